@@ -1,0 +1,24 @@
+"""Decide: what a scheduler reserves, and in which order it looks at the queue."""
+
+from walltime.policy.names import parse_order, parse_policy
+from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
+from walltime.policy.policies import Conservative, Easy, Fcfs, Hybrid, PlainPolicy, Policy
+
+__all__ = [
+    "FCFS",
+    "ORDERS",
+    "SJF",
+    "WFP",
+    "Conservative",
+    "Easy",
+    "Fcfs",
+    "Hybrid",
+    "Order",
+    "PlainPolicy",
+    "Policy",
+    "UserOrder",
+    "Wfp",
+    "order",
+    "parse_order",
+    "parse_policy",
+]

@@ -1,0 +1,65 @@
+"""Policies and orders by name, as the command line and the campaign files spell them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from walltime.errors import PolicyError
+from walltime.policy.orders import FCFS, ORDERS, Order, UserOrder
+from walltime.policy.policies import Conservative, Easy, Fcfs, Hybrid, Policy
+
+POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:DEPTH")
+
+
+def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:
+    """The policy of this name, with these orders; raises PolicyError naming the known ones.
+
+    >>> parse_policy("hybrid:3").depth
+    3
+    """
+    name, _, parameter = text.strip().lower().partition(":")
+    match name, parameter:
+        case "fcfs", "":
+            return Fcfs(order=order)
+        case "easy", "":
+            return Easy(order=order, backfill_order=backfill_order)
+        case ("conservative" | "conservative-compress"), "":
+            return Conservative(order=order)
+        case "conservative-scratch", "":
+            return Conservative(order=order, variant="scratch")
+        case "hybrid", depth if depth.isdecimal():
+            return Hybrid(order=order, backfill_order=backfill_order, depth=int(depth))
+    raise PolicyError(f"unknown policy {text!r}; known are {', '.join(POLICY_NAMES)}")
+
+
+def parse_order(text: str) -> Order:
+    """The order of this name, or the `walltime.order` function NAME of a file, spelled `FILE.py:NAME`.
+
+    Raises PolicyError naming the known orders.
+    """
+    known = ORDERS.get(text.strip().lower())
+    if known is not None:
+        return known
+    file, colon, name = text.rpartition(":")
+    if colon and file.endswith(".py"):
+        return _load(Path(file), name)
+    raise PolicyError(f"unknown order {text!r}; known are {', '.join(ORDERS)}, or FILE.py:NAME for one of your own")
+
+
+def _load(file: Path, name: str) -> Order:
+    if not file.is_file():
+        raise PolicyError(f"no file {file} to take the order {name!r} from")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's file raises is the user's to see, in one line
+        raise PolicyError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if callable(found) and not isinstance(found, Order):
+        found = UserOrder(name=name, function=found)
+    if not isinstance(found, Order):
+        raise PolicyError(f"{file} has no order named {name!r}")
+    return found

@@ -1,0 +1,121 @@
+"""Queue orders: who is looked at first. The job with the highest score goes first, ties go by arrival (SPEC A-06)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from walltime.errors import PolicyError
+
+ARGUMENTS = ("wait", "requested", "procs", "submit")
+"""What an order's function may ask for, by name: seconds waited so far, the runtime that the scheduler believes (s),
+processors, time of submission (s)."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A queue order, by name; FCFS, SJF and Wfp are built in, `walltime.order` makes one from a Python function."""
+
+    name: str
+
+    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+        """Score of one job; the highest goes first."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FirstCome(Order):
+    """First come, first served."""
+
+    name: str = "fcfs"
+
+    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+        """Earlier arrivals score higher."""
+        return float(-submit)
+
+
+@dataclass(frozen=True)
+class ShortestFirst(Order):
+    """Shortest job first, by the runtime that the scheduler believes.
+
+    Source: P2 and later work; as a backfill order it is the SJBF of EASY++.
+    """
+
+    name: str = "sjf"
+
+    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+        """Shorter jobs score higher."""
+        return float(-requested)
+
+
+@dataclass(frozen=True)
+class Wfp(Order):
+    """`(wait / requested) ** exponent * procs`: long waits and wide jobs first, long jobs last.
+
+    Source: Tang et al., JPDC 73 (2013), eq. 5 (SPEC A-12). The exponent is a whole number and at least 1.
+    """
+
+    name: str = "wfp"
+    exponent: int = 3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.exponent, int) or self.exponent < 1:
+            raise PolicyError(f"the exponent of WFP must be a whole number of at least 1, not {self.exponent!r}")
+
+    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+        """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""
+        ratio = wait / requested
+        power = 1.0
+        for _ in range(self.exponent):
+            power *= ratio
+        return power * procs
+
+
+@dataclass(frozen=True)
+class UserOrder(Order):
+    """An order given as a small Python function of some of `wait`, `requested`, `procs` and `submit`."""
+
+    name: str
+    function: Callable[..., float]
+
+    def __post_init__(self) -> None:
+        self.arguments()
+
+    def __call__(self, *args, **kwargs) -> float:
+        return self.function(*args, **kwargs)
+
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the function's parameters; raises PolicyError if it asks for something that a queue does not know."""
+        names = tuple(inspect.signature(self.function).parameters)
+        unknown = [n for n in names if n not in ARGUMENTS]
+        if unknown or not names:
+            what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
+            raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {', '.join(ARGUMENTS)}")
+        return names
+
+    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+        """What the function returns."""
+        values = {"wait": wait, "requested": requested, "procs": procs, "submit": submit}
+        return float(self.function(**{name: values[name] for name in self.arguments()}))
+
+
+FCFS = FirstCome()
+SJF = ShortestFirst()
+WFP = Wfp()
+ORDERS = {o.name: o for o in (FCFS, SJF, WFP)}
+
+
+def order(function: Callable[..., float]) -> UserOrder:
+    """Make a queue order from a function; the highest value goes first.
+
+    The function may ask for `wait`, `requested`, `procs` and `submit` by name and is compiled into the kernel, so it must
+    keep to numbers and the `math` module.
+
+    >>> @order
+    ... def widest(procs):
+    ...     return procs
+    >>> widest.score(wait=0, requested=60, procs=8, submit=0)
+    8.0
+    """
+    return UserOrder(name=function.__name__, function=function)

@@ -1,0 +1,220 @@
+"""The workload: the jobs that a simulation replays, as flat arrays in order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, timedelta, timezone, tzinfo
+from typing import Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+
+Array = np.ndarray
+
+
+class EstimateModel(Protocol):
+    """What draws believed runtimes for a workload."""
+
+    def draw(self, workload: Workload, seed: int = 0) -> Array:
+        """Believed runtimes, int64 seconds, one per job."""
+
+
+MAX_TIME = 2**60
+"""No time of a workload may reach this, so that sums of two times stay inside an int64."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a workload comes from; travels with it into every result.
+
+    `dropped` and `changed` count the jobs that each named rule dropped or changed, `noticed` what is odd but was left
+    as it is. `header` holds the header lines of the log as they stood in the file.
+    """
+
+    name: str = "workload"
+    sha256: str = ""
+    records: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    noticed: Mapping[str, int] = field(default_factory=dict)
+    header: tuple[str, ...] = ()
+    unix_start_time: int | None = None
+    time_zone: str = "UTC"
+    """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
+
+    def tzinfo(self) -> tzinfo:
+        """The time zone of the site; UTC where the log does not say it or names one that nobody knows."""
+        try:
+            if self.time_zone.lstrip("+-").isdecimal():
+                return timezone(timedelta(seconds=int(self.time_zone)))
+            return ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            return UTC
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs in order of arrival (submit, then job id) and the machine that they run on.
+
+    All arrays have one entry per job. Times are whole seconds, `submit` counted from the start of the log.
+
+    `job_id, submit, runtime, requested, procs`: int64. `requested` is the user's estimate and the kill limit, at least 1.
+    `believed`: int64, what the scheduler plans with; equals `requested` unless estimates were replaced.
+    `columns`: the other columns of the log that have at least one known value (`user`, `status`, ...).
+
+    Raises WorkloadError where the arrays are not of one length, hold impossible values or are not in order of arrival.
+
+    >>> jobs = Workload.from_arrays(submit=[0, 5], runtime=[10, 10], procs=[4, 2], machine_procs=4)
+    >>> len(jobs), jobs.job_id.tolist(), jobs.requested.tolist()
+    (2, [1, 2], [10, 10])
+    """
+
+    job_id: Array
+    submit: Array
+    runtime: Array
+    requested: Array
+    procs: Array
+    machine_procs: int
+    believed: Array
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        _check(self)
+        object.__setattr__(self, "columns", {name: _frozen(array) for name, array in self.columns.items()})
+        for name in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        submit,
+        runtime,
+        procs,
+        machine_procs: int,
+        requested=None,
+        believed=None,
+        job_id=None,
+        columns: Mapping[str, Array] | None = None,
+        origin: Origin | None = None,
+    ) -> Workload:
+        """Build a workload from sequences in any order of arrival.
+
+        `requested` defaults to the runtime (SPEC W-22) and is lifted to 1 s; `believed` defaults to `requested`; `job_id`
+        to 1, 2, ... in order of arrival. Raises WorkloadError as the class does.
+        """
+        submit = _int64("submit", submit)
+        runtime = _int64("runtime", runtime)
+        procs = _int64("procs", procs)
+        requested = np.maximum(runtime, 1) if requested is None else _int64("requested", requested)
+        believed = requested if believed is None else _int64("believed", believed)
+        lengths = {len(a) for a in (submit, runtime, procs, requested, believed)}
+        if len(lengths) > 1:
+            raise WorkloadError(f"submit, runtime, procs, requested and believed differ in length: {sorted(lengths)}")
+        if job_id is None:
+            order = np.argsort(submit, kind="stable")
+            job_id = np.empty(len(submit), np.int64)
+            job_id[order] = np.arange(1, len(submit) + 1)
+        else:
+            job_id = _int64("job_id", job_id)
+            if len(job_id) != len(submit):
+                raise WorkloadError(f"job_id has {len(job_id)} entries, submit has {len(submit)}")
+            order = np.lexsort((job_id, submit))
+        same = believed is requested
+        requested = requested[order]
+        return cls(
+            job_id=job_id[order],
+            submit=submit[order],
+            runtime=runtime[order],
+            requested=requested,
+            procs=procs[order],
+            machine_procs=int(machine_procs),
+            believed=requested if same else believed[order],
+            columns={name: np.asarray(values)[order] for name, values in (columns or {}).items()},
+            origin=origin or Origin(records=len(submit)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.origin.name}: {len(self):,} jobs on {self.machine_procs:,} processors>"
+
+    def with_believed(self, believed) -> Workload:
+        """The same jobs, the scheduler planning with these runtimes (int64 seconds, one per job, at least 1)."""
+        return replace(self, believed=_int64("believed", believed))
+
+    def with_estimates(self, model: EstimateModel, seed: int = 0) -> Workload:
+        """The same jobs, the scheduler planning with what a model of `walltime.estimates` draws for this seed."""
+        return self.with_believed(model.draw(self, seed))
+
+    def with_machine(self, machine_procs: int) -> Workload:
+        """The same jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
+        return replace(self, machine_procs=int(machine_procs))
+
+    @property
+    def offered_load(self) -> float:
+        """Processor seconds asked for, over what the machine has between the first and the last submit (SPEC M-06)."""
+        span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
+        if span == 0:
+            return float("nan")
+        return float(np.dot(self.procs.astype(np.float64), self.runtime)) / (self.machine_procs * span)
+
+
+def _int64(name: str, values) -> Array:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise WorkloadError(f"{name} must be one-dimensional, it has {array.ndim} dimensions")
+    if array.dtype == np.int64:
+        return array
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype.kind not in "iufb":
+        raise WorkloadError(f"{name} must hold numbers, it holds {array.dtype}")
+    if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array == np.floor(array)).all()):
+        raise WorkloadError(f"{name} must hold whole numbers (seconds or processors); round them first")
+    return array.astype(np.int64)
+
+
+def _frozen(array: Array) -> Array:
+    """A view that cannot be written through; whoever made the array may still do so."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check(w: Workload) -> None:
+    n = len(w.submit)
+    if w.machine_procs < 1:
+        raise WorkloadError(f"the machine must have at least 1 processor, not {w.machine_procs}")
+    arrays = {"job_id": w.job_id, "submit": w.submit, "runtime": w.runtime, "requested": w.requested, "procs": w.procs, "believed": w.believed}
+    for name, array in (arrays | dict(w.columns)).items():
+        if len(array) != n:
+            raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}")
+    lowest = {"submit": 0, "runtime": 0, "requested": 1, "procs": 1, "believed": 1}
+    for name, least in lowest.items():
+        low = arrays[name] < least
+        if low.any():
+            i = int(np.argmax(low))
+            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]}; it must be at least {least}")
+    for name in ("submit", "runtime", "requested", "believed"):
+        high = arrays[name] >= MAX_TIME
+        if high.any():
+            i = int(np.argmax(high))
+            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which no schedule can hold")
+    wide = w.procs > w.machine_procs
+    if wide.any():
+        i = int(np.argmax(wide))
+        raise WorkloadError(f"job {w.job_id[i]} needs {w.procs[i]} processors, the machine has {w.machine_procs}")
+    if n > 1:
+        same = w.submit[1:] == w.submit[:-1]
+        bad = (w.submit[1:] < w.submit[:-1]) | (same & (w.job_id[1:] <= w.job_id[:-1]))
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise WorkloadError(f"jobs {w.job_id[i]} and {w.job_id[i + 1]} are not in order of arrival (submit, then job id)")
+        if len(np.unique(w.job_id)) != n:
+            raise WorkloadError("two jobs have the same job id")
