@@ -1,0 +1,126 @@
+"""The header of a Standard Workload Format file: which keys it has, and what they say about machine, start and time zone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+STANDARD_KEYS = (
+    "Version",
+    "Computer",
+    "Installation",
+    "Acknowledge",
+    "Information",
+    "Conversion",
+    "MaxJobs",
+    "MaxRecords",
+    "Preemption",
+    "UnixStartTime",
+    "TimeZone",
+    "TimeZoneString",
+    "StartTime",
+    "EndTime",
+    "MaxNodes",
+    "MaxProcs",
+    "MaxRuntime",
+    "MaxMemory",
+    "AllowOveruse",
+    "MaxQueues",
+    "Queues",
+    "Queue",
+    "MaxPartitions",
+    "Partitions",
+    "Partition",
+    "Note",
+)
+"""The header keys of the Standard Workload Format 2.2, in their usual order (SPEC L-01)."""
+
+_SPELLING = {key.casefold(): key for key in STANDARD_KEYS}
+_KEY = re.compile(r"([A-Za-z]\w*)\s*:(?!//)(.*)", re.DOTALL)
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DAY = 86_400
+
+
+class Header(Mapping[str, tuple[str, ...]]):
+    r"""The standard keys of a header and their values, in the order of the file; the case of a key does not matter.
+
+    A key that is repeated (`Note`, `Queue`) has several values; a value that goes on in further lines holds newlines.
+
+    >>> header = Header.parse(["; MaxProcs: 100", ";  Note: cleaned,", ";        job<=14 removed"])
+    >>> header["maxprocs"], header["Note"]
+    (('100',), ('cleaned,\njob<=14 removed',))
+    """
+
+    def __init__(self, values: Mapping[str, Iterable[str]]) -> None:
+        self._values = {_SPELLING.get(key.casefold(), key): tuple(entries) for key, entries in values.items()}
+        self._spelling = {key.casefold(): key for key in self._values}
+
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> Header:
+        """Collect the keys of header lines (each starts with `;`); text that belongs to no standard key is left out."""
+        found: dict[str, list[list[str]]] = {}
+        value: list[str] | None = None
+        indent = 0
+        for line in lines:
+            text = line.strip().lstrip(";").strip()
+            column = line.find(text)
+            match = _KEY.fullmatch(text)
+            if not text:
+                value = None
+            elif match and match[1].casefold() in _SPELLING:
+                value = [match[2].strip()]
+                indent = column
+                found.setdefault(_SPELLING[match[1].casefold()], []).append(value)
+            elif match and column <= indent:
+                value = None  # a key of somebody's own; further to the right it would be prose with a colon
+            elif value is not None:
+                value.append(text)
+        return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in found.items()})
+
+    def __getitem__(self, key: str) -> tuple[str, ...]:
+        return self._values[self._spelling[key.casefold()]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Header({self._values!r})"
+
+    def whole_number(self, key: str) -> int | None:
+        """The first whole number that a value of this key starts with; None if there is none."""
+        for value in self.get(key, ()):
+            words = value.split()
+            if words and _WHOLE.fullmatch(words[0]):
+                return int(words[0])
+        return None
+
+    @property
+    def machine_procs(self) -> int | None:
+        """Processors of the machine: MaxProcs, else MaxNodes, whichever is the first to be positive; None if neither is."""
+        for key in ("MaxProcs", "MaxNodes"):
+            size = self.whole_number(key)
+            if size is not None and size > 0:
+                return size
+        return None
+
+    @property
+    def unix_start_time(self) -> int | None:
+        """Unix time of the log's time 0, in seconds; None where the header does not say it."""
+        start = self.whole_number("UnixStartTime")
+        return start if start is not None and start >= 0 else None
+
+    @property
+    def time_zone(self) -> str:
+        """TimeZoneString, else the offset of TimeZone in seconds, else UTC."""
+        for value in self.get("TimeZoneString", ()):
+            words = value.split()
+            if words and not words[0].lstrip("+-").isdigit():
+                return words[0]
+        for key in ("TimeZoneString", "TimeZone"):
+            offset = self.whole_number(key)
+            if offset is not None and abs(offset) < _DAY:
+                return str(offset)
+        return "UTC"

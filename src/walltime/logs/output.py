@@ -1,0 +1,62 @@
+"""Files that appear under their name only when they are complete."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from walltime.errors import OutputError
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing bytes that takes its name when the block ends without an error, and never otherwise.
+
+    It is written beside its final place, as gzip if the name ends in `.gz`, and renamed; the same bytes always give the
+    same file. A device or a pipe is written to directly. Raises OutputError where the file cannot be written.
+    """
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file, _packed(file, target) as sink:
+                yield sink
+            return
+        target = Path(os.path.realpath(target))  # a link goes on pointing to the file
+        part = target.with_name(f".walltime-{secrets.token_hex(6)}.part")
+        try:
+            with part.open("xb") as file:
+                with _packed(file, target) as sink:
+                    yield sink
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(f"{printable(path)}: cannot be written ({_reason(error, target)}); name another place") from error
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    """A path as one line of text, whatever characters its name holds."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(path))
+
+
+@contextmanager
+def _packed(file: BinaryIO, target: Path) -> Iterator[BinaryIO]:
+    if not target.name.lower().endswith(".gz"):
+        yield file
+        return
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+        yield cast(BinaryIO, packed)
+
+
+def _reason(error: OSError, target: Path) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no folder {printable(target.parent)}"
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,27 @@
+"""Real logs for tests: looked for in the folder that WALLTIME_TRACES names, else in ../shared/traces beside the checkout."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+_FALLBACK = Path(__file__).resolve().parents[2] / "shared" / "traces"
+
+
+def trace_folder() -> Path:
+    """The folder in which logs are looked for; it need not exist."""
+    return Path(os.environ.get("WALLTIME_TRACES") or _FALLBACK)
+
+
+def trace_names() -> list[str]:
+    """File names of the logs in the folder; none where there is no folder."""
+    return sorted(path.name for path in trace_folder().glob("*.swf*"))
+
+
+def trace_path(name: str) -> Path:
+    """Path of a log, by its file name or by that without `.swf.gz`; skips the test where it is missing."""
+    for ending in ("", ".swf.gz", ".swf"):
+        path = trace_folder() / (name + ending)
+        if path.is_file():
+            return path
+    pytest.skip(f"log {name} is not in {trace_folder()}; set WALLTIME_TRACES to a folder that has it")

@@ -1,0 +1,573 @@
+"""Reading logs: what is kept of a file, and the one line that says what is wrong with a bad one."""
+
+import gzip
+import hashlib
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.traces import trace_names, trace_path
+
+from walltime.errors import LogError
+from walltime.logs import BadLine, Comment, SwfLog, read_swf
+from walltime.workload import SWF_COLUMNS
+
+GOOD = "1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1"
+SECOND = "2 5 0 30 2 -1 -1 2 40 -1 1 8 -1 -1 -1 -1 -1 -1"
+NAMES = [column.name for column in SWF_COLUMNS]
+
+
+def record(**fields) -> str:
+    values = dict(zip(NAMES, GOOD.split(), strict=True)) | {name: str(value) for name, value in fields.items()}
+    return " ".join(values[name] for name in NAMES)
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content, name="log.swf"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def error_of(path, **options) -> str:
+    with pytest.raises(LogError) as caught:
+        read_swf(path, **options)
+    message = str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert "\n" not in message
+    assert message.startswith(str(path) + ":")
+    assert ";" in message, "the message must say what to do"
+    return message.removeprefix(f"{path}:")
+
+
+# What is kept.
+
+
+def test_read__keeps_all_18_fields(written):
+    line = " ".join(str(n) for n in range(1, 19))
+    log = read_swf(written(line + "\n"))
+    assert len(log) == log.records == 1
+    assert [log.column(name).tolist() for name in NAMES] == [[n] for n in range(1, 19)]
+    assert all(log.column(name).dtype == np.int64 for name in NAMES)
+
+
+def test_read__does_not_store_columns_without_known_values(written):
+    log = read_swf(written(GOOD))
+    assert "memory" not in log.columns
+    assert log.column("memory").tolist() == [-1]
+    assert "user" in log.columns
+
+
+def test_read__field_unknown_in_the_first_block_only_is_stored(written):
+    log = read_swf(written("\n".join([GOOD] * 20_000 + [record(group=9)])))
+    assert len(log) == 20_001
+    assert log.column("group").tolist() == [-1] * 20_000 + [9]
+
+
+def test_read__whole_floats_are_integers(written):
+    log = read_swf(written(f"{record(cpu_time='489.00')}\n{record(cpu_time='1e3')}"))
+    assert log.column("cpu_time").dtype == np.int64
+    assert log.column("cpu_time").tolist() == [489, 1000]
+
+
+def test_read__fractions_make_a_float_column(written):
+    log = read_swf(written(f"{record(submit='0.5')}\n{record(submit='7')}\n{record(submit='.25')}"))
+    assert log.column("submit").dtype == np.float64
+    assert log.column("submit").tolist() == [0.5, 7.0, 0.25]
+
+
+def test_read__columns_are_read_only(written):
+    log = read_swf(written(GOOD))
+    for name in NAMES:
+        with pytest.raises(ValueError, match="read-only"):
+            log.column(name)[0] = 3
+
+
+def test_read__unknown_column_name_is_a_key_error(written):
+    with pytest.raises(KeyError, match="walltime is no field"):
+        read_swf(written(GOOD)).column("walltime")
+
+
+def test_read__checksum_is_that_of_the_stored_file(written):
+    plain = written(GOOD)
+    packed = written(gzip.compress(GOOD.encode()), "log.swf.gz")
+    for path in (plain, packed):
+        assert read_swf(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [("KTH.swf.gz", "KTH"), ("KTH.swf", "KTH"), ("a.b.SWF.GZ", "a.b"), ("plain", "plain"), (".swf", ".swf"), ("x.txt", "x.txt")],
+)
+def test_read__name_is_the_file_name_without_endings(written, name, short):
+    assert read_swf(written(GOOD, name)).name == short
+
+
+def test_read__gzip_is_recognised_by_its_content(written):
+    assert len(read_swf(written(gzip.compress(GOOD.encode()), "misnamed.swf"))) == 1
+    assert len(read_swf(written(GOOD, "misnamed.swf.gz"))) == 1
+
+
+def test_read__gzip_of_several_members_is_one_log(written):
+    path = written(gzip.compress(f"{GOOD}\n".encode()) + gzip.compress(SECOND.encode()), "log.swf.gz")
+    assert read_swf(path).column("job_id").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"; a\r\n{GOOD}\r\n{SECOND}\r\n",
+        "; a\n" + GOOD.replace(" ", "\t") + "\n" + SECOND.replace(" ", " \t  ") + "\n",
+        f"; a\n  {GOOD}  \n\t{SECOND}\t",
+        f"\n\n; a\n\n{GOOD}\n   \n{SECOND}\n\n\n",
+        f"; a\n{GOOD}\n{SECOND}",
+        f"\ufeff; a\n{GOOD}\n{SECOND}\n",
+        f"; a\n{GOOD.replace(' ', chr(12))}\n{SECOND}\n",
+    ],
+    ids=["crlf", "tabs", "blanks", "blank-lines", "no-final-newline", "byte-order-mark", "form-feeds"],
+)
+def test_read__line_ends_and_blanks_do_not_matter(written, text):
+    assert read_swf(written(text)) == read_swf(written(f"; a\n{GOOD}\n{SECOND}\n", "plain.swf"))
+
+
+def test_read__comments_keep_their_place_and_their_blanks(written):
+    log = read_swf(written(f";  A: 1  \n  ; B\n{GOOD}\n; between\n;\n{SECOND}\n; after"))
+    assert log.comments == (
+        Comment(0, ";  A: 1  "),
+        Comment(0, "  ; B"),
+        Comment(1, "; between"),
+        Comment(1, ";"),
+        Comment(2, "; after"),
+    )
+    assert log.header_lines == (";  A: 1  ", "  ; B")
+
+
+def test_read__comments_keep_their_place_over_blocks_and_skipped_lines(written):
+    lines = [line for n in range(30_000) for line in (f"; before {n}", "bad", GOOD)]
+    log = read_swf(written("\n".join(lines)), skip_bad_lines=True)
+    assert log.comments == tuple(Comment(n, f"; before {n}") for n in range(30_000))
+    assert [bad.line for bad in log.bad_lines] == [3 * n + 2 for n in range(30_000)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_read__comments_may_have_accents(written, encoding):
+    log = read_swf(written(f"; Installation: Université du Luxembourg\n{GOOD}".encode(encoding)))
+    assert log.header["Installation"] == ("Université du Luxembourg",)
+
+
+def test_read__comparison_with_something_else_is_false(written):
+    assert read_swf(written(GOOD)) != GOOD
+
+
+def test_read__takes_little_more_memory_than_the_columns(written):
+    path = written("\n".join(f"{n} {n} 3 60 4 5 6 4 90 -1 1 7 8 9 1 2 -1 -1" for n in range(60_000)))
+    read_swf(path)
+    tracemalloc.start()
+    log = read_swf(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < sum(values.nbytes for values in log.columns.values()) + 9_000_000
+
+
+# The header.
+
+
+def test_header__keys_may_repeat_and_their_case_does_not_matter(written):
+    log = read_swf(written(f"; maxprocs: 8\n; Note: one\n;Note:two\n; QUEUE : 1 batch\n{GOOD}"))
+    assert dict(log.header) == {"MaxProcs": ("8",), "Note": ("one", "two"), "Queue": ("1 batch",)}
+    assert log.header["MAXPROCS"] == ("8",)
+    assert "note" in log.header
+    assert log.header.get("Version") is None
+
+
+def test_header__line_without_key_continues_the_value(written):
+    header = "; Information: http://www.pdc.kth.se/\n;              http://www.cs.huji.ac.il/labs/\n; Conversion: somebody\n"
+    log = read_swf(written(header + GOOD))
+    assert dict(log.header) == {
+        "Information": ("http://www.pdc.kth.se/\nhttp://www.cs.huji.ac.il/labs/",),
+        "Conversion": ("somebody",),
+    }
+
+
+def test_header__notes_of_cleaned_logs_have_several_lines(written):
+    header = [
+        ";",
+        "; Note: THIS IS CLEANED",
+        ";       The filters: see below",
+        ";       warning: a colon",
+        ";         job<=14",
+        ";",
+        "; loose",
+    ]
+    log = read_swf(written("\n".join([*header, GOOD])))
+    assert log.header["Note"] == ("THIS IS CLEANED\nThe filters: see below\nwarning: a colon\njob<=14",)
+
+
+def test_header__key_of_somebodys_own_ends_the_value(written):
+    log = read_swf(written(f"; MaxProcs: 8\n; Derived: something\n; Note: x\n{GOOD}"))
+    assert dict(log.header) == {"MaxProcs": ("8",), "Note": ("x",)}
+
+
+def test_header__indented_keys_are_keys(written):
+    header = [";   --- converted ---", ";       Version: 2.2", ";      Computer: Bull", ";    Conversion: J", ";", ";  Installation: UNILU"]
+    log = read_swf(written("\n".join([*header, "; MaxProcs: 20", GOOD])))
+    assert dict(log.header) == {
+        "Version": ("2.2",),
+        "Computer": ("Bull",),
+        "Conversion": ("J",),
+        "Installation": ("UNILU",),
+        "MaxProcs": ("20",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "size"),
+    [
+        ("; MaxProcs: 8\n; MaxNodes: 4", 8),
+        ("; MaxNodes: 4", 4),
+        ("; MaxProcs: -1\n; MaxNodes: 4", 4),
+        ("; MaxProcs: 0\n; MaxNodes: unknown", None),
+        ("; MaxProcs: 8.5", None),
+        ("; MaxProcs: 512 (338 for batch)", 512),
+        ("; MaxProcs:\n; MaxProcs: 16", 16),
+        ("", None),
+    ],
+)
+def test_header__size_of_the_machine(written, header, size):
+    assert read_swf(written(f"{header}\n{GOOD}")).header.machine_procs == size
+
+
+@pytest.mark.parametrize(
+    ("header", "zone"),
+    [
+        ("; TimeZone: 3600\n; TimeZoneString: Europe/Stockholm", "Europe/Stockholm"),
+        ("; TimeZone: -25200", "-25200"),
+        ("; TimeZoneString:\n; TimeZone: 3600", "3600"),
+        ("; TimeZoneString: 3600", "3600"),
+        ("; TimeZone: 99999999", "UTC"),
+        ("; TimeZone: summer", "UTC"),
+        ("", "UTC"),
+    ],
+)
+def test_header__time_zone(written, header, zone):
+    assert read_swf(written(f"{header}\n{GOOD}")).header.time_zone == zone
+
+
+@pytest.mark.parametrize(("value", "start"), [("843480031", 843480031), ("0", 0), ("-1", None), ("unknown", None)])
+def test_header__unix_start_time(written, value, start):
+    assert read_swf(written(f"; UnixStartTime: {value}\n{GOOD}")).header.unix_start_time == start
+
+
+# Bad lines.
+
+
+def test_bad_line__too_few_fields(written):
+    message = error_of(written(f"; x\n{GOOD}\n1 2 3\n"))
+    assert message == "3: 3 fields instead of 18; repair the line, or leave bad lines out with --skip-bad-lines"
+
+
+def test_bad_line__too_many_fields(written):
+    assert error_of(written(f"{GOOD} 0\n")).startswith("1: 19 fields instead of 18;")
+
+
+def test_bad_line__many_lines_of_another_width(written):
+    assert error_of(written("1 0 3 60\n2 0 3 60\n")).startswith("1: 4 fields instead of 18;")
+
+
+def test_bad_line__one_word(written):
+    assert error_of(written(f"{GOOD}\n<html>\n")).startswith("2: 1 field instead of 18;")
+
+
+def test_bad_line__letters_in_a_number(written):
+    assert error_of(written(f"{GOOD}\n{record(runtime='12h')}")).startswith("2: field 4 (runtime) is '12h', it must be a number;")
+
+
+@pytest.mark.parametrize("token", ["1.2.3", "1-2", "--1", "-", "+", "e5", "1e", ".", "0x10", "1,5", '"1"', "1e5.5", "٣"])
+def test_bad_line__malformed_number(written, token):
+    assert error_of(written(record(user=token))).startswith(f"1: field 12 (user) is {token!r}, it must be a number;")
+
+
+def test_bad_line__underscore(written):
+    assert error_of(written(record(submit="1_000"))).startswith("1: field 2 (submit) is '1_000', a number has no underscores;")
+
+
+@pytest.mark.parametrize("token", ["nan", "NaN", "-nan", "inf", "-Infinity"])
+def test_bad_line__not_finite(written, token):
+    assert error_of(written(record(cpu_time=token))).startswith(f"1: field 6 (cpu_time) is {token!r}, it must be finite,")
+
+
+@pytest.mark.parametrize("token", ["9007199254740992", "1e400", "-99999999999999999999"])
+def test_bad_line__number_too_large(written, token):
+    assert error_of(written(record(memory=token))).startswith(f"1: field 7 (memory) is {token!r}, it is not a number below 2**53;")
+
+
+@pytest.mark.parametrize("name", ["submit", "runtime", "requested"])
+@pytest.mark.parametrize("token", ["-2", "-0.5"])
+def test_bad_line__negative_time(written, name, token):
+    assert f"({name}) is '{token}', it is negative, only -1 (unknown) may be;" in error_of(written(record(**{name: token})))
+
+
+@pytest.mark.parametrize("name", ["job_id", "allocated_procs", "requested_procs", "status", "user", "queue", "preceding_job"])
+def test_bad_line__fraction_of_something_counted(written, name):
+    assert f"({name}) is '1.5', it must be a whole number;" in error_of(written(record(**{name: "1.5"})))
+
+
+def test_bad_line__of_two_faults_the_first_is_named(written):
+    assert error_of(written(f"{record(submit=-5, runtime=-6)}\nbad\n")).startswith("1: field 2 (submit) is '-5'")
+    assert error_of(written(f"bad\n{record(submit=-5)}\n")).startswith("1: 1 field")
+
+
+def test_bad_line__its_number_counts_comments_and_blank_lines_over_blocks(written):
+    assert error_of(written(f"; x\n\n{GOOD}\n" * 20_000 + "bad")).startswith("60001: 1 field")
+
+
+def test_bad_line__long_token_is_shortened(written):
+    assert len(error_of(written(record(user="x" * 5000)))) < 200
+
+
+def test_bad_line__bytes_that_are_no_text(written):
+    message = error_of(written(GOOD.encode() + b"\n" + GOOD.replace("60", "\xff").encode("latin-1")))
+    assert message.startswith("2: byte 0xff is not text, so this is not a text log")
+
+
+def test_bad_line__separators_of_other_alphabets_are_no_blanks(written):
+    assert "17 fields instead of 18" in error_of(written(GOOD.replace("0 3", "0\x1c3")))
+
+
+def test_skip_bad_lines__are_left_out_and_listed(written):
+    bad = record(runtime="x")
+    log = read_swf(written(f"; h\n{GOOD}\nshort line\n; c\n{bad}\n{SECOND}\n{record(submit=-3)}"), skip_bad_lines=True)
+    assert log.column("job_id").tolist() == [1, 2]
+    assert log.comments == (Comment(0, "; h"), Comment(1, "; c"))
+    assert log.bad_lines == (
+        BadLine(3, "2 fields instead of 18", "short line"),
+        BadLine(5, "field 4 (runtime) is 'x', it must be a number", bad),
+        BadLine(7, "field 2 (submit) is '-3', it is negative, only -1 (unknown) may be", record(submit=-3)),
+    )
+
+
+def test_skip_bad_lines__changes_nothing_in_a_good_log(written):
+    path = written(f"; h\n{GOOD}\n{SECOND}")
+    log = read_swf(path, skip_bad_lines=True)
+    assert log == read_swf(path)
+    assert log.bad_lines == ()
+
+
+def test_skip_bad_lines__reads_the_rest_of_a_block_as_it_would_be_read_without(written):
+    lines = [record(cpu_time=token, submit="0.1") for token in ("0.1", "1e-3", "123456789.123456789", "4503599627370497.5", "+7", "8.")]
+    clean = read_swf(written("\n".join(lines), "clean.swf"))
+    assert read_swf(written("\n".join([*lines, "bad"])), skip_bad_lines=True) == clean
+
+
+def test_skip_bad_lines__nothing_but_bad_lines_is_an_error(written):
+    message = error_of(written("a\nb\n"), skip_bad_lines=True)
+    assert message.startswith(" no job record can be read, the first of 2 bad lines is line 1: 1 field instead of 18;")
+
+
+# Files that are no log.
+
+
+def test_bad_file__missing(tmp_path):
+    assert error_of(tmp_path / "nowhere.swf") == " there is no such file; check its name"
+
+
+def test_bad_file__directory(tmp_path):
+    assert error_of(tmp_path) == " this is a directory; name a file in it"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_bad_file__no_permission(written):
+    path = written(GOOD)
+    path.chmod(0)
+    assert error_of(path) == " no permission to read the file; ask its owner"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied"), " no permission to read the file; ask its owner"),
+        (OSError(5, "Input/output error"), " cannot be read (input/output error); check the file"),
+    ],
+)
+def test_bad_file__system_error(written, monkeypatch, error, message):
+    path = written(GOOD)
+
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert error_of(path) == message
+
+
+def test_bad_file__not_a_folder_on_the_way(written):
+    assert error_of(written(GOOD) / "log.swf").startswith(" cannot be read (not a directory);")
+
+
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"")], ids=["plain", "gzip"])
+def test_bad_file__empty(written, content):
+    assert error_of(written(content)).startswith(" the file is empty;")
+
+
+@pytest.mark.parametrize("content", ["; Version: 2.2\n; MaxProcs: 8\n", "\n \n", "; x"])
+def test_bad_file__no_records(written, content):
+    assert error_of(written(content)).startswith(" there are no job records in it;")
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [(b"\x7fELF\x02\x01\x01\x00\x00", 1), (f"{GOOD}\n{GOOD}\n".encode() + b"1 \x00 3", 3), (GOOD.encode("utf-16"), 1)],
+    ids=["program", "damaged", "utf-16"],
+)
+def test_bad_file__binary(written, content, line, skip):
+    assert error_of(written(content), skip_bad_lines=skip).startswith(f"{line}: a NUL byte, so this is not a text log;")
+
+
+def test_bad_file__binary_inside_gzip(written):
+    assert "not a text log" in error_of(written(gzip.compress(b"\x00\x01" * 500)))
+
+
+def test_bad_file__endless_line(written):
+    assert error_of(written(f"{GOOD}\n".encode() + b"1 " * 1_000_000)).startswith("2: a line of more than 1,048,576 bytes")
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.999])
+def test_bad_file__gzip_cut_off(written, share, skip):
+    packed = gzip.compress("\n".join(record(job_id=n, user=n * n % 977) for n in range(2000)).encode())
+    path = written(packed[: max(3, int(share * len(packed)))], "log.swf.gz")
+    assert error_of(path, skip_bad_lines=skip).startswith(" the gzip file is cut off before its end;")
+
+
+@pytest.mark.parametrize("place", [12, -6, -2])
+def test_bad_file__gzip_damaged(written, place):
+    packed = bytearray(gzip.compress("\n".join(record(job_id=n) for n in range(2000)).encode()))
+    packed[place] ^= 0xFF
+    assert " the gzip file is damaged (" in error_of(written(bytes(packed), "log.swf.gz"))
+
+
+def test_bad_file__something_after_the_gzip(written):
+    assert " the gzip file is damaged (" in error_of(written(gzip.compress(GOOD.encode()) + b"rest", "log.swf.gz"))
+
+
+def test_bad_file__name_with_a_line_break_stays_on_one_line(tmp_path):
+    with pytest.raises(LogError) as caught:
+        read_swf(tmp_path / "a\nb.swf")
+    assert "a\\nb.swf: there is no such file" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["1", "-1", "0.5", "-2", "1e3", "nan", "x", "1_0", ";", "\t", "\x1c", "é", "\r"]), min_size=17, max_size=19
+        ).map(" ".join)
+        | st.sampled_from([GOOD, SECOND, "", "; note", record(cpu_time="2.5")]),
+        max_size=8,
+    )
+)
+def test_any_text__is_a_log_or_an_error_of_one_line(tmp_path_factory, lines):
+    path = tmp_path_factory.getbasetemp() / "any-text.swf"
+    path.write_bytes("\n".join(lines).encode())
+    try:
+        log = read_swf(path, skip_bad_lines=True)
+    except LogError:
+        error_of(path, skip_bad_lines=True)
+        error_of(path)
+        return
+    if log.bad_lines:
+        assert error_of(path).startswith(f"{log.bad_lines[0].line}: {log.bad_lines[0].reason};")
+    else:
+        assert read_swf(path) == log
+    blank = sum(not line.strip() for line in lines)
+    assert len(log) + len(log.comments) + len(log.bad_lines) + blank == len(lines)
+
+
+# Logs made by hand.
+
+
+def test_log__columns_must_have_one_length():
+    with pytest.raises(LogError, match="submit has shape"):
+        SwfLog(records=2, columns={"submit": [0]})
+
+
+def test_log__column_must_be_one_of_the_format():
+    with pytest.raises(LogError, match="start is no field"):
+        SwfLog(records=1, columns={"start": [0]})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("submit", -2), ("user", 1.5), ("cpu_time", float("nan")), ("memory", 2**60), ("memory", -(2**63)), ("user", "x")]
+)
+def test_log__values_that_no_log_can_hold_are_refused(name, value):
+    with pytest.raises(LogError, match=name):
+        SwfLog(records=1, columns={name: [value]})
+
+
+@pytest.mark.parametrize("text", ["no semicolon", "; two\nlines", "; nul\0", "; return\r"])
+def test_log__comment_must_be_one(text):
+    with pytest.raises(LogError, match="is no comment"):
+        SwfLog(records=0, columns={}, comments=(Comment(0, text),))
+
+
+def test_log__comment_must_stand_inside():
+    with pytest.raises(LogError, match="after 2 records"):
+        SwfLog(records=1, columns={}, comments=(Comment(2, ";"),))
+
+
+# Real logs.
+
+
+def test_kth__facts_of_the_log():
+    log = read_swf(trace_path("KTH-SP2-1996-2"))
+    runtime, requested = log.column("runtime"), log.column("requested")
+    allocated, asked = log.column("allocated_procs"), log.column("requested_procs")
+    assert len(log) == 28_489
+    assert np.count_nonzero(log.column("status") == 0) == 7_948
+    assert np.count_nonzero(runtime == 0) == 8
+    assert np.count_nonzero(runtime < 90) == 9_360
+    assert np.count_nonzero(requested <= 7200) == 16_127
+    assert np.count_nonzero(runtime > requested) == 475
+    assert np.count_nonzero((100 * runtime) // requested == 0) == 2_332
+    assert np.count_nonzero(allocated != asked) == 219
+    values, counts = np.unique(requested, return_counts=True)
+    assert (len(values), values[np.argmax(counts)]) == (271, 14_400)
+    assert log.header.unix_start_time == 843_480_031
+    assert log.header.time_zone == "Europe/Stockholm"
+    assert log.header.machine_procs == 100
+    assert log.header["information"] == ("http://www.pdc.kth.se/\nhttp://www.cs.huji.ac.il/labs/parallel/workload/",)
+    assert "memory" not in log.columns
+
+
+def test_cm5__header_and_fractions():
+    log = read_swf(trace_path("LANL-CM5-1994-4.1-cln"))
+    assert len(log.header["Queue"]) == 18
+    assert log.header["Note"][-1].count("\n") == 4
+    assert log.column("cpu_time")[:3].tolist() == [3436, 489, 516]
+
+
+def test_gaia__indented_header():
+    header = read_swf(trace_path("UniLu-Gaia-2014-1")).header
+    assert (header.machine_procs, header.time_zone, header.unix_start_time) == (2004, "Europe/Luxembourg", 1_400_749_079)
+    assert header["Version"] == ("2.2",)
+    assert header["Note"] == ("Scheduler is OAR (http://oar.imag.fr/)",)
+    assert len(header["Queue"]) == 3
+
+
+@pytest.mark.parametrize("name", trace_names() or ["any log"])
+def test_every_trace__reads_and_round_trips(name, tmp_path):
+    path = trace_path(name)
+    log = read_swf(path)
+    assert log.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    copy = tmp_path / name
+    log.write(copy)
+    assert read_swf(copy) == log
+    jobs = log.to_workload()
+    assert len(jobs) + sum(jobs.origin.dropped.values()) == jobs.origin.records == len(log)
