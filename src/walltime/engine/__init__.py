@@ -1,0 +1,1 @@
+"""Run: the event loop (start with loop.py), its public entrance (run.py), and the slow independent reference."""

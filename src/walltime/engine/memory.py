@@ -1,0 +1,138 @@
+"""What the event loop works on: the jobs, the rules of the policy, the machine and the queue, as flat arrays.
+
+The arrays of `Memory` and `Result` are modified in place. The numbers that change at every event live in the int64 array
+`Memory.state`; the names of its places are the constants below.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+NEVER = np.iinfo(np.int64).max
+"""The time of an event that does not come."""
+
+# How a job started (SPEC A-07).
+IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
+
+# Why a kernel returned.
+DONE, PAUSED, STUCK = 0, 1, 2
+
+# How a policy decides at each event.
+HEAD, PLAN, KEEP = 0, 1, 2
+"""HEAD: at most the first blocked job has a reservation (FCFS, EASY). PLAN: reservations are made afresh at every event
+(hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
+
+# Queue orders.
+BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
+
+# Places in Memory.state.
+NOW = 0  # time of the event in hand
+ARRIVED = 1  # jobs that have arrived so far
+STARTED = 2  # jobs that have started so far
+FREE = 3  # free processors
+RUNNING = 4  # jobs in the running set
+EVENTS = 5  # jobs in the heap of ends
+QUEUE_FIRST = 6  # the queue is Memory.queue[QUEUE_FIRST:QUEUE_LAST]
+QUEUE_LAST = 7
+PLANNED = 8  # queue places below this one have been looked at in an earlier pass
+FREED = 9  # 1 if processors were freed since the last pass
+SHADOW = 10  # EASY: reservation of the head, from the last pass that looked at the whole queue
+EXTRA = 11  # EASY: processors beyond the head's that are free at the shadow time
+PROFILE_FIRST = 12  # the profile is Memory.profile_*[PROFILE_FIRST:PROFILE_LAST]
+PROFILE_LAST = 13
+EARLY = 14  # 1 if a job ended before its expected end since the last pass
+BROKEN = 15  # 1 if reservations were made while a running job was overdue
+NEXT_DUE = 16  # the earliest kept reservation
+STATE_SIZE = 17
+
+
+class Jobs(NamedTuple):
+    """The jobs in order of arrival, int64, read-only; `runtime` is what the job really runs, `believed` what is planned."""
+
+    submit: Array
+    runtime: Array
+    believed: Array
+    procs: Array
+
+
+class Rules(NamedTuple):
+    """A policy, lowered to numbers."""
+
+    machine_procs: int
+    mode: int
+    depth: int
+    backfill: int
+    sequential: int
+    order: int
+    order_parameter: int
+    backfill_order: int
+    backfill_parameter: int
+
+
+class Memory(NamedTuple):
+    """Working arrays, int64 but for the scores; those that a policy does not need have length 0."""
+
+    state: Array
+    queue: Array
+    score: Array
+    candidates: Array
+    candidate_score: Array
+    running_expected: Array
+    running_job: Array
+    event_end: Array
+    event_ticket: Array
+    event_job: Array
+    profile_time: Array
+    profile_free: Array
+    reservation: Array
+
+
+class Result(NamedTuple):
+    """One entry per job: start (int64, -1 while waiting), kind (uint8), first reservation (int64, -1 for none)."""
+
+    start: Array
+    kind: Array
+    promised: Array
+
+
+def new_memory(jobs: int, rules: Rules) -> Memory:
+    """Working arrays for this number of jobs under these rules, the machine empty."""
+    ordered = rules.order != BY_ARRIVAL
+    other = (rules.backfill and rules.backfill_order != rules.order) or (
+        rules.backfill and rules.backfill_parameter != rules.order_parameter
+    )
+    candidates = jobs if other or rules.mode == KEEP else 0
+    profile = 0 if rules.mode == HEAD else 2 * jobs + 4
+    at_once = min(jobs, rules.machine_procs) + 1
+    # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
+    events = min(jobs, 2 * rules.machine_procs) + 1
+    state = np.zeros(STATE_SIZE, np.int64)
+    state[FREE] = rules.machine_procs
+    state[NEXT_DUE] = NEVER
+    profile_time, profile_free = np.zeros(profile, np.int64), np.zeros(profile, np.int64)
+    if profile:
+        profile_free[0] = rules.machine_procs
+        state[PROFILE_LAST] = 1
+    return Memory(
+        state=state,
+        queue=np.empty(jobs, np.int64),
+        score=np.empty(jobs if ordered and rules.mode != KEEP else 0, np.float64),
+        candidates=np.empty(candidates, np.int64),
+        candidate_score=np.empty(candidates if other or ordered else 0, np.float64),
+        running_expected=np.empty(at_once, np.int64),
+        running_job=np.empty(at_once, np.int64),
+        event_end=np.empty(events, np.int64),
+        event_ticket=np.empty(events, np.int64),
+        event_job=np.empty(events, np.int64),
+        profile_time=profile_time,
+        profile_free=profile_free,
+        reservation=np.empty(jobs if rules.mode == KEEP else 0, np.int64),
+    )
+
+
+def new_result(jobs: int) -> Result:
+    """Nobody has started."""
+    return Result(start=np.full(jobs, -1, np.int64), kind=np.zeros(jobs, np.uint8), promised=np.full(jobs, -1, np.int64))

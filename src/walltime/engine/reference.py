@@ -1,0 +1,329 @@
+"""The reference engine: the papers' algorithms, transcribed into plain Python to be held beside the text.
+
+It is slow, shares nothing with the compiled kernel but the policies' declarations, and every schedule of the kernel must
+equal its own, job for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from walltime.errors import EngineError, PolicyError
+from walltime.policy import Conservative, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy
+
+IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
+
+
+@dataclass(eq=False)
+class Job:
+    """A job as the scheduler knows it, and what becomes of it; times in seconds."""
+
+    index: int
+    """Place in the order of arrival, from 0."""
+    submit: int
+    runtime: int
+    believed: int
+    procs: int
+    start: int = -1
+    kind: int = IMMEDIATE
+    promised: int = -1
+    reservation: int = -1
+    ticket: int = -1
+    """How many jobs had started before this one."""
+
+    @property
+    def end(self) -> int:
+        """When the running job will really end; the scheduler does not look at it."""
+        return self.start + self.runtime
+
+    @property
+    def expected_end(self) -> int:
+        """When the scheduler expects the running job to end."""
+        return self.start + self.believed
+
+
+class Profile:
+    """Free processors over future time: what is free now, and by how much that changes at which time."""
+
+    def __init__(self, now: int, processors: int):
+        self.now = now
+        self.free = processors
+        self.change: dict[int, int] = {}
+
+    def occupy(self, begin: int, end: int, procs: int) -> None:
+        """Take processors (give back, if negative) from `begin` until `end`."""
+        if begin <= self.now:
+            self.free -= procs
+        else:
+            self.change[begin] = self.change.get(begin, 0) - procs
+        self.change[end] = self.change.get(end, 0) + procs
+
+    def anchor(self, job: Job) -> int:
+        """The first point where enough processors are available, and remain so until the job's expected end."""
+        free = self.free
+        anchor = self.now if free >= job.procs else None
+        for time in sorted(self.change):
+            if anchor is not None and time >= anchor + job.believed:
+                break
+            free += self.change[time]
+            if free < job.procs:
+                anchor = None
+            elif anchor is None:
+                anchor = time
+        assert anchor is not None, "the machine is empty in the end"
+        return anchor
+
+    def reserve(self, job: Job) -> int:
+        """Find the job's anchor point and occupy it."""
+        anchor = self.anchor(job)
+        self.occupy(anchor, anchor + job.believed, job.procs)
+        return anchor
+
+
+class Reference:
+    """One simulation; `run` it, then read `jobs`.
+
+    `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds.
+    """
+
+    def __init__(
+        self,
+        submit: Sequence[int],
+        runtime: Sequence[int],
+        believed: Sequence[int],
+        procs: Sequence[int],
+        machine_procs: int,
+        policy: Policy,
+        coincident: str = "batch",
+    ):
+        fields = zip(submit, runtime, believed, procs, strict=True)
+        self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
+        self.machine_procs = machine_procs
+        self.policy = policy
+        self.coincident = coincident
+        self.now = 0
+        self.waiting: list[Job] = []  # in order of arrival
+        self.running: list[Job] = []  # in the order in which they started
+        self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (sequential only)
+        self.ended_early = False
+        self.promises_void = False  # a running job was overdue at the last pass
+        self._started = 0
+        self._arrivals = iter(self.jobs)
+        self._next_arrival = next(self._arrivals, None)
+
+    @property
+    def free(self) -> int:
+        """Processors that no job runs on."""
+        return self.machine_procs - sum(job.procs for job in self.running)
+
+    # ------------------------------------------------------------------ events
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while True:
+            times = [job.end for job in self.running] + [self.now] * len(self.terminating)
+            if self._next_arrival is not None:
+                times.append(self._next_arrival.submit)
+            if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.promises_void:
+                times += [job.reservation for job in self.waiting]
+            if not times:
+                break
+            self.now = min(times)
+            if self.coincident == "batch":
+                self._all_events()
+            elif self.coincident == "sequential":
+                self._one_event()
+            else:
+                raise PolicyError(f"unknown way to handle coincident events {self.coincident!r}; known are batch, sequential")
+            self._pass()
+        if self.waiting:
+            raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+
+    def _all_events(self) -> None:
+        """All terminations of this instant, then all arrivals."""
+        for job in [job for job in self.running if job.end == self.now]:
+            self._terminate(job)
+        while self._next_arrival is not None and self._next_arrival.submit == self.now:
+            self._arrive()
+
+    def _one_event(self) -> None:
+        """One event: an arrival, else the termination of the job that started first.
+
+        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination.
+        """
+        for job in [job for job in self.running if job.expected_end == self.now == job.end]:
+            self.running.remove(job)
+            self.terminating.append(job)
+        if self._next_arrival is not None and self._next_arrival.submit == self.now:
+            self._arrive()
+            return
+        ending = self.terminating + [job for job in self.running if job.end == self.now]
+        if ending:
+            first = min(ending, key=lambda job: job.ticket)
+            if first in self.terminating:
+                self.terminating.remove(first)
+            else:
+                self._terminate(first)
+
+    def _arrive(self) -> None:
+        assert self._next_arrival is not None
+        self.waiting.append(self._next_arrival)
+        self._next_arrival = next(self._arrivals, None)
+
+    def _terminate(self, job: Job) -> None:
+        self.running.remove(job)
+        self.ended_early = self.ended_early or self.now < job.expected_end
+
+    def _start(self, job: Job, kind: int) -> None:
+        job.start = self.now
+        job.kind = kind
+        job.ticket = self._started
+        self._started += 1
+        self.waiting.remove(job)
+        self.running.append(job)
+
+    def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
+        """A job that starts while another one ahead of it waits is backfilled (SPEC A-07)."""
+        if any(other.start < 0 for other in ahead):
+            return BACKFILLED
+        return IMMEDIATE if job.submit == self.now else RESERVED
+
+    def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
+        """Highest score first, ties by arrival (SPEC A-06)."""
+
+        def score(job: Job) -> float:
+            value = order.score(self.now - job.submit, job.believed, job.procs, job.submit)
+            return -math.inf if math.isnan(value) else value
+
+        return sorted(jobs, key=lambda job: (-score(job), job.index))
+
+    def _expected_end(self, job: Job, overdue: int) -> int:
+        """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
+        return job.expected_end if job.expected_end > self.now else overdue
+
+    # ---------------------------------------------------------------- policies
+
+    def _pass(self) -> None:
+        match self.policy:
+            case Fcfs():
+                self._start_heads(self.policy.order)
+            case Easy() | Hybrid(depth=1):
+                self._easy(self.policy)
+            case Hybrid(depth=0):
+                self._backfill_without_reservation(self.policy)
+            case Hybrid():
+                self._reserve_afresh(self.policy.order, self.policy.backfill_order or self.policy.order, self.policy.depth)
+            case Conservative(variant="scratch"):
+                self._reserve_afresh(self.policy.order, self.policy.order, len(self.jobs))
+            case Conservative():
+                self._keep_reservations(self.policy.order)
+            case PlainPolicy():
+                self._ask(self.policy)
+            case _:
+                raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
+
+    def _start_heads(self, order: Order) -> list[Job]:
+        """While the head of the queue fits, start it (SPEC A-02); returns the queue that is left, in order."""
+        queue = self._in_order(self.waiting, order)
+        while queue and queue[0].procs <= self.free:
+            head = queue.pop(0)
+            self._start(head, self._kind_behind(head, ()))
+        return queue
+
+    def _easy(self, policy: Easy | Hybrid) -> None:
+        """Algorithm EASY Backfill (P2 section 2.2), restarted after every job that it starts."""
+        while True:
+            queue = self._start_heads(policy.order)
+            if not queue:
+                return
+            head, others = queue[0], queue[1:]
+            # 1. Find the shadow time and extra nodes.
+            available, shadow = self.free, self.now
+            by_end = sorted(self.running, key=lambda job: self._expected_end(job, self.now))
+            while available < head.procs or (by_end and self._expected_end(by_end[0], self.now) <= shadow):
+                job = by_end.pop(0)
+                available += job.procs
+                shadow = self._expected_end(job, self.now)
+            extra = available - head.procs
+            if head.promised < 0:
+                head.promised = shadow
+            # 2. Find a backfill job.
+            for job in self._in_order(others, policy.backfill_order or policy.order):
+                ends_by_shadow = job.procs <= self.free and self.now + job.believed <= shadow
+                uses_extra_nodes = job.procs <= min(self.free, extra)
+                if ends_by_shadow or uses_extra_nodes:
+                    self._start(job, BACKFILLED)
+                    break
+            else:
+                return
+
+    def _backfill_without_reservation(self, policy: Hybrid) -> None:
+        """The heads that fit, then whoever fits; nobody has a reservation."""
+        queue = self._start_heads(policy.order)
+        for job in self._in_order(queue, policy.backfill_order or policy.order):
+            if job.procs <= self.free:
+                self._start(job, BACKFILLED)
+
+    def _profile_of_running(self) -> Profile:
+        profile = Profile(self.now, self.machine_procs)
+        for job in self.running:
+            profile.occupy(job.start, self._expected_end(job, self.now + 1), job.procs)
+        return profile
+
+    def _reserve_afresh(self, order: Order, backfill_order: Order, depth: int) -> None:
+        """Algorithm conservative backfill from scratch (P1 Fig. 1), with reservations for `depth` blocked jobs only."""
+        profile = self._profile_of_running()
+        queue = self._in_order(self.waiting, order)
+        blocked: list[Job] = []
+        while queue and len(blocked) < depth:
+            job = queue.pop(0)
+            anchor = profile.reserve(job)
+            if job.promised < 0:
+                job.promised = anchor
+            if anchor == self.now:
+                self._start(job, self._kind_behind(job, blocked))
+            else:
+                blocked.append(job)
+        for job in self._in_order(queue, backfill_order):
+            if profile.anchor(job) == self.now:
+                profile.reserve(job)
+                self._start(job, BACKFILLED)
+
+    def _keep_reservations(self, order: Order) -> None:
+        """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05)."""
+        overdue = any(job.expected_end <= self.now for job in self.running)
+        profile = self._profile_of_running()
+        if overdue or self.promises_void:
+            for job in self._in_order(self.waiting, order):
+                job.reservation = profile.reserve(job)
+        else:
+            planned = [job for job in self.waiting if job.reservation >= 0]
+            for job in planned:
+                profile.occupy(job.reservation, job.reservation + job.believed, job.procs)
+            if self.ended_early:
+                for job in self._in_order(planned, order):
+                    old = job.reservation
+                    profile.occupy(old, old + job.believed, -job.procs)
+                    job.reservation = profile.reserve(job)
+                    assert job.reservation <= old, "compression never moves a job back"
+            for job in self.waiting:
+                if job.reservation < 0:
+                    job.reservation = profile.reserve(job)
+        self.ended_early = False
+        self.promises_void = overdue
+        for job in list(self.waiting):
+            if job.promised < 0:
+                job.promised = job.reservation
+            if job.reservation == self.now:
+                self._start(job, self._kind_behind(job, [other for other in self.waiting if other.index < job.index]))
+
+    def _ask(self, policy: PlainPolicy) -> None:
+        """Start what a policy in plain Python chooses, checking that it may."""
+        for job in list(policy.choose(self.now, tuple(self.waiting), tuple(self.running), self.free)):
+            if job not in self.waiting:
+                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")
+            if job.procs > self.free:
+                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
+            self._start(job, self._kind_behind(job, [other for other in self.waiting if other.index < job.index]))

@@ -1,0 +1,189 @@
+"""The entrance to the compiled engine: checks the arguments, makes the arrays, runs the loop in bounded pieces."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import typeof, types
+from numba.core.errors import NumbaError
+
+from walltime.engine import jit, loop
+from walltime.engine.memory import (
+    BY_ARRIVAL,
+    BY_LENGTH,
+    BY_USER,
+    BY_WFP,
+    DONE,
+    HEAD,
+    KEEP,
+    NEVER,
+    PLAN,
+    STARTED,
+    STUCK,
+    Jobs,
+    Memory,
+    Result,
+    Rules,
+    new_memory,
+    new_result,
+)
+from walltime.errors import EngineError, PolicyError
+from walltime.policy import FCFS, SJF, Conservative, Easy, Fcfs, Hybrid, Order, Policy, UserOrder, Wfp
+
+Array = np.ndarray
+COINCIDENT = ("batch", "sequential")
+PIECE = 4_000_000
+"""Queue places looked at in one call of the kernel: some 10 ms, so that progress and Ctrl-C are prompt."""
+
+
+class Simulation:
+    """A simulation that can be run whole or piece by piece.
+
+    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is what a
+    job really runs, `believed` what the scheduler plans with. `coincident`: how events of one instant are handled, `batch`
+    or `sequential` (see `walltime.simulate`). After `run` the results are `start` (int64 s), `kind` (uint8) and `promised`
+    (int64 s, -1 for none).
+
+    Raises PolicyError for a policy that only the reference engine knows, an order that cannot be compiled, or an unknown
+    `coincident`; ValueError where the arrays do not match.
+    """
+
+    def __init__(
+        self, submit: Array, runtime: Array, believed: Array, procs: Array, machine_procs: int, policy: Policy, coincident: str = "batch"
+    ):
+        arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
+        for name, array in arrays.items():
+            if array.dtype != np.int64 or array.ndim != 1 or len(array) != len(submit):
+                raise ValueError(f"{name} must be an int64 array with one entry per job ({len(submit)})")
+        if coincident not in COINCIDENT:
+            raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
+        self._jobs = Jobs(*(_read_only(array) for array in arrays.values()))
+        self._compiled_orders: list[Any] = []
+        self._rules = self._lower(policy, machine_procs, coincident)
+        self._memory = new_memory(len(submit), self._rules)
+        self._result = new_result(len(submit))
+        self.seconds = 0.0
+        """Time spent in the kernel, without compilation."""
+
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
+        """Run to the end; `progress` is called from time to time with the number of jobs started so far.
+
+        Raises EngineError if jobs are left that nothing will start.
+        """
+        while not self.advance():
+            if progress is not None:
+                progress(self.started)
+
+    def advance(self, budget: int = PIECE) -> bool:
+        """Run one piece, until about `budget` queue places have been looked at; returns whether the simulation is done."""
+        kernel = load_kernel()
+        begin = time.perf_counter()
+        reason = kernel(self._jobs, self._rules, self._memory, self._result, budget)
+        self.seconds += time.perf_counter() - begin
+        if reason == STUCK:
+            raise EngineError(f"{len(self.start) - self.started} jobs wait for processors that nobody will free")
+        return reason == DONE
+
+    @property
+    def started(self) -> int:
+        """Jobs that have started so far."""
+        return int(self._memory.state[STARTED])
+
+    @property
+    def start(self) -> Array:
+        """Start of each job in seconds, int64; -1 while it waits."""
+        return self._result.start
+
+    @property
+    def kind(self) -> Array:
+        """How each job started, uint8: 0 immediate, 1 reserved, 2 backfilled."""
+        return self._result.kind
+
+    @property
+    def promised(self) -> Array:
+        """First reservation made for each job in seconds, int64; -1 where there was none."""
+        return self._result.promised
+
+    def _lower(self, policy: Policy, machine_procs: int, coincident: str) -> Rules:
+        order, parameter = self._lower_order(policy.order)
+        backfill_order, backfill_parameter = order, parameter
+        own = getattr(policy, "backfill_order", None)
+        if own is not None and own != policy.order:
+            backfill_order, backfill_parameter = self._lower_order(own)
+        match policy:
+            case Fcfs():
+                mode, depth = HEAD, 0
+            case Easy():
+                mode, depth = HEAD, 1
+            case Hybrid():
+                mode, depth = (HEAD if policy.depth <= 1 else PLAN), policy.depth
+            case Conservative(variant="scratch"):
+                mode, depth = PLAN, NEVER
+            case Conservative():
+                mode, depth = KEEP, NEVER
+            case _:
+                raise PolicyError(f"the compiled engine does not know the policy {policy!r}")
+        return Rules(
+            machine_procs=int(machine_procs),
+            mode=mode,
+            depth=depth,
+            backfill=int(not isinstance(policy, Fcfs)),
+            sequential=int(coincident == "sequential"),
+            order=order,
+            order_parameter=parameter,
+            backfill_order=backfill_order,
+            backfill_parameter=backfill_parameter,
+        )
+
+    def _lower_order(self, order: Order) -> tuple[int, int]:
+        if order == FCFS:
+            return BY_ARRIVAL, 0
+        if order == SJF:
+            return BY_LENGTH, 0
+        if isinstance(order, Wfp):
+            return BY_WFP, order.exponent
+        if isinstance(order, UserOrder):
+            try:
+                compiled = jit.compile_score(order.arguments(), order.function)
+            except NumbaError as error:
+                reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason given")
+                raise PolicyError(f"the order {order.name!r} cannot be compiled: {reason}") from error
+            self._compiled_orders.append(compiled)
+            return BY_USER, compiled.address
+        raise PolicyError(f"the compiled engine does not know the order {order!r}")
+
+
+def _read_only(array: Array) -> Array:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+_loading = threading.Lock()
+
+
+@functools.cache
+def load_kernel() -> Callable[..., int]:
+    """The compiled event loop; compiled on the first call on a machine, which takes some seconds, then read from the cache."""
+    with _loading:
+        if hasattr(loop.run, "signatures") and not loop.run.signatures:
+            loop.run.compile(_signature())
+            loop.run.disable_compile()  # so that an array of another type is an error, not a second compilation
+    return loop.run
+
+
+def kernel_is_cached() -> bool:
+    """Whether `load_kernel` will find the compiled code on disk."""
+    return any(jit.cache_folder().glob("**/*.nbc"))
+
+
+def _signature() -> tuple[types.Type, ...]:
+    empty = np.zeros(0, np.int64)
+    rules = Rules(*[0] * len(Rules._fields))
+    example = (Jobs(*[_read_only(empty)] * len(Jobs._fields)), rules, new_memory(0, rules), new_result(0), 0)
+    return tuple(typeof(value) for value in example)
