@@ -1,0 +1,149 @@
+"""Measures of single jobs and of groups of jobs: wait, response, slowdown, backfilling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+
+Array = np.ndarray
+
+TAU = 10
+"""Threshold of the bounded slowdown in seconds, as in P1, P2 and P3."""
+
+
+def wait(submit: Array, start: Array) -> Array:
+    """Wait `w = start - submit`, in seconds.
+
+    `submit, start`: int64 seconds, shape (jobs,). Returns int64 seconds, shape (jobs,).
+    Source: P2 section 3 (SPEC M-01).
+
+    >>> wait(np.array([0, 5]), np.array([0, 65])).tolist()
+    [0, 60]
+    """
+    return np.asarray(start) - np.asarray(submit)
+
+
+def response(submit: Array, start: Array, runtime: Array) -> Array:
+    """Response (turnaround) time `w + r = start + runtime - submit`, in seconds.
+
+    `submit, start, runtime`: int64 seconds, shape (jobs,); `runtime` is what the job really ran (killed jobs included).
+    Returns int64 seconds, shape (jobs,).
+    Source: P2 section 3 (SPEC M-02, Q-05b).
+
+    >>> response(np.array([0, 5]), np.array([0, 65]), np.array([10, 20])).tolist()
+    [10, 80]
+    """
+    return np.asarray(start) + np.asarray(runtime) - np.asarray(submit)
+
+
+def slowdown(wait: Array, runtime: Array) -> Array:
+    """Slowdown `(w + r) / r`, a ratio from 1 on; nan where the runtime is 0, so that no mean can swallow such a job unseen.
+
+    `wait, runtime`: int64 seconds, shape (jobs,). Returns float64, shape (jobs,).
+    Source: P4 section 4 (SPEC M-03).
+
+    >>> slowdown(np.array([30, 30]), np.array([10, 0])).tolist()
+    [4.0, nan]
+    """
+    wait, runtime = np.asarray(wait), np.asarray(runtime)
+    undefined = runtime == 0
+    return np.where(undefined, np.nan, (wait + runtime) / np.where(undefined, 1, runtime))
+
+
+def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "max", threshold: int = TAU) -> Array:
+    """Bounded slowdown: the slowdown with runtimes below `threshold` seconds counted as `threshold`.
+
+    `form="max"`: `max(1, (w + r) / max(threshold, r))`, never below 1 (P3).
+    `form="p1"`: `(w + r) / r` if `r > threshold`, else `(w + r) / threshold`; below 1 where `w + r < threshold` (P1, P2).
+    `wait, runtime`: int64 seconds, shape (jobs,). Returns float64, a ratio, shape (jobs,).
+    Raises WorkloadError for another form or a threshold below 1.
+    Source: P1, P2 section 3.1 and P3 section II (SPEC M-04, Q-23).
+
+    >>> bounded_slowdown(np.array([0, 90]), np.array([2, 10])).tolist()
+    [1.0, 10.0]
+    >>> bounded_slowdown(np.array([0, 90]), np.array([2, 10]), form="p1").tolist()
+    [0.2, 10.0]
+    """
+    if form not in ("max", "p1"):
+        raise WorkloadError(f"unknown form of the bounded slowdown {form!r}; known are max, p1")
+    if threshold < 1:
+        raise WorkloadError(f"the threshold of the bounded slowdown must be at least 1 s, not {threshold}")
+    runtime = np.asarray(runtime)
+    ratio = (np.asarray(wait) + runtime) / np.maximum(runtime, threshold)
+    return ratio if form == "p1" else np.maximum(ratio, 1.0)
+
+
+def weighted_wait(wait: Array, priority: Array) -> float:
+    """Average wait weighted by priority, `sum(W * P) / sum(P)`, in seconds; 0 where the priorities sum to 0.
+
+    `wait`: int64 seconds, shape (jobs,). `priority`: float64, shape (jobs,), the score of each job at the moment it starts,
+    by the queue order in force; under first come, first served it is the wait itself.
+    Source: P4 eq. 4 (SPEC M-05).
+
+    >>> weighted_wait(np.array([10, 30]), np.array([10, 30]))
+    25.0
+    """
+    weight = np.asarray(priority, np.float64)
+    total = float(weight.sum())
+    return float(np.dot(np.asarray(wait, np.float64), weight)) / total if total != 0 else 0.0
+
+
+@dataclass(frozen=True)
+class BackfillStatistics:
+    """How many jobs were backfilled, and how they differ from the others; nan where there is no such job."""
+
+    percent: float
+    """backfilled jobs, in percent of all"""
+    mean_runtime: float
+    """mean runtime of the backfilled jobs, s"""
+    mean_procs: float
+    """mean size of the backfilled jobs, processors"""
+    mean_runtime_others: float
+    """mean runtime of the other jobs, s"""
+    mean_procs_others: float
+    """mean size of the other jobs, processors"""
+
+
+def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> BackfillStatistics:
+    """Percent of jobs that were backfilled, with the mean runtime and size of these and of the others.
+
+    `runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,).
+    Source: P2 Fig. 5, P3 Fig. 5 and 9 (SPEC M-08, A-07).
+
+    >>> backfill_statistics(np.array([10, 50]), np.array([1, 4]), np.array([True, False])).percent
+    50.0
+    """
+    chosen = np.asarray(backfilled, bool)
+    runtime, procs = np.asarray(runtime), np.asarray(procs)
+    return BackfillStatistics(
+        percent=100.0 * mean(chosen),
+        mean_runtime=mean(runtime[chosen]),
+        mean_procs=mean(procs[chosen]),
+        mean_runtime_others=mean(runtime[~chosen]),
+        mean_procs_others=mean(procs[~chosen]),
+    )
+
+
+def relative_difference(value: float, baseline: float) -> float:
+    """Difference of two results, `100 * (value - baseline) / baseline`, in percent; nan for a baseline of 0.
+
+    With conservative backfilling as the value and EASY as the baseline these are the last columns of P2 Table 1.
+    Source: P2 Table 1 (SPEC M-13).
+
+    >>> round(relative_difference(11605, 11394), 1)
+    1.9
+    """
+    return 100.0 * (value - baseline) / baseline if baseline != 0 else float("nan")
+
+
+def mean(values: Array) -> float:
+    """Arithmetic mean; nan, without a warning, where there is no value.
+
+    >>> mean(np.array([1, 2])), mean(np.array([]))
+    (1.5, nan)
+    """
+    return float(values.mean()) if len(values) else float("nan")

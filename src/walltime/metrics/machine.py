@@ -1,0 +1,104 @@
+"""Measures of the machine: load, utilization, and what is busy or waiting as a function of time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int) -> float:
+    """Processor seconds asked for over those that the machine has: `sum(n * r) / (N * (last submit - first submit))`.
+
+    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). A ratio; nan where all jobs arrive at once.
+    Source: P2 section 3.1 (SPEC M-06).
+
+    >>> offered_load(np.array([0, 100]), np.array([50, 50]), np.array([4, 2]), 4)
+    0.75
+    """
+    submit = np.asarray(submit)
+    span = int(submit.max() - submit.min()) if len(submit) else 0
+    return _area(np.asarray(procs), np.asarray(runtime)) / (machine_procs * span) if span else float("nan")
+
+
+def utilization(start: Array, end: Array, procs: Array, machine_procs: int, window_begin: int, window_end: int) -> float:
+    """Busy share of the machine in a window: the integral of busy processors over it, divided by `N * length`.
+
+    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. The
+    integral is exact. A ratio; nan for a window without length.
+    Source: P2 Table 1, column "load" (SPEC M-07, Q-03b).
+
+    >>> utilization(np.array([0, 50]), np.array([100, 150]), np.array([2, 4]), 4, 0, 100)
+    1.0
+    """
+    length = int(window_end) - int(window_begin)
+    if length <= 0:
+        return float("nan")
+    overlap = np.minimum(end, window_end) - np.maximum(start, window_begin)
+    return _area(np.asarray(procs), np.maximum(overlap, 0)) / (machine_procs * length)
+
+
+def steps(begin: Array, end: Array, amount: Array | int = 1) -> tuple[Array, Array]:
+    """Sum of `amount` over the intervals [begin, end) that cover a moment, as a step function.
+
+    `begin, end`: int64 seconds, shape (intervals,); `amount`: int64, the same shape or one number. Returns `times, levels`,
+    int64, of one length: from `times[k]` until `times[k + 1]` the sum is `levels[k]`. Before the first time it is 0, and
+    the last level is 0. An interval without length counts for nothing.
+    Source: SPEC M-23.
+
+    >>> times, levels = steps(np.array([0, 5]), np.array([10, 20]), np.array([2, 3]))
+    >>> times.tolist(), levels.tolist()
+    ([0, 5, 10, 20], [2, 5, 3, 0])
+    """
+    begin, end = np.asarray(begin, np.int64), np.asarray(end, np.int64)
+    amount = np.broadcast_to(np.asarray(amount, np.int64), begin.shape)
+    moment = np.concatenate((begin, end))
+    change = np.concatenate((amount, -amount))
+    order = np.argsort(moment, kind="stable")
+    moment, level = moment[order], np.cumsum(change[order])
+    last = np.append(moment[1:] != moment[:-1], True) if len(moment) else np.zeros(0, bool)
+    times, levels = moment[last], level[last]
+    changed = np.diff(levels, prepend=0) != 0
+    return times[changed], levels[changed]
+
+
+def busy_processors(start: Array, end: Array, procs: Array) -> tuple[Array, Array]:
+    """Busy processors over time, as a step function (see `steps`).
+
+    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,).
+    Source: SPEC M-23.
+
+    >>> busy_processors(np.array([0]), np.array([60]), np.array([4]))[1].tolist()
+    [4, 0]
+    """
+    return steps(start, end, procs)
+
+
+def queue_length(submit: Array, start: Array) -> tuple[Array, Array]:
+    """Number of waiting jobs over time, as a step function (see `steps`).
+
+    `submit, start`: int64 seconds, shape (jobs,).
+    Source: SPEC M-23.
+
+    >>> queue_length(np.array([0, 1]), np.array([0, 9]))[0].tolist()
+    [1, 9]
+    """
+    return steps(submit, start)
+
+
+def levels_at(times: Array, levels: Array, moments: Array) -> Array:
+    """Values of a step function (see `steps`) at these moments; 0 before its first time.
+
+    `times, levels`: int64, shape (changes,); `moments`: seconds, shape (moments,). Returns int64, shape (moments,).
+
+    >>> levels_at(np.array([0, 10]), np.array([4, 0]), np.array([-1, 0, 9, 10])).tolist()
+    [0, 4, 4, 0]
+    """
+    return np.concatenate(([0], levels))[np.searchsorted(times, moments, side="right")]
+
+
+def _area(procs: Array, seconds: Array) -> int:
+    """Sum of processors times seconds, exact: where an int64 could overflow, in Python's own integers."""
+    if float(np.dot(procs.astype(np.float64), seconds.astype(np.float64))) < 2.0**62:
+        return int(np.dot(procs.astype(np.int64), seconds.astype(np.int64)))
+    return sum(p * s for p, s in zip(procs.tolist(), seconds.tolist(), strict=True))

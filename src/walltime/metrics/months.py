@@ -1,0 +1,126 @@
+"""Results for each calendar month, as P1 and P2 print them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.jobs import bounded_slowdown, mean
+from walltime.metrics.machine import utilization
+
+Array = np.ndarray
+
+SPLITS = ("end", "start", "submit")
+"""The events by which a job can belong to a month."""
+
+
+@dataclass(frozen=True)
+class Month:
+    """One calendar month of a schedule; the averages are nan for a month without jobs."""
+
+    year: int
+    month: int
+    jobs: int
+    """jobs that belong to the month"""
+    days: float
+    """days of the month that lie between the first submit and the last end of the schedule"""
+    load: float
+    """busy share of the machine in the whole calendar month, whichever month the running jobs belong to (Q-03b)"""
+    mean_wait: float
+    """s (SPEC M-01)"""
+    mean_response: float
+    """s (SPEC M-02)"""
+    mean_bounded_slowdown: float
+    """the form with max(1, .) of P3 (SPEC M-04)"""
+    mean_bounded_slowdown_p1: float
+    """the form of P1 and P2 (SPEC M-04)"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in their order, ready for JSON: what is not defined is None."""
+        values = asdict(self)
+        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
+
+
+def monthly(
+    *,
+    submit: Array,
+    start: Array,
+    end: Array,
+    runtime: Array,
+    procs: Array,
+    machine_procs: int,
+    unix_start_time: int | None,
+    tzinfo: tzinfo,
+    by: str = "end",
+) -> list[Month]:
+    """Averages for each calendar month of the site's local time, months without jobs included.
+
+    `submit, start, end, runtime`: int64 seconds from the start of the log, `procs`: int64 processors; each of shape (jobs,).
+    `unix_start_time`: seconds since 1970 UTC at which the log starts. `by`: the event that says which month a job belongs to;
+    P1 and P2 go by the end. Raises PolicyError for another event, WorkloadError where the start of the log is not known or
+    its times leave the calendar.
+    Source: P2 Table 1 (SPEC Q-03, Q-03b).
+
+    >>> from datetime import UTC
+    >>> a = np.array([86400 * 30])
+    >>> rows = monthly(submit=a, start=a, end=a + 86400 * 2, runtime=a * 0 + 86400 * 2, procs=a * 0 + 1, machine_procs=1,
+    ...                unix_start_time=0, tzinfo=UTC)
+    >>> [(m.year, m.month, m.jobs, m.days) for m in rows]
+    [(1970, 1, 0, 1.0), (1970, 2, 1, 1.0)]
+    """
+    if by not in SPLITS:
+        raise PolicyError(f"jobs cannot be split into months by {by!r}; known are {', '.join(SPLITS)}")
+    if unix_start_time is None:
+        raise WorkloadError("the log does not say when it starts (UnixStartTime), so it has no calendar months")
+    submit, start, end, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, end, runtime, procs))
+    if not len(submit):
+        return []
+    first, last = int(submit.min()), int(end.max())
+    calendar = month_starts(unix_start_time + first, unix_start_time + last, tzinfo)
+    bounds = np.array([moment - unix_start_time for _, _, moment in calendar], np.int64)
+    event = {"end": end, "start": start, "submit": submit}[by]
+    belongs = np.searchsorted(bounds, event, side="right") - 1
+    wait = start - submit
+    both = bounded_slowdown(wait, runtime), bounded_slowdown(wait, runtime, form="p1")
+    rows = []
+    for k, (year, month, _) in enumerate(calendar[:-1]):
+        begin, finish = int(bounds[k]), int(bounds[k + 1])
+        mine = belongs == k
+        rows.append(
+            Month(
+                year=year,
+                month=month,
+                jobs=int(mine.sum()),
+                days=(min(finish, last) - max(begin, first)) / 86400,
+                load=utilization(start, end, procs, machine_procs, begin, finish),
+                mean_wait=mean(wait[mine]),
+                mean_response=mean((wait + runtime)[mine]),
+                mean_bounded_slowdown=mean(both[0][mine]),
+                mean_bounded_slowdown_p1=mean(both[1][mine]),
+            )
+        )
+    return rows
+
+
+def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, int]]:
+    """Year, month and first moment (s since 1970 UTC) of each month from that of `first` to the one after that of `last`.
+
+    `first, last`: s since 1970 UTC. The moments are midnights of local time, summer time included. Raises WorkloadError
+    for times outside the calendar.
+
+    >>> from datetime import UTC
+    >>> month_starts(0, 86400, UTC)
+    [(1970, 1, 0), (1970, 2, 2678400)]
+    """
+    try:
+        a, b = datetime.fromtimestamp(first, tzinfo), datetime.fromtimestamp(last, tzinfo)
+        count = (b.year - a.year) * 12 + b.month - a.month + 1
+        names = [divmod(a.year * 12 + a.month - 1 + k, 12) for k in range(count + 1)]
+        return [(year, month + 1, round(datetime(year, month + 1, 1, tzinfo=tzinfo).timestamp())) for year, month in names]
+    except (OverflowError, ValueError, OSError) as error:
+        raise WorkloadError(f"the times {first} to {last} s since 1970 leave the calendar") from error

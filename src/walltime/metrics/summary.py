@@ -1,0 +1,136 @@
+"""The usual averages of one schedule, in one record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
+from walltime.metrics.machine import utilization
+from walltime.metrics.trim import measured
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Averages over the measured jobs of a schedule; nan where a value is not defined.
+
+    >>> one = summarize(submit=[0], start=[5], runtime=[10], procs=[1], backfilled=[False], machine_procs=1, offered_load=0.5)
+    >>> one.mean_wait, one.mean_slowdown, one.as_dict()["mean_procs_backfilled"]
+    (5.0, 1.5, None)
+    """
+
+    jobs: int
+    """jobs simulated"""
+    measured_jobs: int
+    """jobs that the averages are over (SPEC M-20)"""
+    mean_wait: float
+    """s (SPEC M-01)"""
+    mean_response: float
+    """s (SPEC M-02)"""
+    mean_slowdown: float
+    """over the jobs with a runtime (SPEC M-03)"""
+    mean_bounded_slowdown: float
+    """the form with max(1, .) of P3 (SPEC M-04, Q-23)"""
+    utilization: float
+    """busy share of the machine from the first submit to the last end, all jobs (SPEC M-07)"""
+    offered_load: float
+    """of the workload (SPEC M-06)"""
+    backfilled_percent: float
+    """of the measured jobs (SPEC M-08)"""
+    mean_bounded_slowdown_p1: float
+    """the form of P1 and P2, which can be below 1 (SPEC M-04)"""
+    zero_runtime_jobs: int
+    """measured jobs with a runtime of 0, left out of mean_slowdown"""
+    median_wait: float
+    """s (SPEC M-23)"""
+    p90_wait: float
+    """s, with linear interpolation between jobs (SPEC M-23)"""
+    p99_wait: float
+    """s, with linear interpolation between jobs (SPEC M-23)"""
+    max_wait: float
+    """s (SPEC M-23)"""
+    mean_runtime_backfilled: float
+    """s (SPEC M-08)"""
+    mean_procs_backfilled: float
+    """processors (SPEC M-08)"""
+    mean_runtime_others: float
+    """s (SPEC M-08)"""
+    mean_procs_others: float
+    """processors (SPEC M-08)"""
+    makespan: float
+    """s from the first submit to the last end, all jobs; says little about a workload whose jobs keep arriving (SPEC M-23)"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in their order, ready for JSON: what is not defined is None."""
+        values = asdict(self)
+        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
+
+
+def summarize(
+    *,
+    submit: Array,
+    start: Array,
+    runtime: Array,
+    procs: Array,
+    backfilled: Array,
+    machine_procs: int,
+    offered_load: float,
+    trim: str = "none",
+    ignored: Array | None = None,
+) -> Summary:
+    """Averages over the measured jobs; the utilization and the makespan are over all jobs.
+
+    `submit, start, runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,), in order of
+    arrival. `runtime` is what the jobs really ran (Q-05b). `offered_load`: ratio, passed on. `trim, ignored`: see `measured`.
+    A schedule without jobs has nan for every average. Raises PolicyError for an unknown trim, WorkloadError if the arrays
+    differ in length or no job is left to measure.
+    Source: P1, P2 and P3, by the definitions of SPEC M-01 to M-08, M-20 and M-23.
+
+    >>> jobs = dict(submit=[0, 0], start=[0, 10], runtime=[10, 10], procs=[2, 2], backfilled=[False, False])
+    >>> summarize(**jobs, machine_procs=2, offered_load=1.0).mean_wait
+    5.0
+    """
+    submit, start, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, runtime, procs))
+    chosen = np.asarray(backfilled, bool)
+    lengths = {len(a) for a in (submit, start, runtime, procs, chosen)}
+    if len(lengths) > 1:
+        raise WorkloadError(f"submit, start, runtime, procs and backfilled differ in length: {sorted(lengths)}")
+    end = start + runtime
+    jobs = len(submit)
+    first, last_submit, last = (int(submit.min()), int(submit.max()), int(end.max())) if jobs else (0, 0, 0)
+    mask = measured(end, last_submit, trim, ignored=ignored)
+    if jobs and not mask.any():
+        why = f"trim {trim!r} leaves none of the {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
+        raise WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload")
+    wait, run = (start - submit)[mask], runtime[mask]
+    ratio = slowdown(wait, run)[run > 0]
+    backfill = backfill_statistics(run, procs[mask], chosen[mask])
+    median, p90, p99 = (float(v) for v in np.percentile(wait, [50, 90, 99])) if jobs else (float("nan"),) * 3
+    return Summary(
+        jobs=jobs,
+        measured_jobs=len(run),
+        mean_wait=mean(wait),
+        mean_response=mean(wait + run),
+        mean_slowdown=mean(ratio),
+        mean_bounded_slowdown=mean(bounded_slowdown(wait, run)),
+        utilization=utilization(start, end, procs, machine_procs, first, last),
+        offered_load=float(offered_load),
+        backfilled_percent=backfill.percent,
+        mean_bounded_slowdown_p1=mean(bounded_slowdown(wait, run, form="p1")),
+        zero_runtime_jobs=len(run) - len(ratio),
+        median_wait=median,
+        p90_wait=p90,
+        p99_wait=p99,
+        max_wait=float(wait.max()) if jobs else float("nan"),
+        mean_runtime_backfilled=backfill.mean_runtime,
+        mean_procs_backfilled=backfill.mean_procs,
+        mean_runtime_others=backfill.mean_runtime_others,
+        mean_procs_others=backfill.mean_procs_others,
+        makespan=float(last - first) if jobs else float("nan"),
+    )

@@ -1,0 +1,21 @@
+"""Result: when every job started, and whether that can be believed."""
+
+from walltime.schedule.audit import CHECKS, AuditReport, Violation, audit
+from walltime.schedule.compare import Comparison, compare
+from walltime.schedule.files import read_schedule
+from walltime.schedule.schedule import Kind, Schedule
+from walltime.schedule.simulate import OVERRUN, simulate
+
+__all__ = [
+    "CHECKS",
+    "OVERRUN",
+    "AuditReport",
+    "Comparison",
+    "Kind",
+    "Schedule",
+    "Violation",
+    "audit",
+    "compare",
+    "read_schedule",
+    "simulate",
+]

@@ -1,0 +1,372 @@
+"""The auditor: checks a schedule, from whichever simulator, against its workload and its policy's promises.
+
+It knows nothing of the engines: it looks at starts and ends only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
+from walltime.schedule.schedule import Kind, Schedule
+from walltime.schedule.simulate import effective_times
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+CHECKS = {
+    "unknown_job": "every row is a job of the workload",
+    "duplicate_job": "no job stands in the schedule twice",
+    "missing_job": "every job of the workload stands in the schedule",
+    "submit_differs": "submit is that of the workload",
+    "procs_differ": "processors are those of the workload",
+    "requested_differs": "the request is that of the workload",
+    "start_before_submit": "no job starts before it is submitted",
+    "end_differs": "each job ends after exactly its effective runtime",
+    "over_limit": "no job runs past its kill limit",
+    "capacity": "at no instant are more processors in use than the machine has",
+    "fcfs_order": "jobs start in order of arrival",
+    "head_waits": "the head of the queue starts as soon as it fits",
+    "head_delayed": "the head of the queue starts by the reservation that it had when it became head",
+    "promise_broken": "no job starts after its first reservation",
+    "no_promise": "every job has a first reservation, not before its submission",
+    "kind_wrong": "each start is labelled as what it is",
+}
+"""Every rule that the auditor knows, and what it demands."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule: what, when, and whose jobs."""
+
+    rule: str
+    message: str
+    jobs: tuple[int, ...]
+    time: int
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What an audit found; `violations` holds them all, the earliest first."""
+
+    violations: tuple[Violation, ...]
+    checked: tuple[str, ...]
+    skipped: Mapping[str, str]
+    """Rules that could not be checked, and why."""
+    jobs: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether every rule that was checked holds."""
+        return not self.violations
+
+    @property
+    def first(self) -> Violation | None:
+        """The earliest violation."""
+        return self.violations[0] if self.violations else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each rule was broken."""
+        return dict(Counter(v.rule for v in self.violations))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report, ready for JSON."""
+        first = self.first
+        return {
+            "ok": self.ok,
+            "jobs": self.jobs,
+            "violations": self.counts,
+            "first": None if first is None else {"rule": first.rule, "time": first.time, "jobs": list(first.jobs), "message": first.message},
+            "checked": list(self.checked),
+            "skipped": dict(self.skipped),
+        }
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return f"{self.jobs:,} jobs, {len(self.checked)} rules checked, none broken"
+        return f"{self.first.rule} at {self.first.time}: {self.first.message}"
+
+
+def audit_schedule(schedule: Schedule) -> AuditReport:
+    """Audit a simulated schedule by all rules that its policy promises to keep."""
+    w = schedule.workload
+    columns = {
+        "job_id": w.job_id,
+        "submit": w.submit,
+        "start": schedule.start,
+        "end": schedule.end,
+        "procs": w.procs,
+        "requested": w.requested,
+        "believed": w.believed,
+        "kind": schedule.kind.astype(np.int64),
+        "promised": schedule.promised,
+    }
+    return audit(w, columns, schedule.policy, overrun=schedule.overrun, coincident=schedule.coincident)
+
+
+def audit(
+    workload: Workload,
+    schedule: Mapping[str, Array],
+    policy: Policy | None = None,
+    *,
+    overrun: str = "kill",
+    coincident: str = "batch",
+) -> AuditReport:
+    """Audit columns of a schedule (as `read_schedule` gives them) against the workload.
+
+    `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy` only the
+    rules that every schedule must keep are checked. Raises PolicyError for an unknown overrun rule.
+
+    >>> from walltime import Easy, Workload, simulate
+    >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
+    >>> print(simulate(jobs, Easy()).audit())
+    2 jobs, 13 rules checked, none broken
+    """
+    check = _Audit(workload, schedule, policy, overrun, coincident)
+    violations = sorted(check.run(), key=lambda v: v.time)
+    checked = tuple(rule for rule in CHECKS if rule not in check.skipped)
+    return AuditReport(tuple(violations), checked, check.skipped, len(workload))
+
+
+class _Audit:
+    """The columns side by side, in the workload's order of arrival, and one method per group of rules."""
+
+    def __init__(self, workload: Workload, schedule: Mapping[str, Array], policy: Policy | None, overrun: str, coincident: str):
+        self.w = workload
+        self.file = schedule
+        self.policy = policy
+        self.coincident = coincident
+        self.overrun = overrun
+        self.runtime, self.believed = effective_times(workload, overrun)
+        self.skipped: dict[str, str] = {}
+
+    def run(self) -> Iterator[Violation]:
+        """All violations, in no order."""
+        yield from self._rows()
+        if not len(self.row):
+            return
+        yield from self._same_as_workload()
+        yield from self._times()
+        yield from self._capacity()
+        yield from self._policy()
+
+    def _rows(self) -> Iterator[Violation]:
+        """Match the rows of the file to the jobs of the workload; what follows looks at the matched ones only."""
+        ids = self.file["job_id"]
+        by_id = np.argsort(self.w.job_id)
+        known = self.w.job_id[by_id]
+        place = np.searchsorted(known, ids)
+        found = (place < len(known)) & (known[np.minimum(place, len(known) - 1)] == ids) if len(known) else np.zeros(len(ids), bool)
+        for row in np.flatnonzero(~found):
+            job = int(ids[row])
+            message = f"job {job} is in the schedule but not in the workload"
+            yield Violation("unknown_job", message, (job,), int(self.file["start"][row]))
+        rows = np.flatnonzero(found)
+        jobs = by_id[place[rows]]
+        order = np.lexsort((rows, jobs))
+        rows, jobs = rows[order], jobs[order]
+        again = np.zeros(len(jobs), bool)
+        again[1:] = jobs[1:] == jobs[:-1]
+        for row in rows[again]:
+            job = int(ids[row])
+            yield Violation("duplicate_job", f"job {job} is in the schedule more than once", (job,), int(self.file["start"][row]))
+        self.row, self.job = rows[~again], jobs[~again]
+        for index in np.setdiff1d(np.arange(len(self.w)), self.job):
+            job = int(self.w.job_id[index])
+            yield Violation("missing_job", f"job {job} is not in the schedule", (job,), int(self.w.submit[index]))
+        self.ids = self.w.job_id[self.job]
+        self.submit = self.w.submit[self.job]
+        self.procs = self.w.procs[self.job]
+        self.ran = self.runtime[self.job]
+        self.start = self.file["start"][self.row]
+        self.expected = self.believed[self.job]
+        if "believed" in self.file:  # the estimates that the scheduler had may not be the workload's
+            self.expected = self.file["believed"][self.row]
+            if self.overrun == "extend":
+                self.expected = np.maximum(self.expected, self.ran)
+        self.upper_bounds = bool((self.expected >= self.ran).all())
+        self.end = self.file["end"][self.row]
+
+    def _same_as_workload(self) -> Iterator[Violation]:
+        for rule, name in (("submit_differs", "submit"), ("procs_differ", "procs"), ("requested_differs", "requested")):
+            if name not in self.file:
+                self.skipped[rule] = f"the schedule has no column {name}"
+                continue
+            said, true = self.file[name][self.row], getattr(self.w, name)[self.job]
+            for i in np.flatnonzero(said != true):
+                message = f"job {self.ids[i]} has {name} {said[i]} in the schedule and {true[i]} in the workload"
+                yield self._violation(rule, message, i)
+
+    def _times(self) -> Iterator[Violation]:
+        for i in np.flatnonzero(self.start < self.submit):
+            message = f"job {self.ids[i]} starts at {self.start[i]}, before it is submitted at {self.submit[i]}"
+            yield self._violation("start_before_submit", message, i)
+        due = self.start + self.ran
+        limit = self.start + self.w.requested[self.job]
+        late = (self.end > limit) if self.overrun == "kill" else np.zeros(len(self.end), bool)
+        if self.overrun != "kill":
+            self.skipped["over_limit"] = f"jobs are not killed at their limit under {self.overrun}"
+        for i in np.flatnonzero(late):
+            message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}, past its limit at {limit[i]}"
+            yield self._violation("over_limit", message, i)
+        for i in np.flatnonzero((self.end != due) & ~late):
+            message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}; it runs {self.ran[i]} s, so until {due[i]}"
+            yield self._violation("end_differs", message, i)
+
+    def _capacity(self) -> Iterator[Violation]:
+        """Processors in use as a step function of time; jobs occupy theirs from their start until just before their end."""
+        times = np.concatenate([self.start, self.end])
+        change = np.concatenate([self.procs, -self.procs])
+        change[np.concatenate([self.end <= self.start] * 2)] = 0  # of no or of negative length, which _times reports
+        moments, place = np.unique(times, return_inverse=True)
+        used = np.cumsum(np.bincount(place, weights=change).astype(np.int64))
+        self.moments, self.used = moments, used
+        over = used > self.w.machine_procs
+        begins = np.flatnonzero(over & ~np.concatenate([[False], over[:-1]]))
+        for k in begins:
+            moment = int(moments[k])
+            running = np.flatnonzero((self.start <= moment) & (moment < self.end))
+            latest = running[np.argsort(-self.start[running], kind="stable")]
+            jobs = tuple(int(self.ids[i]) for i in latest[:5])
+            message = (
+                f"{used[k]} processors in use of {self.w.machine_procs}, by {len(running)} jobs; the last to start: "
+                f"{', '.join(map(str, jobs))}"
+            )
+            yield Violation("capacity", message, jobs, moment)
+
+    def _policy(self) -> Iterator[Violation]:
+        """Rules of the policy; the order of arrival must be the order of the queue."""
+        policy = self.policy
+        promises = ("fcfs_order", "head_waits", "head_delayed", "promise_broken", "no_promise", "kind_wrong")
+        if policy is None or policy.order != FCFS or not isinstance(policy, Fcfs | Easy | Hybrid | Conservative):
+            why = "no policy was given" if policy is None else f"{policy.label} does not promise it"
+            self.skipped.update(dict.fromkeys(promises, why))
+            return
+        keeps = isinstance(policy, Conservative) and policy.variant == "compress"
+        backfills = not isinstance(policy, Fcfs)
+        reserves = isinstance(policy, Easy | Conservative) or (isinstance(policy, Hybrid) and policy.depth > 0)
+        not_promised = f"{policy.label} does not promise it"
+
+        if not backfills:
+            yield from self._order()
+        else:
+            self.skipped["fcfs_order"] = not_promised
+        if keeps:
+            self.skipped["head_waits"] = not_promised
+        else:
+            yield from self._head_waits()
+        if not reserves or keeps:
+            self.skipped["head_delayed"] = not_promised
+        elif not self.upper_bounds:
+            self.skipped["head_delayed"] = "some jobs run longer than the scheduler believes"
+        else:
+            yield from self._head_delayed()
+        yield from self._promises(keeps, not_promised)
+        if "kind" in self.file:
+            yield from self._kinds(backfills)
+        else:
+            self.skipped["kind_wrong"] = "the schedule has no column kind"
+
+    def _order(self) -> Iterator[Violation]:
+        latest = np.maximum.accumulate(self.start)
+        for i in np.flatnonzero(self.start < latest):
+            earlier = int(np.argmax(self.start[:i]))
+            message = (
+                f"job {self.ids[i]} starts at {self.start[i]}, before job {self.ids[earlier]}, which arrived earlier and "
+                f"starts at {self.start[earlier]}"
+            )
+            yield self._violation("fcfs_order", message, i, earlier)
+
+    def _became_head(self) -> Array:
+        """When each job had nobody ahead of it in the queue any more."""
+        ahead = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(self.start)[:-1]])
+        return np.maximum(self.submit, ahead)
+
+    def _head_waits(self) -> Iterator[Violation]:
+        head_from = self._became_head()
+        for i in np.flatnonzero(self.start > head_from):
+            # The machine's use is constant between moments; the last piece may reach over the start of the head.
+            first = int(np.searchsorted(self.moments, head_from[i], side="right")) - 1
+            last = int(np.searchsorted(self.moments, self.start[i], side="left"))
+            free = self.w.machine_procs - self.used[max(first, 0) : last]
+            fits = np.flatnonzero(free >= self.procs[i])
+            if len(fits):
+                moment = max(int(self.moments[max(first, 0) + fits[0]]), int(head_from[i]))
+                message = (
+                    f"job {self.ids[i]} is the head of the queue and needs {self.procs[i]} processors, {free[fits[0]]} are free, "
+                    f"but it starts only at {self.start[i]}"
+                )
+                yield Violation("head_waits", message, (int(self.ids[i]),), moment)
+
+    def _head_delayed(self) -> Iterator[Violation]:
+        """Property 2 of P2: what the head waits for are the jobs that ran when it became head, and nothing later."""
+        head_from = self._became_head()
+        heads = np.flatnonzero(self.start > head_from)
+        heads = heads[np.argsort(head_from[heads], kind="stable")]
+        by_start = np.argsort(self.start, kind="stable")
+        empty_at = set(self.start[self.start == self.end].tolist())
+        running: set[int] = set()
+        entered = 0
+        for i in heads:
+            moment = int(head_from[i])
+            while entered < len(by_start) and self.start[by_start[entered]] <= moment:
+                running.add(int(by_start[entered]))
+                entered += 1
+            running = {k for k in running if self.end[k] > moment}
+            jobs = np.fromiter(running, np.int64, len(running))
+            if self.coincident == "batch" and moment not in empty_at:
+                # Whoever was backfilled at this very instant came after the reservation was made. With one pass per event,
+                # or where a job of no length gave rise to a second pass, that is not certain.
+                jobs = jobs[(self.start[jobs] < moment) | (jobs < i)]
+            ends = self.start[jobs] + self.expected[jobs]
+            order = np.argsort(ends, kind="stable")
+            free = self.w.machine_procs - int(self.procs[jobs].sum()) + np.cumsum(self.procs[jobs[order]])
+            enough = np.flatnonzero(free >= self.procs[i])
+            reservation = moment if not len(enough) else max(moment, int(ends[order[enough[0]]]))
+            if self.start[i] > reservation:
+                message = (
+                    f"job {self.ids[i]} became the head of the queue at {moment} with a reservation at {reservation}, but starts at "
+                    f"{self.start[i]}"
+                )
+                yield Violation("head_delayed", message, (int(self.ids[i]),), reservation)
+
+    def _promises(self, keeps: bool, not_promised: str) -> Iterator[Violation]:
+        if not keeps:
+            self.skipped["promise_broken"] = self.skipped["no_promise"] = not_promised
+            return
+        if "promised" not in self.file:
+            self.skipped["promise_broken"] = self.skipped["no_promise"] = "the schedule has no column promised"
+            return
+        promised = self.file["promised"][self.row]
+        for i in np.flatnonzero(promised < self.submit):
+            message = f"job {self.ids[i]}, submitted at {self.submit[i]}, has the first reservation {promised[i]}"
+            yield self._violation("no_promise", message, i)
+        if not self.upper_bounds:
+            self.skipped["promise_broken"] = "some jobs run longer than the scheduler believes"
+            return
+        for i in np.flatnonzero((self.start > promised) & (promised >= self.submit)):
+            message = f"job {self.ids[i]} was promised to start by {promised[i]}, but starts at {self.start[i]}"
+            yield self._violation("promise_broken", message, i)
+
+    def _kinds(self, backfills: bool) -> Iterator[Violation]:
+        kind = self.file["kind"][self.row]
+        latest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(self.start)[:-1]])
+        right = np.where(self.start == self.submit, Kind.IMMEDIATE, Kind.RESERVED)
+        overtakes = latest > self.start
+        wrong = np.where(overtakes, kind != Kind.BACKFILLED, kind != right)
+        # A job ahead that starts at the same second may have done so in a later pass of that second.
+        wrong &= ~((latest == self.start) & (kind == Kind.BACKFILLED) & backfills)
+        names = {int(k): k.name.lower() for k in Kind}
+        for i in np.flatnonzero(wrong):
+            said = names.get(int(kind[i]), str(kind[i]))
+            truth = "backfilled" if overtakes[i] else names[int(right[i])]
+            yield self._violation("kind_wrong", f"the start of job {self.ids[i]} is labelled {said}; it is {truth}", i)
+
+    def _violation(self, rule: str, message: str, *places: int) -> Violation:
+        return Violation(rule, message, tuple(int(self.ids[i]) for i in places), int(self.start[places[0]]))

@@ -1,0 +1,62 @@
+"""Schedules of one workload, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from walltime import metrics
+from walltime.errors import WorkloadError
+from walltime.schedule.schedule import Schedule
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Summaries of several schedules; the first one is what the others are compared with."""
+
+    schedules: Sequence[Schedule]
+    summaries: Sequence[metrics.Summary]
+
+    def difference(self, name: str) -> list[float]:
+        """Relative difference of this field of the summary to the first schedule's, in percent (SPEC M-13)."""
+        values = [getattr(summary, name) for summary in self.summaries]
+        return [metrics.relative_difference(value, values[0]) for value in values]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per schedule: the policy, then the fields of its summary."""
+        return [
+            {"policy": schedule.policy.label, **summary.as_dict()} for schedule, summary in zip(self.schedules, self.summaries, strict=True)
+        ]
+
+    def table(self) -> pl.DataFrame:
+        """The rows as a polars table."""
+        import polars as pl
+
+        return pl.DataFrame(self.rows())
+
+    def __str__(self) -> str:
+        return str(self.table().select("policy", "mean_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent"))
+
+
+def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
+    """Put schedules of one workload side by side.
+
+    Raises WorkloadError if there is none, or if they are not of the same jobs.
+
+    >>> from walltime import Easy, Fcfs, Workload, simulate
+    >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> compare(simulate(jobs, Fcfs()), simulate(jobs, Easy())).table()["mean_wait"].to_list()
+    [9.0, 3.0]
+    """
+    if not schedules:
+        raise WorkloadError("there is no schedule to compare")
+    first = schedules[0].workload
+    for other in schedules[1:]:
+        w = other.workload
+        if w is not first and (len(w) != len(first) or (w.job_id != first.job_id).any() or (w.submit != first.submit).any()):
+            raise WorkloadError(f"the schedules of {first.origin.name} and {w.origin.name} are not of the same jobs")
+    return Comparison(schedules, [schedule.summary(trim) for schedule in schedules])

@@ -1,0 +1,136 @@
+"""Schedules as files: written whole or not at all, read from whichever simulator made them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from walltime.errors import LogError, OutputError
+from walltime.logs import read_swf, whole_file, write_swf
+from walltime.provenance import provenance
+from walltime.schedule.schedule import Schedule
+from walltime.workload import SCHEDULE_COLUMNS
+
+Array = np.ndarray
+FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
+NEEDED = ("job_id", "start", "end")
+NAMES = tuple(column.name for column in SCHEDULE_COLUMNS)
+
+
+def schedule_table(schedule: Schedule) -> pl.DataFrame:
+    """One row per job in order of arrival; the columns are `walltime.workload.SCHEDULE_COLUMNS`."""
+    w = schedule.workload
+    arrays = {
+        "job_id": w.job_id,
+        "submit": w.submit,
+        "start": schedule.start,
+        "end": schedule.end,
+        "procs": w.procs,
+        "requested": w.requested,
+        "runtime": schedule.runtime,
+        "believed": w.believed,
+        "kind": schedule.kind,
+        "promised": schedule.promised,
+    }
+    return pl.DataFrame({column.name: arrays[column.name] for column in SCHEDULE_COLUMNS})
+
+
+def output_format(path: Path) -> str:
+    """Which of the known formats a file's name asks for; raises OutputError for another one."""
+    for ending in FORMATS:
+        if path.name.lower().endswith(ending):
+            return ending
+    raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these endings")
+
+
+def write_schedule(schedule: Schedule, path: Path) -> Path:
+    """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (field 3 is the simulated wait).
+
+    Raises OutputError where the file cannot be written or its ending is not known.
+    """
+    ending = output_format(path)
+    record = json.dumps(
+        provenance(schedule.workload, policy=schedule.policy.label, overrun=schedule.overrun, coincident=schedule.coincident)
+    )
+    if ending.startswith(".swf"):
+        write_swf(path, schedule.workload, wait=schedule.wait, extra_header=[f"; Note: simulated schedule, {record}"])
+        return path
+    table = schedule_table(schedule)
+    with whole_file(path) as file:
+        if ending == ".csv":
+            table.write_csv(file)
+        else:
+            table.write_parquet(file, metadata={"walltime": record})
+    return path
+
+
+def read_schedule(path: str | Path) -> dict[str, Array]:
+    """Read a schedule made by anybody: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
+
+    Returns the columns of `SCHEDULE_COLUMNS` that the file has, int64, in the file's order. Raises LogError, naming the
+    line, where the file is missing, lacks a column or holds anything but whole numbers.
+    """
+    path = Path(path)
+    name = path.name.lower()
+    if name.endswith((".swf", ".swf.gz")):
+        return _from_swf(path)
+    if path.is_dir():
+        raise LogError(f"{path}: is a folder; name a schedule file")
+    if not path.exists():
+        raise LogError(f"{path}: no such file")
+    try:
+        if name.endswith(".parquet"):
+            table = pl.read_parquet(path)
+        elif name.endswith((".csv", ".csv.gz")):
+            table = pl.read_csv(path, infer_schema=False)
+        else:
+            raise LogError(f"{path}: a schedule is read from .csv, .parquet, .swf or .swf.gz; rename the file to what it is")
+    except pl.exceptions.NoDataError as error:
+        raise LogError(f"{path}: is empty; a schedule has one row per job") from error
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{path}: cannot be read as a schedule ({reason})") from error
+    table = table.rename({column: column.strip() for column in table.columns})
+    missing = [column for column in NEEDED if column not in table.columns]
+    if missing:
+        raise LogError(f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}")
+    return {column: _whole_numbers(path, table[column]) for column in table.columns if column in NAMES}
+
+
+def _from_swf(path: Path) -> dict[str, Array]:
+    log = read_swf(path)
+    submit, wait, runtime = log.column("submit"), log.column("wait"), log.column("runtime")
+    unknown = (wait < 0) | (runtime < 0)
+    if unknown.any():
+        i = int(np.argmax(unknown))
+        raise LogError(f"{path}: job {int(log.column('job_id')[i])} has no wait or run time (fields 3 and 4), so it has no start")
+    allocated = log.column("allocated_procs")
+    columns = {
+        "job_id": log.column("job_id"),
+        "submit": submit,
+        "start": submit + wait,
+        "end": submit + wait + runtime,
+        "procs": np.where(allocated > 0, allocated, log.column("requested_procs")),
+    }
+    for name, values in columns.items():
+        fraction = values != np.floor(values)
+        if fraction.any():
+            i = int(np.argmax(fraction))
+            raise LogError(f"{path}: {name} of job {columns['job_id'][i]} is {values[i]}; schedules are checked in whole seconds")
+    return {name: values.astype(np.int64) for name, values in columns.items()}
+
+
+def _whole_numbers(path: Path, column: pl.Series) -> Array:
+    numbers = column.cast(pl.Float64, strict=False)
+    whole = column.cast(pl.Int64, strict=False) if column.dtype != pl.String else column.str.strip_chars().cast(pl.Int64, strict=False)
+    whole = whole.fill_null(numbers.cast(pl.Int64, strict=False))
+    bad = whole.is_null() | ((numbers != numbers.floor()) & numbers.is_not_null())
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        value = column[row]
+        said = "missing" if value is None or value == "" else repr(value)
+        raise LogError(f"{path}:{row + 2}: {column.name} is {said}; whole seconds and numbers are needed")
+    return whole.to_numpy().astype(np.int64)

@@ -1,0 +1,97 @@
+"""The result of a simulation: when every job of a workload started, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.policy import Policy
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from walltime.schedule.audit import AuditReport
+
+Array = np.ndarray
+
+
+class Kind(IntEnum):
+    """How a job started (SPEC A-07)."""
+
+    IMMEDIATE = 0
+    """on arrival, nobody ahead of it waiting"""
+    RESERVED = 1
+    """after a wait, nobody ahead of it waiting"""
+    BACKFILLED = 2
+    """while a job ahead of it in the queue was waiting"""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Start, end and kind of start of every job of a workload, in the workload's order of arrival.
+
+    `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
+    `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
+    never had one. `seconds`: what the stages of the run took.
+    """
+
+    workload: Workload
+    policy: Policy
+    start: Array
+    end: Array
+    runtime: Array
+    kind: Array
+    promised: Array
+    overrun: str = "kill"
+    coincident: str = "batch"
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self.policy.label}: {len(self):,} jobs of {self.workload.origin.name}>"
+
+    @property
+    def wait(self) -> Array:
+        """Seconds between submission and start, int64 (SPEC M-01)."""
+        return self.start - self.workload.submit
+
+    def summary(self, trim: str = "none") -> metrics.Summary:
+        """The usual averages; `trim="p3"` leaves out warm-up and cool-down as P3 does (SPEC M-20)."""
+        w = self.workload
+        return metrics.summarize(
+            submit=w.submit,
+            start=self.start,
+            runtime=self.runtime,
+            procs=w.procs,
+            backfilled=self.kind == Kind.BACKFILLED,
+            machine_procs=w.machine_procs,
+            offered_load=w.offered_load,
+            trim=trim,
+        )
+
+    def audit(self) -> AuditReport:
+        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.audit`)."""
+        from walltime.schedule.audit import audit_schedule
+
+        return audit_schedule(self)
+
+    def table(self) -> pl.DataFrame:
+        """The schedule as a polars table, one row per job, columns as in `walltime.workload.SCHEDULE_COLUMNS`."""
+        from walltime.schedule.files import schedule_table
+
+        return schedule_table(self)
+
+    def write(self, path: str | Path, **options: Any) -> Path:
+        """Write to .csv, .parquet, .swf or .swf.gz, whole or not at all; returns the path. Raises OutputError."""
+        from walltime.schedule.files import write_schedule
+
+        return write_schedule(self, Path(path), **options)
