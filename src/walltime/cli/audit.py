@@ -1,0 +1,49 @@
+"""`walltime audit`: checks anybody's schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walltime.cli import options as o
+
+
+def audit(
+    trace: o.TraceArgument,
+    schedule: Annotated[
+        Path, typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with job_id, start, end at least, or .swf with waits.")
+    ],
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="The policy whose promises to check; without it, what every schedule must keep.")
+    ] = None,
+    order: o.OrderOption = "fcfs",
+    overrun: o.OverrunOption = o.Overrun.kill,
+    coincident: o.CoincidentOption = o.Coincident.batch,
+    procs: o.ProcsOption = None,
+    too_wide: o.TooWideOption = o.TooWide.drop,
+    partial: o.PartialOption = o.Partial.summary,
+    skip_bad_lines: o.SkipBadLinesOption = False,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Check a schedule, from whichever simulator, against its log; exit status 1 if a rule is broken."""
+    from walltime.cli import common
+    from walltime.policy import parse_order, parse_policy
+    from walltime.schedule import audit as check
+    from walltime.schedule import read_schedule
+
+    chosen = parse_policy(policy, parse_order(order)) if policy else None
+    workload, _ = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    report = check(workload, read_schedule(schedule), chosen, overrun=overrun.value, coincident=coincident.value)
+    if as_json:
+        common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": chosen.label if chosen else None, **report.as_dict()})
+    elif report.ok:
+        typer.echo(f"ok: {report}")
+        for rule, why in report.skipped.items():
+            typer.echo(f"not checked: {rule}: {why}")
+    else:
+        typer.echo(f"{schedule}: {report}")
+        typer.echo("broken: " + ", ".join(f"{rule} {count:,} times" for rule, count in sorted(report.counts.items())))
+    if not report.ok:
+        raise typer.Exit(1)

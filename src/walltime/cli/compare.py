@@ -1,0 +1,137 @@
+"""`walltime compare`: one log, several policies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.schedule import Schedule
+
+DEFAULT = ("fcfs", "easy", "conservative")
+
+
+def compare(
+    trace: o.TraceArgument,
+    policy: o.PoliciesOption = None,
+    order: o.OrderOption = "fcfs",
+    backfill_order: o.BackfillOrderOption = None,
+    estimates: o.EstimatesOption = "user",
+    overrun: o.OverrunOption = o.Overrun.kill,
+    coincident: o.CoincidentOption = o.Coincident.batch,
+    procs: o.ProcsOption = None,
+    too_wide: o.TooWideOption = o.TooWide.drop,
+    partial: o.PartialOption = o.Partial.summary,
+    skip_bad_lines: o.SkipBadLinesOption = False,
+    trim: o.TrimOption = o.Trim.none,
+    monthly: o.MonthlyOption = False,
+    month_of: o.ByOption = o.By.end,
+    report: o.ReportOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Replay a log under several policies and put the results side by side."""
+    from walltime.cli import common
+    from walltime.estimates import parse_estimates
+    from walltime.policy import parse_order, parse_policy
+
+    own = parse_order(backfill_order) if backfill_order else None
+    chosen = [parse_policy(name, parse_order(order), own) for name in policy or DEFAULT]
+    model = parse_estimates(estimates)
+    workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    workload = workload.with_estimates(model)
+    schedules = [common.run_policy(workload, p, coincident=coincident.value, overrun=overrun.value) for p in chosen]
+    records = [
+        common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates)[0] for s in schedules
+    ]
+    months = [common.months_of(s, month_of.value) for s in schedules] if monthly else []
+    if report is not None:
+        write_page(report, schedules, trim.value)
+    if as_json:
+        common.print_json(as_object(records, months, report))
+        return
+    print_comparison(schedules, trim.value)
+    if monthly:
+        _print_months(schedules, months)
+    if report is not None:
+        typer.echo(f"report written to {report}")
+
+
+def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings: Any) -> None:
+    """Write the HTML page, with the command line in its provenance."""
+    from walltime.report import write_report
+
+    command = " ".join(["walltime", *sys.argv[1:]])
+    write_report(path, schedules, trim=trim, settings={"command": command, **settings})
+
+
+def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None) -> dict[str, Any]:
+    """What `--json` prints: what all runs share, then the runs."""
+    shared = ("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "estimates", "overrun", "coincident", "trim", "seed", "version")
+    value: dict[str, Any] = {name: records[0][name] for name in shared}
+    value["report"] = None if report is None else str(report)
+    value["runs"] = list(records)
+    for record, rows in zip(value["runs"], months, strict=False):
+        record["months"] = [month.as_dict() for month in rows]
+    return value
+
+
+def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
+    """Print one row per policy, then the answer in a sentence."""
+    from walltime.cli.common import print_table
+    from walltime.report import answer, human_number, human_time, labels
+    from walltime.schedule.compare import compare as side_by_side
+
+    comparison = side_by_side(*schedules, trim=trim)
+    names = labels(schedules)
+    workload = schedules[0].workload
+    rows = [
+        [
+            name,
+            human_time(s.mean_wait),
+            f"{s.mean_wait:,.0f}",
+            f"{s.mean_response:,.0f}",
+            human_number(s.mean_bounded_slowdown),
+            f"{100 * s.utilization:.1f} %",
+            f"{s.backfilled_percent:.1f} %",
+            human_time(s.max_wait),
+        ]
+        for name, s in zip(names, comparison.summaries, strict=True)
+    ]
+    first = comparison.summaries[0]
+    jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
+    title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {100 * workload.offered_load:.1f} %"
+    columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
+    print_table(title, columns, rows)
+    typer.echo(answer(workload.origin.name, names, schedules, comparison.summaries))
+
+
+def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]) -> None:
+    """The months as P2 prints them in Table 1; months differ between policies, so load and jobs are the first one's."""
+    from walltime.cli.common import print_table
+    from walltime.metrics import relative_difference
+    from walltime.report import labels
+
+    names = labels(schedules)
+    columns = ["month", "load", "jobs"]
+    for what in ("response", "bsld"):
+        columns += [f"{what} {name}" for name in names]
+        if len(names) == 2:
+            columns.append("diff")
+    by_month = [{(m.year, m.month): m for m in rows} for rows in months]
+    rows = []
+    for key in sorted({key for table in by_month for key in table}):
+        mine = [table.get(key) for table in by_month]
+        row = [f"{key[0]}-{key[1]:02d}", f"{mine[0].load:.3f}" if mine[0] else "", f"{mine[0].jobs:,}" if mine[0] else ""]
+        for name, digits in (("mean_response", 0), ("mean_bounded_slowdown", 1)):
+            values = [getattr(m, name) if m else float("nan") for m in mine]
+            row += [f"{value:,.{digits}f}" for value in values]
+            if len(names) == 2:
+                row.append(f"{relative_difference(values[1], values[0]):+.1f} %")
+        rows.append(row)
+    print_table(f"by month of the jobs' end; load and jobs under {names[0]}", columns, rows)

@@ -1,0 +1,37 @@
+"""`walltime demo`: the main job without any file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walltime.cli import options as o
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where to write the HTML page.")] = Path("report.html"),
+    jobs: Annotated[int, typer.Option("--jobs", min=2, help="Jobs to make up.")] = 5000,
+    procs: Annotated[int, typer.Option("--procs", min=1, help="Processors of the machine.")] = 128,
+    load: Annotated[float, typer.Option("--load", help="Offered load, over 0 and up to 1.5.")] = 0.85,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed makes up another workload.")] = 1,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Replay a made-up workload under FCFS, EASY and conservative backfilling; no files needed."""
+    from walltime.cli import common
+    from walltime.cli.compare import DEFAULT, as_object, print_comparison, write_page
+    from walltime.policy import parse_policy
+    from walltime.workload.demo import demo_workload
+
+    workload = demo_workload(jobs=jobs, procs=procs, load=load, seed=seed)
+    schedules = [common.run_policy(workload, parse_policy(name), coincident="batch", overrun="kill") for name in DEFAULT]
+    write_page(out, schedules, "none", seed=seed)
+    if as_json:
+        records = [
+            common.run_record(s, "none", trace=Path(workload.origin.name), seconds_read=0.0, estimates="user", seed=seed)[0] for s in schedules
+        ]
+        common.print_json(as_object(records, [], out))
+        return
+    print_comparison(schedules, "none")
+    typer.echo(f"report written to {out}")

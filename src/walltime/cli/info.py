@@ -1,0 +1,144 @@
+"""`walltime info`: what is in a log."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.logs import SwfLog
+    from walltime.workload import Workload
+
+LISTED = 20
+"""Bad lines that are listed; all of them are counted, and `--json` lists all."""
+
+
+def info(
+    trace: o.TraceArgument,
+    procs: o.ProcsOption = None,
+    too_wide: o.TooWideOption = o.TooWide.drop,
+    partial: o.PartialOption = o.Partial.summary,
+    skip_bad_lines: o.SkipBadLinesOption = False,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Show what is in a log: its machine, its span, its load, and every rule that drops, changes or notices a job."""
+    from walltime.cli import common
+    from walltime.logs import read_swf
+    from walltime.provenance import version
+
+    begin = time.perf_counter()
+    log = read_swf(trace, skip_bad_lines=skip_bad_lines)
+    workload = log.to_workload(procs=procs, too_wide=too_wide.value, partial=partial.value)
+    seconds = time.perf_counter() - begin
+    facts = _facts(log, workload)
+    if as_json:
+        common.print_json({"trace": str(trace), **facts, "seconds": {"read": seconds}, "version": version()})
+    else:
+        _print(facts, workload)
+
+
+def _facts(log: SwfLog, w: Workload) -> dict[str, Any]:
+    """Everything that `--json` prints of a log."""
+    import numpy as np
+
+    origin = w.origin
+    quantiles = [0, 25, 50, 75, 90, 99, 100]
+    ratio = w.runtime / w.requested
+    start = origin.unix_start_time
+    return {
+        "sha256": origin.sha256,
+        "records": origin.records,
+        "jobs": len(w),
+        "procs": w.machine_procs,
+        "offered_load": None if np.isnan(w.offered_load) else w.offered_load,
+        "first_submit": int(w.submit[0]),
+        "last_submit": int(w.submit[-1]),
+        "unix_start_time": start,
+        "time_zone": origin.time_zone,
+        "users": len(np.unique(w.columns["user"])) if "user" in w.columns else None,
+        "mean_runtime": float(w.runtime.mean()),
+        "mean_requested": float(w.requested.mean()),
+        "mean_procs": float(w.procs.mean()),
+        "serial_percent": float(100 * (w.procs == 1).mean()),
+        "power_of_two_percent": float(100 * ((w.procs & (w.procs - 1)) == 0).mean()),
+        "mean_use_of_request": float(np.minimum(ratio, 1).mean()),
+        "distinct_requests": len(np.unique(w.requested)),
+        "percentiles": {
+            name: dict(zip(map(str, quantiles), np.percentile(values, quantiles).tolist(), strict=True))
+            for name, values in (("runtime", w.runtime), ("requested", w.requested), ("procs", w.procs))
+        },
+        "status": _counts(w, "status"),
+        "dropped": dict(origin.dropped),
+        "changed": dict(origin.changed),
+        "noticed": dict(origin.noticed),
+        "bad_lines": [{"line": bad.line, "reason": bad.reason, "text": bad.text} for bad in log.bad_lines],
+        "header": {key: list(values) for key, values in log.header.items()},
+    }
+
+
+def _counts(w: Workload, column: str) -> dict[str, int]:
+    import numpy as np
+
+    if column not in w.columns:
+        return {}
+    values, counts = np.unique(w.columns[column], return_counts=True)
+    return {str(value): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def _print(facts: dict[str, Any], w: Workload) -> None:
+    from walltime.cli.common import print_facts, print_table
+    from walltime.logs import RULES
+    from walltime.report import human_time
+
+    days = timedelta(seconds=facts["last_submit"] - facts["first_submit"]).total_seconds() / 86400
+    span = f"{days:,.1f} days"
+    if facts["unix_start_time"] is not None:
+        local = datetime.fromtimestamp(facts["unix_start_time"] + facts["first_submit"], UTC).astimezone(w.origin.tzinfo())
+        span += f" from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
+    load = "n/a" if facts["offered_load"] is None else f"{100 * facts['offered_load']:.1f} %"
+    rows = [
+        ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
+        ("processors", f"{facts['procs']:,}", ""),
+        ("span of submits", span, ""),
+        ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
+        ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
+        ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),
+        ("mean request", human_time(facts["mean_requested"]), f"{facts['distinct_requests']:,} distinct values"),
+        ("mean use of request", f"{100 * facts['mean_use_of_request']:.0f} %", "runtime over request, at most 100 %"),
+        ("mean processors", f"{facts['mean_procs']:.1f}", f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
+        ("sha256", facts["sha256"][:16] + "…", "of the file as it is stored"),
+    ]
+    print_facts(w.origin.name, rows)
+    meaning = {rule.name: rule.meaning for rule in RULES}
+    odd = [
+        [what, f"{count:,}", rule, meaning.get(rule, "")]
+        for what, counts in (("dropped", facts["dropped"]), ("changed", facts["changed"]), ("as it is", facts["noticed"]))
+        for rule, count in counts.items()
+    ]
+    if odd:
+        _print_rules(odd)
+    else:
+        typer.echo("nothing odd: no job dropped or changed")
+    if facts["bad_lines"]:
+        bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
+        print_table(f"{len(facts['bad_lines']):,} lines left out", ["line", "why"], bad)
+
+
+def _print_rules(rows: list[list[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from walltime.cli.common import console
+
+    table = Table(title=Text("what is odd in it", style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, justify in (("", "left"), ("records", "right"), ("rule", "left"), ("meaning", "left")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)

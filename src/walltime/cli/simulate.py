@@ -1,0 +1,98 @@
+"""`walltime simulate`: one log, one policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+
+
+def simulate(
+    trace: o.TraceArgument,
+    policy: o.PolicyOption = "easy",
+    order: o.OrderOption = "fcfs",
+    backfill_order: o.BackfillOrderOption = None,
+    estimates: o.EstimatesOption = "user",
+    overrun: o.OverrunOption = o.Overrun.kill,
+    coincident: o.CoincidentOption = o.Coincident.batch,
+    procs: o.ProcsOption = None,
+    too_wide: o.TooWideOption = o.TooWide.drop,
+    partial: o.PartialOption = o.Partial.summary,
+    skip_bad_lines: o.SkipBadLinesOption = False,
+    trim: o.TrimOption = o.Trim.none,
+    monthly: o.MonthlyOption = False,
+    month_of: o.ByOption = o.By.end,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
+    ] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
+    from walltime.cli import common
+    from walltime.estimates import parse_estimates
+    from walltime.policy import parse_order, parse_policy
+    from walltime.schedule.files import output_format
+
+    chosen = parse_policy(policy, parse_order(order), parse_order(backfill_order) if backfill_order else None)
+    model = parse_estimates(estimates)
+    if out is not None:
+        output_format(out)
+    workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    workload = workload.with_estimates(model)
+    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value)
+    record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates)
+    months = common.months_of(schedule, month_of.value) if monthly else []
+    if out is not None:
+        schedule.write(out)
+        record["out"] = str(out)
+    if as_json:
+        if monthly:
+            record["months"] = [month.as_dict() for month in months]
+        common.print_json(record)
+        return
+    _print(record, summary, schedule)
+    if monthly:
+        _print_months(months)
+    if out is not None:
+        typer.echo(f"schedule written to {out}")
+
+
+def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
+    from walltime.cli.common import print_facts
+    from walltime.report import human_number, human_time
+
+    jobs = f"{s.measured_jobs:,} jobs" if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
+    seconds = record["seconds"]
+    rate = s.jobs / seconds["simulate"] if seconds["simulate"] else 0.0
+    facts = [
+        ("mean wait", human_time(s.mean_wait), f"{s.mean_wait:,.0f} s"),
+        ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
+        ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
+        ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), f"{s.mean_bounded_slowdown_p1:,.2f} in the form of P1 and P2"),
+        ("mean slowdown", human_number(s.mean_slowdown), f"{s.zero_runtime_jobs} jobs of no length left out" if s.zero_runtime_jobs else ""),
+        ("utilization", f"{100 * s.utilization:.1f} %", f"offered load {100 * s.offered_load:.1f} %"),
+        ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
+    ]
+    title = f"{schedule.policy.label} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
+    print_facts(title, facts)
+    typer.echo(f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)")
+
+
+def _print_months(months: list[Any]) -> None:
+    from walltime.cli.common import print_table
+
+    rows = [
+        [
+            f"{m.year}-{m.month:02d}",
+            f"{m.load:.3f}",
+            f"{m.jobs:,}",
+            f"{m.mean_wait:,.0f}",
+            f"{m.mean_response:,.0f}",
+            f"{m.mean_bounded_slowdown:,.1f}",
+        ]
+        for m in months
+    ]
+    print_table("by month", ["month", "load", "jobs", "mean wait (s)", "mean response (s)", "mean bounded slowdown"], rows)

@@ -1,0 +1,324 @@
+"""The figures of a report, each a function from schedules to a matplotlib Figure, and how they become SVG for a page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+
+from walltime import metrics
+from walltime.report.stretch import assign_processors
+from walltime.report.text import human_time, labels, policy_label
+from walltime.schedule.schedule import Kind, Schedule
+
+Array = np.ndarray
+
+INK = "#010305"
+"""Colour of text and axes; becomes `currentColor` in a page, so that it follows light and dark mode."""
+BLUE = "#0072B2"
+"""The one colour of the palette that is dim on black; a page may lighten it there."""
+COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""The palette of Okabe and Ito, those first that stand out on white as well as on black."""
+DASHES = ("-", (0, (6, 1.5)), (0, (1.5, 1.2)), (0, (7, 1.5, 1.5, 1.5)))
+"""Lines differ in dashes too, so that colour is not needed to tell them apart."""
+KIND_COLOURS = {Kind.IMMEDIATE: "#B8BCC2", Kind.RESERVED: "#E69F00", Kind.BACKFILLED: BLUE}
+KIND_EDGE = "#20242A"
+EDGES = (0.35, 0.1, 0.0)
+"""Width of a strip's edge in points: usual, thin and hair-thin strips."""
+KIND_NAMES = {Kind.IMMEDIATE: "immediate", Kind.RESERVED: "reserved", Kind.BACKFILLED: "backfilled"}
+
+POINTS = 400
+"""Points of a distribution's curve."""
+BINS = 130
+"""At most so many averages along the time axis."""
+MOST_STRIPS = 5000
+"""A Gantt chart draws at most so many strips, the largest ones."""
+
+TIME_TICKS = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    36_000: "10 h",
+    345_600: "4 d",
+    3_456_000: "40 d",
+    34_560_000: "400 d",
+}
+BIN_LENGTHS = (1, 10, 60, 600, 1800, 3600, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000, 7_776_000, 31_536_000)
+RC: dict[Any, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "walltime",
+    "path.simplify": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "grid.color": INK,
+    "grid.alpha": 0.14,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.8,
+    "hatch.linewidth": 0.5,
+}
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        yield
+
+
+def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
+    """Share of jobs that wait less than a time; the left end, at 1 s, is the share that does not wait at all.
+
+    `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
+    """
+    waits = _chosen([s.wait for s in schedules], masks)
+    longest = max((int(w.max()) for w in waits if len(w)), default=1)
+    with _style():
+        figure, axes = _panel("wait less than")
+        grid = np.geomspace(1, max(longest + 1, 60), POINTS)
+        for k, (name, values) in enumerate(zip(labels(schedules), waits, strict=True)):
+            share = np.searchsorted(np.sort(values), grid, side="left") / max(len(values), 1)
+            axes.plot(grid, 100 * share, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
+        _share_axis(axes)
+        axes.set_xlim(1, grid[-1])
+        axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= grid[-1]]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+        _legend(figure, axes, 52)
+    return figure
+
+
+def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
+    """Share of jobs with at most a bounded slowdown; the left end, at 1, is the share that is not slowed down.
+
+    `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
+    """
+    ratios = _chosen([metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules], masks)
+    highest = max((float(r.max()) for r in ratios if len(r)), default=1.0)
+    with _style():
+        figure, axes = _panel("bounded slowdown at most")
+        grid = np.geomspace(1, max(highest * 1.001, 10), POINTS)
+        for k, (name, values) in enumerate(zip(labels(schedules), ratios, strict=True)):
+            share = np.searchsorted(np.sort(values), grid, side="right") / max(len(values), 1)
+            axes.plot(grid, 100 * share, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
+        _share_axis(axes)
+        axes.set_xlim(1, grid[-1])
+        axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= grid[-1]]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        _legend(figure, axes, 52)
+    return figure
+
+
+def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
+    """Waiting jobs and busy share of the machine over time, as averages over equal stretches."""
+    workload = schedules[0].workload
+    begin = int(workload.submit[0]) if len(workload) else 0
+    end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
+    length = next((b for b in BIN_LENGTHS if (end - begin) / b <= BINS), BIN_LENGTHS[-1])
+    edges = np.append(np.arange(begin, max(end - length // 4, begin + 1), length, dtype=np.int64), end)
+    highest = 0.0
+    with _style():
+        figure = Figure(figsize=(9.2, 4.2), layout="constrained")
+        queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        for k, (name, schedule) in enumerate(zip(labels(schedules), schedules, strict=True)):
+            waiting = _averages(*metrics.queue_length(workload.submit, schedule.start), edges)
+            used = _averages(*metrics.busy_processors(schedule.start, schedule.end, workload.procs), edges)
+            highest = max(highest, float(waiting.max()))
+            line = _line(k) | {"linewidth": 1.4}
+            queue.stairs(waiting, edges, baseline=None, label=name, **line)
+            busy.stairs(100 * used / workload.machine_procs, edges, baseline=None, **line)
+        queue.set_yscale("symlog", linthresh=1, linscale=0.5)
+        queue.set_ylim(0, max(2.0, highest * 1.3))
+        queue.yaxis.set_major_locator(FixedLocator([0, *(t for t in 10.0 ** np.arange(9) if t <= max(2.0, highest * 1.3))]))
+        queue.yaxis.set_minor_locator(NullLocator())
+        queue.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        queue.set_title(f"waiting jobs (average over {_round_time(length)}, logarithmic above 1)")
+        busy.set_title("busy processors")
+        busy.set_ylim(0, 100)
+        busy.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
+        busy.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+        for axes in (queue, busy):
+            axes.grid(axis="y")
+        busy.set_xlim(int(edges[0]), end)
+        _time_axis(busy, schedules[0], begin, end)
+        _legend(figure, queue, 110)
+    return figure
+
+
+def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) -> Figure:
+    """The jobs that run between `begin` and `end` (s), as rectangles of processors and time, coloured by how they started.
+
+    A job of this model has a number of processors and no places; the places drawn are chosen by `assign_processors`, so a
+    job may come in several strips.
+    """
+    w = schedule.workload
+    inside = np.flatnonzero((schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start))
+    start, stop = schedule.start[inside], schedule.end[inside]
+    job, first, count = assign_processors(start, stop, w.procs[inside], w.machine_procs)
+    left, right = np.maximum(start[job], begin) - begin, np.minimum(stop[job], end) - begin
+    largest = np.sort(np.argsort(-(right - left) * count, kind="stable")[:MOST_STRIPS])
+    # where strips are hardly higher or longer than a line is wide, their edges would be all that one sees
+    thin = (count * 120 < w.machine_procs) | ((right - left) * 400 < end - begin)
+    width = np.where(count * 500 < w.machine_procs, EDGES[2], np.where(thin, EDGES[1], EDGES[0]))
+    divisor, unit = _unit(end - begin)
+    with _style():
+        figure = Figure(figsize=(9.2, 3.1), layout="constrained")
+        axes = figure.subplots()
+        for kind, colour in KIND_COLOURS.items():
+            mine = largest[schedule.kind[inside][job[largest]] == kind]
+            for part, edge in ((mine[width[mine] == e], e) for e in EDGES):
+                if len(part):
+                    outline = _rectangles(left[part] / divisor, right[part] / divisor, first[part], first[part] + count[part])
+                    axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor=KIND_EDGE, linewidth=edge))
+        axes.set_xlim(0, (end - begin) / divisor)
+        axes.set_ylim(0, w.machine_procs)
+        axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10]))
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        axes.set_ylabel("processors")
+        axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
+        axes.set_title(title or policy_label(schedule.policy))
+        key = [Patch(facecolor=c, edgecolor=KIND_EDGE, linewidth=0.35, label=KIND_NAMES[kind]) for kind, c in KIND_COLOURS.items()]
+        axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
+    return figure
+
+
+def moment(schedule: Schedule, seconds: int) -> str:
+    """A time of the log as local date and time where the log says when it starts, else as days since the first submission."""
+    origin = schedule.workload.origin
+    if origin.unix_start_time is not None:
+        try:
+            return f"{datetime.fromtimestamp(origin.unix_start_time + seconds, origin.tzinfo()):%Y-%m-%d %H:%M}"
+        except (OverflowError, ValueError, OSError):
+            pass
+    first = int(schedule.workload.submit[0]) if len(schedule) else 0
+    return "the first submission" if seconds <= first else f"{human_time(seconds - first)} after the first submission"
+
+
+def to_svg(figure: Figure, prefix: str) -> str:
+    """A figure as an inline SVG element, the same bytes every time, its ids made unique by `prefix`, its text in the page's colour."""
+    buffer = io.StringIO()
+    with _style():
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
+    text = re.sub(r'\bid="', f'id="{prefix}-', text)
+    text = text.replace("url(#", f"url(#{prefix}-").replace('href="#', f'href="#{prefix}-')
+    text = re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true" focusable="false">', text, count=1)
+    text = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), text)
+    text = text.replace(INK, "currentColor").replace(BLUE.lower(), f"var(--blue, {BLUE})")
+    return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _chosen(values: Sequence[Array], masks: Sequence[Array] | None) -> list[Array]:
+    return list(values) if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
+
+
+def _line(k: int) -> dict[str, Any]:
+    return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+
+
+def _legend(figure: Figure, axes: Axes, letters: int) -> None:
+    """The names of the lines above the axes, in as many columns as a line of so many letters holds."""
+    handles, names = axes.get_legend_handles_labels()
+    widths = [len(name) + 8 for name in names]
+    columns = len(names) if sum(widths) <= letters else max(1, letters // max(widths))
+    figure.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
+
+
+def _panel(xlabel: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(4.9, 3.4), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+    axes.set_xlabel(xlabel)
+    axes.grid()
+    return figure, axes
+
+
+def _share_axis(axes: Axes) -> None:
+    """Up to 100 %, from 0 on, or, where all curves start above one half, from a little below the lowest one, and saying so."""
+    lowest = min(float(np.asarray(line.get_ydata())[0]) for line in axes.lines)
+    bottom = max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0
+    axes.set_ylim(min(bottom, 90), 100)
+    axes.set_ylabel("share of jobs" if bottom == 0 else f"share of jobs (from {min(bottom, 90)} %)")
+
+
+def _averages(times: Array, levels: Array, edges: Array) -> Array:
+    """Mean of a step function between neighbouring edges, exact but for rounding."""
+    if not len(times):
+        return np.zeros(len(edges) - 1)
+    area = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(times).astype(np.float64))))
+    return np.diff(np.interp(edges, times, area)) / np.diff(edges)
+
+
+def _rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:
+    """One path of many rectangles, which keeps the page small."""
+    corners = np.stack([np.stack(pair, axis=1) for pair in ((left, low), (right, low), (right, high), (left, high), (left, low))], axis=1)
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    return Path(corners.reshape(-1, 2), np.tile(np.array(codes, np.uint8), len(left)))
+
+
+def _unit(length: int) -> tuple[int, str]:
+    if length <= 180:
+        return 1, "seconds"
+    if length <= 3 * 3600:
+        return 60, "minutes"
+    return (3600, "hours") if length <= 4 * 86_400 else (86_400, "days")
+
+
+def _round_time(seconds: int) -> str:
+    for unit, name in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}{'' if seconds == unit else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
+    """Ticks at the firsts of months where the log has a calendar and is long enough, else in round units from its start."""
+    origin = schedule.workload.origin
+    if origin.unix_start_time is not None and 75 * 86_400 <= end - begin <= 60 * 366 * 86_400:
+        firsts = metrics.month_starts(origin.unix_start_time + begin, origin.unix_start_time + end, origin.tzinfo())[1:-1]
+        every = next(k for k in (1, 2, 3, 6, 12, 24, 60, 120) if len(firsts) / k <= 13)
+        shown = [(y, m, t) for y, m, t in firsts if (12 * y + m - 1) % every == 0]
+        axes.set_xticks([t - origin.unix_start_time for *_, t in shown], [f"{datetime(y, m, 1, tzinfo=UTC):%b}\n{y}" for y, m, _ in shown])
+        return
+    divisor, unit = _unit(end - begin)
+    ticks = np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(0, (end - begin) / divisor))
+    ticks = ticks[(ticks >= 0) & (ticks * divisor <= end - begin)]
+    axes.set_xticks(begin + ticks * divisor, [f"{t:g}" for t in ticks])
+    axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")

@@ -1,0 +1,176 @@
+"""The report: one self-contained HTML page that answers, shows the evidence, and says where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import WorkloadError
+from walltime.logs import whole_file
+from walltime.provenance import provenance
+from walltime.report import tables
+from walltime.report.care import cautions
+from walltime.report.stretch import JOBS, choose_stretch
+from walltime.report.style import CSS
+from walltime.report.tables import scroll, text, unbroken
+from walltime.report.text import answer, human_percent, human_time, in_prose, labels
+from walltime.schedule.schedule import Kind, Schedule
+
+Array = np.ndarray
+
+
+def write_report(
+    path: str | Path,
+    schedules: Sequence[Schedule],
+    *,
+    title: str | None = None,
+    trim: str = "none",
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a page that compares these schedules of one workload; the first is what the others are compared with.
+
+    The page needs no network and no other file, and equal schedules give equal bytes. It is written whole or not at all.
+    `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
+    what else belongs into the provenance, such as the seed and, as `command`, the command line. Returns the path. Raises
+    WorkloadError if the schedules are not of the same jobs and machine, PolicyError for an unknown trim, OutputError where
+    the page cannot be written.
+    """
+    path = Path(path)
+    page = render(schedules, title=title, trim=trim, notes=notes, settings=settings)
+    with whole_file(path) as file:
+        file.write(page.encode())
+    return path
+
+
+def render(
+    schedules: Sequence[Schedule],
+    *,
+    title: str | None = None,
+    trim: str = "none",
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> str:
+    """The page of `write_report` as a string."""
+    _check(schedules)
+    workload = schedules[0].workload
+    names = labels(schedules)
+    summaries = [s.summary(trim) for s in schedules]
+    last_submit = int(workload.submit[-1]) if len(workload) else 0
+    masks = [metrics.measured(s.end, last_submit, trim) for s in schedules]
+    log = workload.origin.name
+    heading = title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}")
+    chosen = {"policies": [s.policy.label for s in schedules], "trim": trim, **_runs(schedules), **(settings or {})}
+    record = provenance(workload, **chosen)
+    care = [*cautions(names, schedules, summaries, masks, trim), *notes]
+    body = [
+        '<p class="eyebrow">walltime: what every job would have waited</p>',
+        f"<h1>{text(heading)}</h1>",
+        f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries)))}</p>',
+        tables.facts(workload, record),
+        _care(care),
+        "<h2>The numbers</h2>",
+        tables.summary_table(names, summaries),
+        tables.details_table(names, summaries),
+    ]
+    if len(workload):
+        body += _figures(names, schedules, masks)
+        body += ["<h2>How the jobs started</h2>", tables.kinds_table(names, [_shares(s, m) for s, m in zip(schedules, masks, strict=True)])]
+    body += ["<h2>What was dropped or changed</h2>", tables.rules_table(workload)]
+    body += ["<h2>Where this comes from</h2>", tables.provenance_table(record), tables.repeat(schedules, record, trim)]
+    body.append(f"<footer>Made by walltime {text(record['version'])}. The page holds everything it shows; nothing is loaded.</footer>")
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(heading)}</title>\n<style>{CSS}</style>\n</head>\n"
+    )
+    return head + "<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+
+
+def _check(schedules: Sequence[Schedule]) -> None:
+    if not schedules:
+        raise WorkloadError("a report needs at least one schedule")
+    first = schedules[0].workload
+    for other in (s.workload for s in schedules[1:]):
+        same = first.machine_procs == other.machine_procs and len(first) == len(other)
+        for name in ("job_id", "submit", "procs"):
+            same = same and np.array_equal(getattr(first, name), getattr(other, name))
+        if not same:
+            raise WorkloadError(f"a report compares schedules of the same jobs on the same machine: {first!r} and {other!r} are not")
+
+
+def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
+    """The settings of the runs: one value where they all share it, else one for each."""
+    options = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident")}
+    return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
+
+
+def _shares(schedule: Schedule, mask: Array) -> dict[str, float]:
+    kinds = schedule.kind[mask]
+    return {kind.name.lower(): 100 * float(np.mean(kinds == kind)) if len(kinds) else 0.0 for kind in Kind}
+
+
+def _care(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    items = "\n".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    return f'<aside class="care" aria-labelledby="care"><h2 id="care">Read with care</h2>\n<ul>\n{items}\n</ul></aside>'
+
+
+def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:
+    from walltime.report import figures  # matplotlib takes its time to load; only a page needs it
+
+    def show(figure: Any, prefix: str, alt: str, caption: str = "", wide: bool = True) -> str:
+        svg = figures.to_svg(figure, prefix)
+        image = f'<div role="img" aria-label="{text(alt)}">{svg}</div>'
+        return f"<figure>{scroll(image, alt, 'wide') if wide else image}<figcaption>{text(caption)}</figcaption></figure>"
+
+    unhurried = [100 * float(np.mean(s.wait[m] == 0)) for s, m in zip(schedules, masks, strict=True)]
+    told = ", ".join(f"{human_percent(share)} under {in_prose(name)}" for name, share in zip(names, unhurried, strict=True))
+    begin, end = choose_stretch(schedules)
+    since = figures.moment(schedules[0], begin)
+    if len(schedules[0]) <= JOBS:
+        why = "the whole workload."
+    elif len(names) > 1:
+        why = "a stretch with long queues, the same for every policy."
+    else:
+        why = "a stretch with a long queue."
+    where = f"The {human_time(end - begin)} from {since} on: {why}"
+    out = [
+        "<h2>How the waits are spread</h2>",
+        '<div class="pair">',
+        show(
+            figures.wait_distribution(schedules, masks),
+            "wait",
+            f"Curves of the share of jobs that wait less than a time, for {', '.join(names)}. Do not wait at all: {told}.",
+            f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {told}.",
+            wide=False,
+        ),
+        show(
+            figures.slowdown_distribution(schedules, masks),
+            "slowdown",
+            f"Curves of the share of jobs with at most a bounded slowdown, for {', '.join(names)}.",
+            "Share of jobs with at most a bounded slowdown: (wait + runtime) / runtime, runtimes below 10 s counted as 10 s, at least 1.",
+            wide=False,
+        ),
+        "</div>",
+        "<h2>The queue and the machine over time</h2>",
+        show(
+            figures.queue_and_utilization(schedules),
+            "time",
+            f"Number of waiting jobs and share of busy processors over time, for {', '.join(names)}.",
+            "All jobs, trimmed or not.",
+        ),
+        "<h2>A stretch of the schedules</h2>",
+        f'<p class="note">{text(where)} Each rectangle is a job, its height the processors, its width the time. The model gives a job a '
+        "number of processors and no places; the places are chosen for the drawing, so a job may come in several strips.</p>",
+    ]
+    for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
+        running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
+        alt = f"Gantt chart of {running:,} jobs under {in_prose(name)}, {human_time(end - begin)} from {since} on."
+        out.append(show(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alt))
+    return out

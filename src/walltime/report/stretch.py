@@ -1,0 +1,135 @@
+"""A stretch of a schedule to draw: which one, and on which processors its jobs stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import WorkloadError
+from walltime.schedule.schedule import Schedule
+
+Array = np.ndarray
+
+JOBS = 150
+"""As many jobs as a Gantt chart can show and a reader can follow."""
+STARTED = JOBS // 2
+"""At least so many of them start inside the stretch, also where hundreds of jobs run at once."""
+VISIBLE = 300
+"""A job counts as one to be seen if it takes at least the VISIBLE-th part of the machine."""
+MOST = 10 * JOBS
+"""A stretch with so many jobs, whatever their size, is long enough."""
+
+
+def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int, int]:
+    """Begin and end, in s, of the stretch that tells most about these schedules and shows at least `jobs` jobs of each.
+
+    It lies around the moment at which even the shortest of the schedules' queues is longest, so that every policy has
+    something to decide; where there is none, around the longest queue of the first schedule, and where nobody waits,
+    around the moment when most of its processors are busy. A workload of no more jobs than that is taken whole.
+    """
+    first = schedules[0]
+    submit = first.workload.submit
+    if not len(submit):
+        return 0, 1
+    whole = int(submit[0]), max(int(s.end.max()) for s in schedules)
+    if len(submit) <= jobs:
+        return whole[0], max(whole[1], whole[0] + 1)
+    middle = _moment(schedules)
+    runs = [_Running(s, s.runtime > 0) for s in schedules]
+    wide = [_Running(s, (s.runtime > 0) & (s.workload.procs * VISIBLE >= s.workload.machine_procs)) for s in schedules]
+
+    def window(half: int) -> tuple[int, int]:
+        """So much to either side of the middle, moved inside the workload where it reaches over an end."""
+        begin = min(max(middle - half, whole[0]), max(whole[1] - 2 * half, whole[0]))
+        return begin, max(min(begin + 2 * half, whole[1]), begin + 1)
+
+    def enough(half: int) -> bool:
+        span = window(half)
+        if max(r.shown(*span) for r in runs) >= MOST:
+            return True
+        return min(r.shown(*span) for r in wide) >= jobs and min(r.started(*span) for r in wide) >= STARTED
+
+    low, high = 30, max(whole[1] - whole[0], 31)
+    while high - low > 1:
+        half = (low + high) // 2
+        low, high = (low, half) if enough(half) else (half, high)
+    return window(high)
+
+
+class _Running:
+    """Counts the jobs of a schedule that run or start inside a window."""
+
+    def __init__(self, schedule: Schedule, which: Array) -> None:
+        self._start, self._end = np.sort(schedule.start[which]), np.sort(schedule.end[which])
+
+    def shown(self, begin: int, end: int) -> int:
+        return int(np.searchsorted(self._start, end) - np.searchsorted(self._end, begin, side="right"))
+
+    def started(self, begin: int, end: int) -> int:
+        return int(np.searchsorted(self._start, end) - np.searchsorted(self._start, begin))
+
+
+def _moment(schedules: Sequence[Schedule]) -> int:
+    first = schedules[0]
+    queues = [metrics.queue_length(s.workload.submit, s.start) for s in schedules]
+    moments = np.unique(np.concatenate([times for times, _ in queues]))
+    shared = np.min([metrics.levels_at(times, levels, moments) for times, levels in queues], axis=0)
+    if shared.any():
+        return int(moments[np.argmax(shared)])
+    times, levels = queues[0] if len(queues[0][0]) else metrics.busy_processors(first.start, first.end, first.workload.procs)
+    return int(times[np.argmax(levels)]) if len(times) else int(first.workload.submit[0])
+
+
+def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int) -> tuple[Array, Array, Array]:
+    """Concrete processors for jobs that have only a number of them, so that a Gantt chart can be drawn.
+
+    In order of start each job gets the lowest free block that holds it, or else the lowest free processors in several
+    pieces. `start, end`: int64 seconds, `procs`: int64; each of shape (jobs,). Returns `job, first, count`, int64, one entry
+    per strip: the processors `first` to `first + count - 1` belong to the job with index `job`. Jobs without a runtime
+    have no strip. Raises WorkloadError where the jobs need more processors than the machine has.
+
+    >>> job, first, count = assign_processors(np.array([0, 0, 5]), np.array([5, 9, 9]), np.array([1, 2, 2]), 4)
+    >>> job.tolist(), first.tolist(), count.tolist()
+    ([0, 1, 2, 2], [0, 1, 0, 3], [1, 2, 1, 1])
+    """
+    free = np.ones(machine_procs, bool)
+    running: list[tuple[int, int]] = []
+    held: dict[int, Array] = {}
+    strips: list[tuple[int, int, int]] = []
+    for job in np.argsort(start, kind="stable").tolist():
+        now = int(start[job])
+        while running and running[0][0] <= now:
+            free[held.pop(heappop(running)[1])] = True
+        if end[job] <= now:
+            continue
+        wanted = int(procs[job])
+        pieces = _pieces(free, wanted)
+        if sum(count for _, count in pieces) < wanted:
+            raise WorkloadError(f"at {now} s the schedule needs more than the {machine_procs} processors of the machine; audit it first")
+        taken = np.concatenate([np.arange(first, first + count) for first, count in pieces])
+        free[taken] = False
+        held[job] = taken
+        heappush(running, (int(end[job]), job))
+        strips += [(job, first, count) for first, count in pieces]
+    job, first, count = np.array(strips, np.int64).reshape(-1, 3).T
+    return job, first, count
+
+
+def _pieces(free: Array, wanted: int) -> list[tuple[int, int]]:
+    """First processor and length of the blocks for one job, as few as they can be and as low as they can be."""
+    change = np.flatnonzero(np.diff(free.astype(np.int8), prepend=0, append=0))
+    first, length = change[::2], change[1::2] - change[::2]
+    fits = np.flatnonzero(length >= wanted)
+    if len(fits):
+        return [(int(first[fits[0]]), wanted)]
+    pieces = []
+    for begin, size in zip(first.tolist(), length.tolist(), strict=True):
+        take = min(size, wanted)
+        pieces.append((begin, take))
+        wanted -= take
+        if wanted == 0:
+            break
+    return pieces

@@ -1,0 +1,195 @@
+"""The words of a report: numbers as people read them, names of policies, and the answer in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from walltime.metrics import Summary
+from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
+from walltime.schedule.schedule import Schedule
+
+UNDEFINED = "n/a"
+"""What stands for a value that is not defined, such as the mean runtime of no jobs."""
+
+MOST_IN_ONE_SENTENCE = 4
+"""From more policies than this, the sentence names the best ones instead of all."""
+
+
+def human_time(seconds: float) -> str:
+    """A time in the two units that say most: seconds, minutes, hours up to two days, then days.
+
+    >>> human_time(41), human_time(7500), human_time(3.25), human_time(1e6), human_time(float("nan"))
+    ('41 s', '2 h 05 min', '3.2 s', '11 d 14 h', 'n/a')
+    """
+    if not math.isfinite(seconds):
+        return UNDEFINED
+    if seconds < 0:
+        return f"-{human_time(-seconds)}"
+    if round(seconds) < 60:
+        return f"{seconds:.1f} s" if seconds < 9.95 and seconds != round(seconds) else f"{round(seconds)} s"
+    if round(seconds) < 3600:
+        return _two(round(seconds), 60, 1, "min", "s")
+    if round(seconds / 60) < 48 * 60:
+        return _two(round(seconds / 60) * 60, 3600, 60, "h", "min")
+    return _two(round(seconds / 3600) * 3600, 86400, 3600, "d", "h")
+
+
+def _two(seconds: int, unit: int, part: int, big: str, small: str) -> str:
+    return f"{seconds // unit:,} {big} {seconds % unit // part:02d} {small}"
+
+
+def human_number(value: float) -> str:
+    """A ratio with three digits that matter, and commas in thousands.
+
+    >>> human_number(92.94), human_number(1234.5), human_number(1.5), human_number(float("nan"))
+    ('92.9', '1,234', '1.50', 'n/a')
+    """
+    if not math.isfinite(value):
+        return UNDEFINED
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:,.{digits}f}"
+
+
+def human_percent(percent: float) -> str:
+    """A percentage; what is little but not nothing is not written as 0, what is not quite all not as 100.
+
+    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(100)
+    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '100 %')
+    """
+    if not math.isfinite(percent):
+        return UNDEFINED
+    if percent in (0, 100):
+        return f"{percent:.0f} %"
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %" if percent < 9.95 or 99.5 <= percent < 100 else f"{percent:.0f} %"
+
+
+def human_difference(percent: float) -> str:
+    """A relative difference with its sign.
+
+    >>> human_difference(-94.96), human_difference(2.04), human_difference(0.0), human_difference(1450)
+    ('-95 %', '+2.0 %', '±0 %', '+1,450 %')
+    """
+    if not math.isfinite(percent):
+        return ""
+    if abs(percent) < 0.05:
+        return "±0 %"
+    digits = 1 if abs(percent) < 9.95 else 0
+    return f"{'-' if percent < 0 else '+'}{abs(percent):,.{digits}f} %"
+
+
+def policy_label(policy: Policy) -> str:
+    """What a policy is called in prose and figures.
+
+    >>> policy_label(Easy()), policy_label(Hybrid(depth=3))
+    ('EASY', 'Hybrid (3 reservations)')
+    """
+    match policy:
+        case Fcfs():
+            name = "FCFS" if policy.order == FCFS else "No backfilling"
+        case Easy():
+            name = "EASY"
+        case Conservative():
+            name = "Conservative" if policy.variant == "compress" else "Conservative from scratch"
+        case Hybrid():
+            name = f"Hybrid ({policy.depth:,} reservation{'' if policy.depth == 1 else 's'})"
+        case _:
+            return policy.label
+    return name + policy.label.removeprefix(policy.name).replace("[", " [", 1)
+
+
+def labels(schedules: Sequence[Schedule]) -> list[str]:
+    """One name for each schedule; where a policy comes more than once, its schedules are numbered.
+
+    >>> labels([])
+    []
+    """
+    names = [policy_label(s.policy) for s in schedules]
+    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def answer(log: str, names: Sequence[str], schedules: Sequence[Schedule], summaries: Sequence[Summary]) -> str:
+    """What the comparison says, in one sentence; the first schedule is what the others are compared with.
+
+    `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order.
+    """
+    first = summaries[0]
+    if not first.measured_jobs:
+        return f"{log} holds no jobs, so there is nothing to compare."
+    if len(summaries) == 1:
+        return (
+            f"On {log}, jobs under {in_prose(names[0])} wait {human_time(first.mean_wait)} on average, half of them "
+            f"{_at_most(first.median_wait)}, and have a mean bounded slowdown of {human_number(first.mean_bounded_slowdown)}"
+            f"{_share(schedules[0], first)}."
+        )
+    if len(summaries) > MOST_IN_ONE_SENTENCE:
+        return _best(log, names, summaries)
+    second = summaries[1]
+    told = f"On {log}, {in_prose(names[1])} {_change(first, second, names[0])}{_share(schedules[1], second)}"
+    others = [
+        f"{in_prose(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}{_share(schedule, s)}"
+        for name, schedule, s in zip(names[2:], schedules[2:], summaries[2:], strict=True)
+    ]
+    return "; ".join([told, *others]) + "."
+
+
+def in_prose(name: str) -> str:
+    """A policy's name in the middle of a sentence.
+
+    >>> in_prose("Conservative"), in_prose("EASY")
+    ('conservative', 'EASY')
+    """
+    return name[0].lower() + name[1:] if name.startswith(("Conservative", "Hybrid", "No backfilling")) else name
+
+
+def _at_most(median: float) -> str:
+    return "not at all" if median == 0 else f"at most {human_time(median)}"
+
+
+def _share(schedule: Schedule, summary: Summary) -> str:
+    if isinstance(schedule.policy, Fcfs):
+        return ""
+    share = "no job" if summary.backfilled_percent == 0 else f"{human_percent(summary.backfilled_percent)} of the jobs"
+    return f", with {share} backfilled"
+
+
+def _change(first: Summary, second: Summary, baseline: str) -> str:
+    wait = _verb(first.mean_wait, second.mean_wait, human_time)
+    ratio = _verb(first.mean_bounded_slowdown, second.mean_bounded_slowdown, human_number)
+    values = [(first.mean_wait, second.mean_wait, human_time), (first.mean_bounded_slowdown, second.mean_bounded_slowdown, human_number)]
+    (w, r) = (_move(verb, *v) for verb, v in zip((wait, ratio), values, strict=True))
+    under = f", compared with {in_prose(baseline)}"
+    if wait == ratio:
+        return f"{wait} the mean wait {w} and the mean bounded slowdown {r}{under}"
+    joint = "but" if {wait, ratio} == {"cuts", "raises"} else "and"
+    return f"{wait} the mean wait {w} {joint} {ratio} the mean bounded slowdown {r}{under}"
+
+
+def _verb(before: float, after: float, show: Callable[[float], str]) -> str:
+    if show(before) == show(after):
+        return "leaves"
+    return "cuts" if after < before else "raises"
+
+
+def _move(verb: str, before: float, after: float, show: Callable[[float], str]) -> str:
+    if verb != "leaves":
+        return f"from {show(before)} to {show(after)}"
+    return f"at {show(after)}" if before == after else f"practically unchanged at {show(after)}"
+
+
+def _best(log: str, names: Sequence[str], summaries: Sequence[Summary]) -> str:
+    waits = [s.mean_wait for s in summaries]
+    ratios = [s.mean_bounded_slowdown for s in summaries]
+    a, b = waits.index(min(waits)), ratios.index(min(ratios))
+    wait, ratio = human_time(waits[a]), human_number(ratios[b])
+    if human_time(max(waits)) == wait and human_number(max(ratios)) == ratio:
+        return f"On {log}, all {len(names)} policies come to a mean wait of {wait} and a mean bounded slowdown of {ratio}."
+    start = f"Of {len(names)} policies on {log}, {in_prose(names[a])} has the shortest mean wait ({wait}) and "
+    middle = f"the lowest mean bounded slowdown ({ratio})" if a == b else f"{in_prose(names[b])} the lowest mean bounded slowdown ({ratio})"
+    if 0 in (a, b):
+        return f"{start}{middle}."
+    return f"{start}{middle}; {in_prose(names[0])}, the first of them, comes to {human_time(waits[0])} and {human_number(ratios[0])}."

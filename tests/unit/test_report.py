@@ -1,0 +1,285 @@
+"""The page: whole, self-contained, the same twice, safe, and right in what it says."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from walltime.errors import OutputError, PolicyError, WorkloadError
+from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid
+from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
+from walltime.report.care import cautions
+from walltime.report.page import render
+from walltime.report.tables import repeat_command
+from walltime.report.text import human_difference
+from walltime.schedule.schedule import Kind, Schedule
+from walltime.workload import Origin, Workload
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and collects what a test asks about."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.ids, self.attributes, self.texts, self.tags = [], [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def made(policy=None, wait=0, jobs=300, kind=Kind.IMMEDIATE, origin=None, estimate=2):
+    """A schedule of small jobs on a machine that is large enough for whatever waits a test wants."""
+    rng = np.random.default_rng(7)
+    submit = np.sort(rng.integers(0, 20_000, jobs))
+    runtime = rng.integers(1, 600, jobs)
+    w = Workload.from_arrays(
+        submit=submit,
+        runtime=runtime,
+        requested=runtime * estimate,
+        procs=rng.integers(1, 9, jobs),
+        machine_procs=4096,
+        origin=origin or Origin("log", sha256="ab" * 32, records=jobs, unix_start_time=10**9, time_zone="Europe/Stockholm"),
+    )
+    start = w.submit + wait
+    kinds = np.full(jobs, kind, np.uint8)
+    return Schedule(w, policy or Easy(), start, start + runtime, runtime, kinds, np.full(jobs, -1))
+
+
+def sentence(*schedules):
+    return answer("log", labels(schedules), schedules, [s.summary() for s in schedules])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.44, "0.4 s"),
+        (9.97, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (3599.4, "59 min 59 s"),
+        (3599.6, "1 h 00 min"),
+        (7500, "2 h 05 min"),
+        (41 * 3600, "41 h 00 min"),
+        (172_799, "2 d 00 h"),
+        (400 * 86_400, "400 d 00 h"),
+        (-90, "-1 min 30 s"),
+        (float("inf"), "n/a"),
+    ],
+)
+def test_human_time__two_units(seconds, text):
+    assert human_time(seconds) == text
+
+
+def test_human_numbers__edges():
+    assert [human_number(x) for x in (9.996, 99.96, 0)] == ["10.0", "100", "0.00"]
+    assert [human_percent(x) for x in (0, 9.96, 99.97, float("nan"))] == ["0 %", "10 %", "> 99.9 %", "n/a"]
+    assert human_difference(float("nan")) == ""
+
+
+def test_labels__tell_policies_apart():
+    several = [Easy(), Fcfs(order=SJF), Easy(), Conservative(variant="scratch"), Hybrid(depth=1), Easy(backfill_order=SJF)]
+    assert labels([made(p, jobs=1) for p in several]) == [
+        "EASY (1)",
+        "No backfilling [sjf]",
+        "EASY (2)",
+        "Conservative from scratch",
+        "Hybrid (1 reservation)",
+        "EASY [fcfs, backfill sjf]",
+    ]
+
+
+def test_answer__one_policy():
+    said = sentence(made(wait=90, kind=Kind.BACKFILLED))
+    assert said.startswith("On log, jobs under EASY wait 1 min 30 s on average, half of them at most 1 min 30 s, and have a mean")
+    assert said.endswith("with 100 % of the jobs backfilled.")
+    assert "half of them not at all" in sentence(made())
+
+
+def test_answer__better_worse_and_equal():
+    fcfs, easy, cons = made(Fcfs(), 7200), made(Easy(), 60, kind=Kind.BACKFILLED), made(Conservative(), 120)
+    better = sentence(fcfs, easy, cons)
+    assert better.startswith("On log, EASY cuts the mean wait from 2 h 00 min to 1 min 00 s and the mean bounded slowdown from ")
+    assert ", compared with FCFS, with 100 % of the jobs backfilled; conservative comes to 2 min 00 s and " in better
+    assert better.endswith(", with no job backfilled.")
+    worse = sentence(easy, fcfs)
+    assert worse.startswith("On log, FCFS raises the mean wait from 1 min 00 s to 2 h 00 min and the mean bounded slowdown from ")
+    assert worse.endswith(", compared with EASY.")
+    equal = sentence(made(Fcfs()), made(Conservative()))
+    assert "conservative leaves the mean wait at 0 s and the mean bounded slowdown at 1.00, compared with FCFS" in equal
+
+
+def test_answer__wait_and_slowdown_may_disagree():
+    wait = np.zeros(300, np.int64)
+    one = made(Fcfs(), 100)
+    wait[np.argmax(one.runtime)] = 40_000
+    told = sentence(one, made(Easy(), wait))
+    assert re.search(r"EASY raises the mean wait from .* to .* but cuts the mean bounded slowdown from .* to ", told)
+    wait[:] = 100
+    wait[0] += 30
+    assert "practically unchanged at 1 min 40 s" in sentence(one, made(Easy(), wait))
+
+
+def test_answer__many_policies_names_the_best():
+    several = [made(Hybrid(depth=d), 1000 - 100 * d) for d in range(1, 7)]
+    told = sentence(*several)
+    assert told.startswith(
+        "Of 6 policies on log, hybrid (6 reservations) has the shortest mean wait (6 min 40 s) and the lowest mean bounded"
+    )
+    assert "; hybrid (1 reservation), the first of them, comes to 15 min 00 s and" in told
+    assert sentence(*[made(Hybrid(depth=d)) for d in range(6)]).startswith("On log, all 6 policies come to a mean wait of 0 s")
+
+
+def test_page__parses_and_needs_nothing_else():
+    page = render([made(Fcfs(), 3000), made(Easy(), 50, kind=Kind.RESERVED), made(Conservative(), 80)])
+    found = Page(page)
+    assert found.tags.count("svg") == 6
+    assert "script" not in found.tags
+    assert len(found.ids) == len(set(found.ids))
+    for name, value in found.attributes:
+        if name in ("src", "href", "xlink:href", "srcset", "data", "action", "poster"):
+            assert value.startswith("#")
+            assert value[1:] in found.ids
+    assert set(re.findall(r"url\((.*?)\)", page)) <= {f"#{i}" for i in found.ids}
+    assert "http" not in page
+    assert "@import" not in page
+    assert all(heading in found.texts for heading in ("The numbers", "How the jobs started", "Where this comes from", "Read with care"))
+    labelled = [value for name, value in found.attributes if name == "aria-label"]
+    assert any(label.startswith("Gantt chart of 300 jobs under EASY") or "Gantt chart" in label for label in labelled)
+    assert ("title", "3,000 s") in found.attributes
+
+
+def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
+    schedules = [made(Fcfs(), 3000), made(Easy(), 50)]
+    one = write_report(tmp_path / "one.html", schedules).read_bytes()
+    assert write_report(tmp_path / "two.html", schedules).read_bytes() == one
+    code = f"import sys; sys.path.insert(0, {str(__file__.rsplit('/', 1)[0])!r}); import test_report as t; "
+    code += "sys.stdout.buffer.write(t.render([t.made(t.Fcfs(), 3000), t.made(t.Easy(), 50)]).encode())"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == one
+
+
+def test_page__escapes_what_comes_from_files():
+    evil = '<script>alert("1")</script>&amp;'
+    origin = Origin(evil, sha256="0", records=9, dropped={evil: 3}, changed={evil: 2}, header=(evil,), time_zone=evil)
+    page = render([made(origin=origin)], title=evil, notes=[evil], settings={evil: evil, "command": ["walltime", evil]})
+    found = Page(page)
+    assert "script" not in found.tags
+    assert "<script" not in page
+    assert sum(evil in text for text in found.texts) >= 6
+
+
+def test_page__a_formula_in_a_name_is_only_text():
+    assert "$x^2$ on KTH" in render([made(jobs=3)], title="$x^2$ on KTH")
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 2])
+def test_page__hardly_any_jobs(jobs):
+    found = Page(render([made(Fcfs(), jobs=jobs), made(Easy(), jobs=jobs)]))
+    assert any("there is nothing to compare" in text for text in found.texts) == (jobs == 0)
+
+
+def test_page__jobs_without_runtime_and_no_calendar():
+    w = Workload.from_arrays(submit=[5, 5], runtime=[0, 0], procs=[1, 1], machine_procs=1)
+    zero = Schedule(w, Fcfs(), w.submit, w.submit, w.runtime, np.zeros(2, np.uint8), w.submit)
+    Page(render([zero]))
+
+
+def test_page__trim_and_rules_are_said():
+    origin = Origin("log", sha256="0", records=305, dropped={"cancelled": 5}, noticed={"zero_runtime": 1})
+    found = Page(render([made(wait=5, origin=origin)], trim="p3"))
+    assert "cancelled" in found.texts
+    assert "1.6 %" in found.texts
+    assert not any(text.startswith("Nothing is trimmed") for text in found.texts)
+    with pytest.raises(PolicyError, match="unknown trim"):
+        render([made()], trim="p4")
+
+
+def test_write_report__whole_or_not_at_all(tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OutputError, match=r"report\.html.*no space left on device"):
+        write_report(target, [made(jobs=2)])
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(OutputError) as caught:
+        write_report(tmp_path / "nowhere" / "report.html", [made(jobs=2)])
+    assert "\n" not in str(caught.value)
+
+
+def test_write_report__compares_the_same_jobs_only():
+    with pytest.raises(WorkloadError, match="at least one schedule"):
+        render([])
+    with pytest.raises(WorkloadError, match="same jobs on the same machine"):
+        render([made(jobs=5), made(jobs=6)])
+    bigger = made(jobs=5)
+    with pytest.raises(WorkloadError, match="same jobs on the same machine"):
+        render([made(jobs=5), replace(bigger, workload=bigger.workload.with_machine(5000))])
+
+
+def care(*schedules, trim="none"):
+    masks = [np.ones(len(s), bool) for s in schedules]
+    return " ".join(cautions(labels(schedules), schedules, [s.summary() for s in schedules], masks, trim))
+
+
+def test_cautions__saturated_and_growing():
+    n = 2000
+    a = np.arange(n)
+    w = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1, origin=Origin(sha256="0"))
+    late = Schedule(w, Fcfs(), 2 * a, 2 * a + 2, w.runtime, np.ones(n, np.uint8), a * 0 - 1)
+    told = care(late, trim="p3")
+    assert "Saturated: the jobs ask for 200 %" in told
+    assert "Under FCFS the queue is longer in every quarter" in told
+    assert "Every estimate equals the runtime" in told
+    assert "Only" not in told
+    assert "Nothing is trimmed" not in told
+
+
+def test_cautions__a_calm_run_has_few():
+    told = care(made(jobs=2000), trim="p3")
+    assert told == ""
+
+
+def test_cautions__what_else_can_mislead():
+    assert "calls it synthetic" in care(made(origin=Origin()))
+    assert "calls it synthetic" in care(made(origin=Origin(sha256="0", header=("; Note: a Synthetic log",))))
+    assert "Only 1 job is measured" in care(made(jobs=1))
+    assert "EASY and conservative differ by 2.0 %" in care(made(wait=100), made(Conservative(), 102))
+    wait = np.zeros(2000, np.int64)
+    wait[:15] = 10**7
+    assert "1 % of them make up" in care(made(jobs=2000, wait=wait))
+    one = made()
+    assert "plans with other runtimes" in care(replace(one, workload=one.workload.with_believed(one.runtime + 5)))
+
+
+def test_repeat_command__only_where_one_line_says_it():
+    line = repeat_command([made(Fcfs()), made(Hybrid(depth=2))], "p3")
+    assert line == (
+        "walltime compare log --procs 4096 --policy fcfs --policy hybrid:2 --order fcfs --overrun kill --coincident batch --trim p3 "
+        "--report report.html"
+    )
+    assert repeat_command([made(Fcfs()), made(Easy(order=SJF))], "none") is None
+    assert repeat_command([made(Easy(backfill_order=SJF))], "none") is None
+    assert repeat_command([made(origin=Origin())], "none") is None

@@ -1,0 +1,187 @@
+"""The figures: what they draw is what the schedule says."""
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from walltime.errors import WorkloadError
+from walltime.policy import Fcfs
+from walltime.report import figures
+from walltime.report.stretch import JOBS, assign_processors, choose_stretch
+from walltime.schedule.schedule import Schedule
+from walltime.workload import Origin, Workload
+
+
+def in_order(submit, runtime, procs, machine_procs):
+    """First come, first served, second by second in spirit: each job starts as soon as its processors are free."""
+    w = Workload.from_arrays(submit=submit, runtime=runtime, procs=procs, machine_procs=machine_procs)
+    start = np.zeros(len(w), np.int64)
+    free_at = np.zeros(machine_procs, np.int64)
+    last = 0
+    for i in range(len(w)):
+        free_at.sort()
+        start[i] = last = max(int(w.submit[i]), int(free_at[w.procs[i] - 1]), last)
+        free_at[: w.procs[i]] = start[i] + w.runtime[i]
+    kind = np.where(start > w.submit, 1, 0).astype(np.uint8)
+    return Schedule(w, Fcfs(), start, start + w.runtime, w.runtime, kind, start)
+
+
+def random_schedule(n=800, seed=3, machine=32):
+    rng = np.random.default_rng(seed)
+    return in_order(np.sort(rng.integers(0, 30_000, n)), rng.integers(0, 800, n), rng.integers(1, 17, n), machine)
+
+
+jobs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 40), st.integers(1, 12)), min_size=1, max_size=40)
+
+
+@given(jobs)
+def test_assign_processors__never_overlap_never_exceed_the_machine(rows):
+    s = in_order(*map(list, zip(*rows, strict=True)), 12)
+    procs = s.workload.procs
+    job, first, count = assign_processors(s.start, s.end, procs, 12)
+    assert (count > 0).all()
+    assert (first >= 0).all()
+    assert (first + count <= 12).all()
+    owned = np.bincount(job, weights=count, minlength=len(s))
+    assert np.array_equal(owned, np.where(s.runtime > 0, procs, 0))
+    for t in np.unique(s.start):
+        alive = (s.start[job] <= t) & (t < s.end[job])
+        places = np.concatenate([np.arange(a, a + c) for a, c in zip(first[alive], count[alive], strict=True)] or [np.zeros(0)])
+        assert len(places) == len(np.unique(places))
+
+
+def test_assign_processors__keeps_a_job_together_where_it_can():
+    start, end = np.array([0, 0, 0, 5]), np.array([5, 9, 9, 9])
+    job, first, count = assign_processors(start, end, np.array([1, 1, 2, 2]), 8)
+    assert list(zip(job, first, count, strict=True)) == [(0, 0, 1), (1, 1, 1), (2, 2, 2), (3, 4, 2)]
+
+
+def test_assign_processors__names_a_schedule_that_needs_too_much():
+    with pytest.raises(WorkloadError, match="at 3 s the schedule needs more than the 4 processors"):
+        assign_processors(np.array([0, 3]), np.array([9, 9]), np.array([3, 2]), 4)
+
+
+def test_choose_stretch__shows_about_as_many_jobs_as_asked_for():
+    s = random_schedule()
+    begin, end = choose_stretch([s])
+    shown = int(((s.start < end) & (s.end > begin) & (s.runtime > 0)).sum())
+    assert JOBS <= shown <= 1.3 * JOBS
+    slow = Schedule(s.workload, Fcfs(), 3 * s.start, 3 * s.start + s.runtime, s.runtime, s.kind, s.promised)
+    begin, end = choose_stretch([s, slow])
+    assert min(int(((x.start < end) & (x.end > begin) & (x.runtime > 0)).sum()) for x in (s, slow)) >= JOBS
+    waiting = ((s.workload.submit < end) & (s.start > begin)).sum()
+    assert waiting > 50
+    few = in_order([3, 4], [5, 6], [1, 1], 2)
+    assert choose_stretch([few]) == (3, 10)
+    assert choose_stretch([in_order([], [], [], 2)]) == (0, 1)
+
+
+def test_choose_stretch__where_nobody_waits():
+    n = 1000
+    s = in_order(np.arange(n) * 10, np.full(n, 35), np.ones(n, np.int64), 16)
+    begin, end = choose_stretch([s, s])
+    assert 0 <= begin < end <= int(s.end.max())
+    assert JOBS <= ((s.start < end) & (s.end > begin)).sum() <= 1.3 * JOBS
+
+
+def patches(figure):
+    (axes,) = figure.axes
+    return [p for p in axes.patches if len(p.get_path().vertices)]
+
+
+@pytest.mark.parametrize("window", [(0, 10**6), (5000, 9000)])
+def test_gantt__area_of_each_kind_is_processor_time(window):
+    s = random_schedule(300)
+    begin, end = window
+    by_colour = {p.get_facecolor(): p for p in patches(figures.gantt(s, begin, end))}
+    inside = np.clip(s.end, begin, end) - np.clip(s.start, begin, end)
+    total = 0.0
+    for patch in by_colour.values():
+        corners = patch.get_path().vertices.reshape(-1, 5, 2)
+        low, high = corners.min(axis=1), corners.max(axis=1)
+        assert (low >= 0).all()
+        assert (high[:, 1] <= s.workload.machine_procs).all()
+        total += float(np.prod(high - low, axis=1).sum())
+    unit = 86_400 if end > 4 * 86_400 else 3600 if end - begin > 3 * 3600 else 60
+    assert total * unit == pytest.approx(float(np.dot(inside, s.workload.procs)))
+
+
+def test_distributions__read_off_the_curve():
+    s = random_schedule()
+    (axes,) = figures.wait_distribution([s]).axes
+    x, y = axes.lines[0].get_data()
+    assert y[0] == pytest.approx(100 * np.mean(s.wait == 0))
+    assert y[-1] == 100
+    assert len(x) <= 500
+    k = 200
+    assert y[k] == pytest.approx(100 * np.mean(s.wait < x[k]))
+    mask = s.runtime > 400
+    (axes,) = figures.slowdown_distribution([s], [mask]).axes
+    x, y = axes.lines[0].get_data()
+    ratio = np.maximum(1, (s.wait + s.runtime) / np.maximum(s.runtime, 10))[mask]
+    assert y[k] == pytest.approx(100 * np.mean(ratio <= x[k]))
+
+
+def test_queue_and_utilization__averages_add_up():
+    s = random_schedule()
+    queue, busy = figures.queue_and_utilization([s]).axes
+    for axes, total in ((queue, s.wait.sum()), (busy, 100 * np.dot(s.runtime, s.workload.procs) / s.workload.machine_procs)):
+        values, edges, _ = axes.patches[0].get_data()
+        assert float(np.dot(values, np.diff(edges))) == pytest.approx(float(total))
+
+
+def test_figures__leave_matplotlib_as_it_was():
+    before = dict(matplotlib.rcParams)
+    figures.to_svg(figures.gantt(random_schedule(50), 0, 5000), "a")
+    assert dict(matplotlib.rcParams) == before
+    code = "import sys, walltime.report; assert 'matplotlib' not in sys.modules; import walltime.report.figures; "
+    code += "assert 'matplotlib.pyplot' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_to_svg__ids_carry_the_prefix():
+    svg = figures.to_svg(figures.wait_distribution([random_schedule(50)]), "w")
+    assert 'id="w-' in svg
+    assert all(part.startswith("w-") for part in [*svg.split('id="')[1:], *svg.split("url(#")[1:], *svg.split('href="#')[1:]])
+    assert figures.INK not in svg
+    assert "metadata" not in svg
+
+
+def test_size__of_a_page_of_a_long_log():
+    n = 240_000
+    rng = np.random.default_rng(1)
+    submit = np.sort(rng.integers(0, 80_000_000, n))
+    w = Workload.from_arrays(submit=submit, runtime=rng.integers(1, 4000, n), procs=rng.integers(1, 64, n), machine_procs=2**14)
+    start = submit + rng.integers(0, 900, n)
+    s = Schedule(w, Fcfs(), start, start + w.runtime, w.runtime, np.zeros(n, np.uint8), start)
+    from walltime.report.page import render
+
+    assert len(render([s])) < 1_000_000
+
+
+def test_queue_and_utilization__ticks_at_the_firsts_of_months():
+    day = 86_400
+    w = Workload.from_arrays(
+        submit=[0, 100 * day],
+        runtime=[day, day],
+        procs=[1, 1],
+        machine_procs=2,
+        origin=Origin(unix_start_time=0, time_zone="3600"),
+    )
+    s = Schedule(w, Fcfs(), w.submit, w.submit + day, w.runtime, np.zeros(2, np.uint8), w.submit)
+    axes = figures.queue_and_utilization([s]).axes[1]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["Feb\n1970", "Mar\n1970", "Apr\n1970"]
+    assert axes.get_xticks()[0] == 31 * day - 3600
+    assert figures.moment(s, 0) == "1970-01-01 01:00"
+
+
+def test_moment__outside_the_calendar_is_counted_from_the_first_submission():
+    w = Workload.from_arrays(submit=[60], runtime=[1], procs=[1], machine_procs=1, origin=Origin(unix_start_time=2**59))
+    s = Schedule(w, Fcfs(), w.submit, w.submit + 1, w.runtime, np.zeros(1, np.uint8), w.submit)
+    assert figures.moment(s, 60) == "the first submission"
+    assert figures.moment(s, 180) == "2 min 00 s after the first submission"
