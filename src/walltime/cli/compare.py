@@ -46,9 +46,7 @@ def compare(
     workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
     workload = workload.with_estimates(model)
     schedules = [common.run_policy(workload, p, coincident=coincident.value, overrun=overrun.value) for p in chosen]
-    records = [
-        common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates)[0] for s in schedules
-    ]
+    records = [common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates)[0] for s in schedules]
     months = [common.months_of(s, month_of.value) for s in schedules] if monthly else []
     if report is not None:
         write_page(report, schedules, trim.value)
@@ -72,7 +70,21 @@ def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings:
 
 def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None) -> dict[str, Any]:
     """What `--json` prints: what all runs share, then the runs."""
-    shared = ("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "estimates", "overrun", "coincident", "trim", "seed", "version")
+    shared = (
+        "trace",
+        "sha256",
+        "procs",
+        "jobs",
+        "dropped",
+        "changed",
+        "noticed",
+        "estimates",
+        "overrun",
+        "coincident",
+        "trim",
+        "seed",
+        "version",
+    )
     value: dict[str, Any] = {name: records[0][name] for name in shared}
     value["report"] = None if report is None else str(report)
     value["runs"] = list(records)
@@ -85,7 +97,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
     """Print one row per policy, then the answer in a sentence."""
     from walltime.cli.common import print_table
     from walltime.report import answer, human_number, human_time, labels
-    from walltime.schedule.compare import compare as side_by_side
+    from walltime.schedule.comparison import compare as side_by_side
 
     comparison = side_by_side(*schedules, trim=trim)
     names = labels(schedules)

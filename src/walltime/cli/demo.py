@@ -29,7 +29,8 @@ def demo(
     write_page(out, schedules, "none", seed=seed)
     if as_json:
         records = [
-            common.run_record(s, "none", trace=Path(workload.origin.name), seconds_read=0.0, estimates="user", seed=seed)[0] for s in schedules
+            common.run_record(s, "none", trace=Path(workload.origin.name), seconds_read=0.0, estimates="user", seed=seed)[0]
+            for s in schedules
         ]
         common.print_json(as_object(records, [], out))
         return

@@ -110,7 +110,11 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
         ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),
         ("mean request", human_time(facts["mean_requested"]), f"{facts['distinct_requests']:,} distinct values"),
         ("mean use of request", f"{100 * facts['mean_use_of_request']:.0f} %", "runtime over request, at most 100 %"),
-        ("mean processors", f"{facts['mean_procs']:.1f}", f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
+        (
+            "mean processors",
+            f"{facts['mean_procs']:.1f}",
+            f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
+        ),
         ("sha256", facts["sha256"][:16] + "…", "of the file as it is stored"),
     ]
     print_facts(w.origin.name, rows)

@@ -6,7 +6,6 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from walltime.cli.audit import audit
@@ -16,6 +15,7 @@ from walltime.cli.info import info
 from walltime.cli.simulate import simulate
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
+INTERRUPTED = 130
 app = typer.Typer(
     name="walltime",
     help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
@@ -38,9 +38,7 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")] = False,
 ) -> None:
     """Replay job logs under batch-scheduling policies, and see what every job would have waited."""
 
@@ -55,27 +53,34 @@ def run(arguments: list[str]) -> int:
     try:
         result = app(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
-    except click.UsageError as error:
-        if error.ctx is not None and not arguments:
-            typer.echo(error.ctx.get_help())
-            return 2
-        command = error.ctx.command_path if error.ctx is not None else "walltime"
-        return _complain(f"{error.format_message()} Try: {command} --help", 2)
-    except click.ClickException as error:
-        return _complain(error.format_message(), 2)
+    except typer.TyperException as error:
+        return _wrong_call(error, arguments)
     except (PolicyError, OutputError) as error:
         return _complain(str(error), 2)
     except WalltimeError as error:
         return _complain(str(error), 1)
     except MemoryError:
         return _complain("not enough memory for this many jobs; take a part of the log", 1)
-    except (KeyboardInterrupt, click.Abort):
-        return _complain("interrupted", 130)
+    except (KeyboardInterrupt, typer.Abort):
+        result = INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone; nothing more can be said to them, not even on flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if result == INTERRUPTED:
+        return _complain("interrupted; no file was left half-written", INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
+    """Say in one line what is wrong with the call; without any arguments, show the help."""
+    context = getattr(error, "ctx", None)
+    if context is not None and not arguments:
+        typer.echo(context.get_help())
+        return 2
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    command = context.command_path if context is not None else "walltime"
+    return _complain(f"{message.rstrip('.')}. Try: {command} --help", 2)
 
 
 def _complain(message: str, status: int) -> int:

@@ -72,7 +72,9 @@ PartialOption = Annotated[
 PolicyOption = Annotated[
     str,
     typer.Option(
-        "--policy", help="fcfs, easy, conservative, conservative-scratch, or hybrid:DEPTH with reservations for DEPTH jobs.", rich_help_panel=RUN
+        "--policy",
+        help="fcfs, easy, conservative, conservative-scratch, or hybrid:DEPTH with reservations for DEPTH jobs.",
+        rich_help_panel=RUN,
     ),
 ]
 PoliciesOption = Annotated[
@@ -83,14 +85,17 @@ OrderOption = Annotated[
     str, typer.Option("--order", help="Order of the queue: fcfs, sjf, wfp, or FILE.py:NAME for one of your own.", rich_help_panel=RUN)
 ]
 BackfillOrderOption = Annotated[
-    str | None, typer.Option("--backfill-order", help="Order in which jobs are tried for backfilling; default: --order.", rich_help_panel=RUN)
+    str | None,
+    typer.Option("--backfill-order", help="Order in which jobs are tried for backfilling; default: --order.", rich_help_panel=RUN),
 ]
 EstimatesOption = Annotated[
     str, typer.Option("--estimates", help="Runtimes that the scheduler believes: user, exact, or double.", rich_help_panel=RUN)
 ]
 OverrunOption = Annotated[
     Overrun,
-    typer.Option("--overrun", help="Jobs that run longer than requested: kill them, extend the request, or let them run.", rich_help_panel=RUN),
+    typer.Option(
+        "--overrun", help="Jobs that run longer than requested: kill them, extend the request, or let them run.", rich_help_panel=RUN
+    ),
 ]
 CoincidentOption = Annotated[
     Coincident,
@@ -105,6 +110,4 @@ MonthlyOption = Annotated[
 ]
 ByOption = Annotated[By, typer.Option("--month-of", help="The event that says which month a job belongs to.", rich_help_panel=OUTPUT)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.", rich_help_panel=OUTPUT)]
-ReportOption = Annotated[
-    Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)
-]
+ReportOption = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)]

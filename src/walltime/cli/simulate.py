@@ -72,7 +72,11 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
         ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
         ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
         ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), f"{s.mean_bounded_slowdown_p1:,.2f} in the form of P1 and P2"),
-        ("mean slowdown", human_number(s.mean_slowdown), f"{s.zero_runtime_jobs} jobs of no length left out" if s.zero_runtime_jobs else ""),
+        (
+            "mean slowdown",
+            human_number(s.mean_slowdown),
+            f"{s.zero_runtime_jobs} jobs of no length left out" if s.zero_runtime_jobs else "",
+        ),
         ("utilization", f"{100 * s.utilization:.1f} %", f"offered load {100 * s.offered_load:.1f} %"),
         ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
     ]

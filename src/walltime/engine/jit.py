@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 import llvmlite
 import numba
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
+_numba: Any = numba  # what is used below is not all declared in Numba's types
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
@@ -70,12 +70,14 @@ def kernel(function: F) -> F:
     Kernels allocate nothing, so they need no reference counts (`_nrt=False`); counting the arrays at every call would make
     them ten times slower. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may expect.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+    config = _numba.core.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder())
     try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)
+        compiled: F = _numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
+    return compiled
 
 
 @functools.lru_cache(maxsize=64)
@@ -88,17 +90,20 @@ def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) ->
     inner = numba.njit(nogil=True)(function)
     names: dict[str, Any] = {"inner": inner}
     exec(f"def score(wait, requested, procs, submit):\n    return float(inner({', '.join(arguments)}))", names)
-    return numba.cfunc(SCORE, nopython=True)(names["score"])
+    return numba.cfunc(SCORE)(names["score"])
 
 
 @intrinsic
-def call_score(typingctx, address, wait, requested, procs, submit):  # type: ignore[no-untyped-def]
+def _call_score(typingctx, address, wait, requested, procs, submit):
     """Call the compiled order at this address, so that one compiled kernel serves every order."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         returns = context.get_value_type(types.float64)
         takes = [context.get_value_type(types.int64)] * 4
-        pointer = builder.inttoptr(args[0], cgutils.ir.FunctionType(returns, takes).as_pointer())
+        pointer = builder.inttoptr(args[0], ir.FunctionType(returns, takes).as_pointer())
         return builder.call(pointer, args[1:])
 
     return types.float64(types.int64, types.int64, types.int64, types.int64, types.int64), codegen
+
+
+call_score: Any = _call_score

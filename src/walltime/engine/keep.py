@@ -83,7 +83,5 @@ def _list_in_order(jobs, rules, memory, first, last):
     for i in range(count):
         memory.candidates[i] = memory.queue[first + i]
     if rules.order != BY_ARRIVAL:
-        sort_jobs(
-            jobs, memory.state[NOW], rules.order, rules.order_parameter, memory.candidates, memory.candidate_score, 0, count
-        )
+        sort_jobs(jobs, memory.state[NOW], rules.order, rules.order_parameter, memory.candidates, memory.candidate_score, 0, count)
     return count

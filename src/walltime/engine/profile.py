@@ -59,7 +59,7 @@ def fits_now(memory, believed, procs):
 @kernel
 def occupy(memory, begin, end, procs):
     """Take processors (give back, if negative) in [begin, end), which does not begin before the first step."""
-    state, free = memory.state, memory.profile_free
+    free = memory.profile_free
     _make_room(memory)
     first = _step_at(memory, begin)
     last = _step_at(memory, end)

@@ -80,6 +80,4 @@ def sort_queue(jobs, rules, memory):
     """Bring the queue into the policy's order as of now; under first come, first served it always is."""
     if rules.order != BY_ARRIVAL:
         state = memory.state
-        sort_jobs(
-            jobs, state[NOW], rules.order, rules.order_parameter, memory.queue, memory.score, state[QUEUE_FIRST], state[QUEUE_LAST]
-        )
+        sort_jobs(jobs, state[NOW], rules.order, rules.order_parameter, memory.queue, memory.score, state[QUEUE_FIRST], state[QUEUE_LAST])

@@ -26,8 +26,6 @@ from walltime.engine.memory import (
     STARTED,
     STUCK,
     Jobs,
-    Memory,
-    Result,
     Rules,
     new_memory,
     new_result,
@@ -172,8 +170,9 @@ def load_kernel() -> Callable[..., int]:
     """The compiled event loop; compiled on the first call on a machine, which takes some seconds, then read from the cache."""
     with _loading:
         if hasattr(loop.run, "signatures") and not loop.run.signatures:
-            loop.run.compile(_signature())
-            loop.run.disable_compile()  # so that an array of another type is an error, not a second compilation
+            dispatcher: Any = loop.run
+            dispatcher.compile(_signature())
+            dispatcher.disable_compile()  # so that an array of another type is an error, not a second compilation
     return loop.run
 
 

@@ -24,7 +24,7 @@ def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = 
             return Fcfs(order=order)
         case "easy", "":
             return Easy(order=order, backfill_order=backfill_order)
-        case ("conservative" | "conservative-compress"), "":
+        case (("conservative" | "conservative-compress"), ""):
             return Conservative(order=order)
         case "conservative-scratch", "":
             return Conservative(order=order, variant="scratch")
@@ -51,7 +51,8 @@ def _load(file: Path, name: str) -> Order:
     if not file.is_file():
         raise PolicyError(f"no file {file} to take the order {name!r} from")
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from walltime.errors import PolicyError
 
@@ -82,7 +83,8 @@ class UserOrder(Order):
     def __post_init__(self) -> None:
         self.arguments()
 
-    def __call__(self, *args, **kwargs) -> float:
+    def __call__(self, *args: Any, **kwargs: Any) -> float:
+        """Call the function itself."""
         return self.function(*args, **kwargs)
 
     def arguments(self) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """Result: when every job started, and whether that can be believed."""
 
-from walltime.schedule.audit import CHECKS, AuditReport, Violation, audit
-from walltime.schedule.compare import Comparison, compare
+from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
+from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.files import read_schedule
 from walltime.schedule.schedule import Kind, Schedule
-from walltime.schedule.simulate import OVERRUN, simulate
+from walltime.schedule.simulation import OVERRUN, simulate
 
 __all__ = [
     "CHECKS",

@@ -17,7 +17,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.schedule.audit import AuditReport
+    from walltime.schedule.auditor import AuditReport
 
 Array = np.ndarray
 
@@ -79,8 +79,8 @@ class Schedule:
         )
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.audit`)."""
-        from walltime.schedule.audit import audit_schedule
+        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.auditor`)."""
+        from walltime.schedule.auditor import audit_schedule
 
         return audit_schedule(self)
 

@@ -42,7 +42,9 @@ SWF_COLUMNS = (
 """The 18 fields of the Standard Workload Format 2.2, in their order. -1 stands for an unknown value in all of them."""
 
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
-BELIEVED = Column("believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model says otherwise")
+BELIEVED = Column(
+    "believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model says otherwise"
+)
 
 SCHEDULE_COLUMNS = (
     SWF_COLUMNS[0],

@@ -47,5 +47,7 @@ def demo_workload(jobs: int = 5000, procs: int = 128, load: float = 0.85, seed: 
         requested=requested,
         procs=size,
         machine_procs=procs,
-        origin=Origin(name=f"synthetic-demo-{seed}", records=jobs, unix_start_time=0, header=("; Note: synthetic workload of walltime demo",)),
+        origin=Origin(
+            name=f"synthetic-demo-{seed}", records=jobs, unix_start_time=0, header=("; Note: synthetic workload of walltime demo",)
+        ),
     )

@@ -191,7 +191,14 @@ def _check(w: Workload) -> None:
     n = len(w.submit)
     if w.machine_procs < 1:
         raise WorkloadError(f"the machine must have at least 1 processor, not {w.machine_procs}")
-    arrays = {"job_id": w.job_id, "submit": w.submit, "runtime": w.runtime, "requested": w.requested, "procs": w.procs, "believed": w.believed}
+    arrays = {
+        "job_id": w.job_id,
+        "submit": w.submit,
+        "runtime": w.runtime,
+        "requested": w.requested,
+        "procs": w.procs,
+        "believed": w.believed,
+    }
     for name, array in (arrays | dict(w.columns)).items():
         if len(array) != n:
             raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}")

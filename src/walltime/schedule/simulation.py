@@ -51,7 +51,8 @@ def simulate(
     columns = (workload.submit, runtime, believed, workload.procs)
     if engine == "reference" or isinstance(policy, PlainPolicy):
         begin = time.perf_counter()
-        reference = Reference(*(column.tolist() for column in columns), workload.machine_procs, policy, coincident)
+        submit, ran, planned, procs = (column.tolist() for column in columns)
+        reference = Reference(submit, ran, planned, procs, workload.machine_procs, policy, coincident)
         reference.run()
         start, kind, promised = (
             np.array([getattr(job, name) for job in reference.jobs], dtype)

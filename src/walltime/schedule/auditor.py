@@ -14,7 +14,7 @@ import numpy as np
 
 from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
 from walltime.schedule.schedule import Kind, Schedule
-from walltime.schedule.simulate import effective_times
+from walltime.schedule.simulation import effective_times
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -82,7 +82,9 @@ class AuditReport:
             "ok": self.ok,
             "jobs": self.jobs,
             "violations": self.counts,
-            "first": None if first is None else {"rule": first.rule, "time": first.time, "jobs": list(first.jobs), "message": first.message},
+            "first": None
+            if first is None
+            else {"rule": first.rule, "time": first.time, "jobs": list(first.jobs), "message": first.message},
             "checked": list(self.checked),
             "skipped": dict(self.skipped),
         }
@@ -368,5 +370,5 @@ class _Audit:
             truth = "backfilled" if overtakes[i] else names[int(right[i])]
             yield self._violation("kind_wrong", f"the start of job {self.ids[i]} is labelled {said}; it is {truth}", i)
 
-    def _violation(self, rule: str, message: str, *places: int) -> Violation:
+    def _violation(self, rule: str, message: str, *places: Any) -> Violation:
         return Violation(rule, message, tuple(int(self.ids[i]) for i in places), int(self.start[places[0]]))

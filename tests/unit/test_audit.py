@@ -1,0 +1,190 @@
+"""The auditor: a clean schedule passes, and every kind of planted violation is found and named with its jobs and times."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from walltime import Conservative, Easy, Fcfs, Hybrid, Schedule, Workload, audit, simulate
+from walltime.policy import SJF
+from walltime.schedule import CHECKS, Kind
+
+# Four processors. Job 1 runs first; job 2 waits for all of them; job 3 fits beside job 1 and ends before it; job 4 comes
+# last. Under EASY and conservative: 1 at 0, 2 at 10, 3 at 2 (backfilled), 4 at 20.
+JOBS = Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 10, 5, 4], requested=[10, 12, 6, 8], procs=[3, 4, 1, 2], machine_procs=4)
+
+
+def columns(schedule: Schedule) -> dict[str, np.ndarray]:
+    w = schedule.workload
+    return {
+        "job_id": w.job_id.copy(),
+        "submit": w.submit.copy(),
+        "start": schedule.start.copy(),
+        "end": schedule.end.copy(),
+        "procs": w.procs.copy(),
+        "requested": w.requested.copy(),
+        "kind": schedule.kind.astype(np.int64),
+        "promised": schedule.promised.copy(),
+    }
+
+
+def shift(table: dict[str, np.ndarray], job: int, start: int) -> None:
+    """Move a job, its runtime unchanged."""
+    i = int(np.flatnonzero(table["job_id"] == job)[0])
+    length = table["end"][i] - table["start"][i]
+    table["start"][i] = start
+    table["end"][i] = start + length
+
+
+def keep(table: dict[str, np.ndarray], rows: list[int]) -> None:
+    for name in table:
+        table[name] = table[name][rows]
+
+
+def put(table: dict[str, np.ndarray], name: str, job: int, value: int) -> None:
+    table[name][int(np.flatnonzero(table["job_id"] == job)[0])] = value
+
+
+PLANTED = {
+    "a job that the log does not have": ("unknown_job", Easy(), lambda t: put(t, "job_id", 4, 99), (99,)),
+    "a job in two rows": ("duplicate_job", Easy(), lambda t: keep(t, [0, 1, 2, 3, 3]), (4,)),
+    "a job left out": ("missing_job", Easy(), lambda t: keep(t, [0, 1, 3]), (3,)),
+    "another time of submission": ("submit_differs", Easy(), lambda t: put(t, "submit", 3, 1), (3,)),
+    "other processors": ("procs_differ", Easy(), lambda t: put(t, "procs", 3, 2), (3,)),
+    "another request": ("requested_differs", Easy(), lambda t: put(t, "requested", 2, 13), (2,)),
+    "a start before the submission": ("start_before_submit", Easy(), lambda t: shift(t, 3, 1), (3,)),
+    "an end too early": ("end_differs", Easy(), lambda t: put(t, "end", 1, 9), (1,)),
+    "an end too late": ("end_differs", Easy(), lambda t: put(t, "end", 4, 25), (4,)),
+    "an end before the start": ("end_differs", Easy(), lambda t: put(t, "end", 2, 9), (2,)),
+    "a job that outlives its limit": ("over_limit", Easy(), lambda t: put(t, "end", 2, 23), (2,)),
+    "two wide jobs at once": ("capacity", Easy(), lambda t: shift(t, 2, 5), (2, 3, 1)),
+    "too many processors for one second": ("capacity", Easy(), lambda t: shift(t, 2, 9), (2, 1)),
+    "a later job first under FCFS": ("fcfs_order", Fcfs(), lambda t: shift(t, 3, 2), (3, 2)),
+    "a head that waits for nothing under FCFS": ("head_waits", Fcfs(), lambda t: shift(t, 2, 11), (2,)),
+    "a head that waits for nothing under EASY": ("head_waits", Easy(), lambda t: (shift(t, 2, 12), shift(t, 4, 22)), (2,)),
+    "a backfilled job that delays the head": ("head_delayed", Easy(), lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)), (2,)),
+    "a delayed head under a hybrid": (
+        "head_delayed",
+        Hybrid(depth=2),
+        lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)),
+        (2,),
+    ),
+    "a broken promise": ("promise_broken", Conservative(), lambda t: put(t, "promised", 2, 9), (2,)),
+    "a promise from before the submission": ("no_promise", Conservative(), lambda t: put(t, "promised", 4, 2), (4,)),
+    "no promise at all": ("no_promise", Conservative(), lambda t: put(t, "promised", 2, -1), (2,)),
+    "immediate, but it waited": ("kind_wrong", Easy(), lambda t: put(t, "kind", 2, Kind.IMMEDIATE), (2,)),
+    "reserved, but it overtook": ("kind_wrong", Easy(), lambda t: put(t, "kind", 3, Kind.RESERVED), (3,)),
+    "backfilled, but nobody waited": ("kind_wrong", Conservative(), lambda t: put(t, "kind", 1, Kind.BACKFILLED), (1,)),
+    "a kind that there is not": ("kind_wrong", Easy(), lambda t: put(t, "kind", 1, 7), (1,)),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_audit__finds_and_names_what_was_planted(what):
+    rule, policy, plant, jobs = PLANTED[what]
+    table = columns(simulate(JOBS, policy))
+    assert audit(JOBS, table, policy).ok
+    plant(table)
+    report = audit(JOBS, table, policy)
+    assert not report.ok
+    found = [v for v in report.violations if v.rule == rule]
+    assert found, report.counts
+    assert found[0].jobs == jobs
+    assert all(str(job) in found[0].message for job in jobs)
+
+
+def test_planted_violations__cover_every_rule_of_the_auditor():
+    assert {rule for rule, *_ in PLANTED.values()} == set(CHECKS)
+    assert len(PLANTED) >= 15
+
+
+def test_audit__names_the_earliest_violation_first():
+    table = columns(simulate(JOBS, Easy()))
+    shift(table, 2, 5)  # two wide jobs at once from 5 on
+    put(table, "end", 4, 25)  # reported at the start of job 4, later
+    report = audit(JOBS, table, Easy())
+    assert report.first.rule == "capacity"
+    assert report.first.time == 5
+    assert str(report).startswith("capacity at 5: 8 processors in use of 4, by 3 jobs")
+    assert report.as_dict()["violations"]["end_differs"] == 1
+
+
+def test_audit__needs_no_more_than_ids_starts_and_ends():
+    schedule = simulate(JOBS, Easy())
+    report = audit(JOBS, {"job_id": JOBS.job_id, "start": schedule.start, "end": schedule.end}, Easy())
+    assert report.ok
+    assert report.skipped["procs_differ"] == "the schedule has no column procs"
+    assert report.skipped["kind_wrong"] == "the schedule has no column kind"
+
+
+def test_audit__takes_rows_in_any_order():
+    table = columns(simulate(JOBS, Easy()))
+    keep(table, [3, 1, 0, 2])
+    assert audit(JOBS, table, Easy()).ok
+
+
+def test_audit__without_a_policy_checks_what_every_schedule_must_keep():
+    table = columns(simulate(JOBS, Fcfs()))
+    shift(table, 2, 100)
+    assert audit(JOBS, table).ok
+    assert audit(JOBS, table).skipped["fcfs_order"] == "no policy was given"
+
+
+def test_audit__says_that_other_orders_promise_nothing():
+    report = simulate(JOBS, Easy(order=SJF)).audit()
+    assert report.ok
+    assert report.skipped["head_delayed"] == "easy[sjf] does not promise it"
+
+
+def test_audit__does_not_check_reservations_when_estimates_are_no_upper_bounds():
+    jobs = JOBS.with_believed([5, 5, 5, 4])
+    for policy, rule in ((Easy(), "head_delayed"), (Conservative(), "promise_broken")):
+        assert simulate(jobs, policy).audit().skipped[rule] == "some jobs run longer than the scheduler believes"
+
+
+def test_audit__uses_the_estimates_of_the_file():
+    """Believing twice the requests, job 3 may overtake (2 + 18 <= 20) and the head waits until 11; its request said 10."""
+    jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 9], procs=[3, 4, 1], machine_procs=4)
+    doubled = jobs.with_believed(jobs.requested * 2)
+    schedule = simulate(doubled, Easy())
+    assert schedule.start.tolist() == [0, 11, 2]
+    table = columns(schedule) | {"believed": doubled.believed}
+    assert audit(jobs, table, Easy()).ok
+    del table["believed"]
+    assert audit(jobs, table, Easy()).counts == {"head_delayed": 1}
+
+
+@pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])
+def test_audit__knows_how_long_jobs_run_under_each_overrun_rule(overrun):
+    jobs = Workload.from_arrays(submit=[0, 0], runtime=[10, 10], requested=[4, 20], procs=[2, 2], machine_procs=2)
+    schedule = simulate(jobs, Easy(), overrun=overrun)
+    assert schedule.audit().ok
+    other = "extend" if overrun == "kill" else "kill"
+    assert not audit(jobs, columns(schedule), Easy(), overrun=other).ok
+
+
+def test_audit__lets_jobs_of_no_length_share_an_instant():
+    jobs = Workload.from_arrays(submit=[0, 0, 0], runtime=[0, 0, 5], procs=[2, 2, 2], machine_procs=2)
+    schedule = simulate(jobs, Fcfs())
+    assert schedule.start.tolist() == [0, 0, 0]
+    assert schedule.audit().ok
+
+
+def test_audit__of_no_jobs_finds_nothing():
+    jobs = Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=2)
+    assert simulate(jobs, Easy()).audit().ok
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=25),
+    st.sampled_from([Fcfs(), Easy(), Hybrid(depth=0), Hybrid(depth=2), Conservative(), Conservative(variant="scratch")]),
+    st.sampled_from(["batch", "sequential"]),
+    st.sampled_from(["kill", "extend", "overrun"]),
+)
+def test_audit__passes_every_schedule_of_the_engine(rows, policy, coincident, overrun):
+    submit, runtime, slack, procs = zip(*rows, strict=True)
+    requested = [max(1, r + s - 2) for r, s in zip(runtime, slack, strict=True)]
+    jobs = Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=4)
+    report = simulate(jobs, policy, coincident=coincident, overrun=overrun).audit()
+    assert report.ok, str(report)

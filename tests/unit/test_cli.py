@@ -1,0 +1,359 @@
+"""The command line as a user meets it: results on standard output, one line on standard error for whatever is wrong."""
+
+import gzip
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.traces import trace_path
+from walltime.cli.main import run
+
+HEADER = "; Version: 2.2\n; MaxProcs: 4\n; UnixStartTime: 843480031\n; TimeZoneString: Europe/Stockholm\n"
+KEYS = [
+    "trace",
+    "sha256",
+    "procs",
+    "policy",
+    "jobs",
+    "measured_jobs",
+    "dropped",
+    "mean_wait",
+    "mean_response",
+    "mean_slowdown",
+    "mean_bounded_slowdown",
+    "utilization",
+    "offered_load",
+    "backfilled_percent",
+    "seconds",
+    "version",
+]
+
+
+def record(job: int, submit: object, runtime: object, procs: object, requested: object, status: int = 1) -> str:
+    return f"{job} {submit} -1 {runtime} {procs} -1 -1 {procs} {requested} -1 {status} 1 1 -1 -1 -1 -1 -1\n"
+
+
+GOOD = HEADER + record(1, 0, 10, 3, 10) + record(2, 1, 10, 4, 12) + record(3, 2, 5, 1, 6) + record(4, 3, 4, 2, 8)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "small.swf"
+    path.write_text(GOOD)
+    return path
+
+
+def call(capsys, *arguments: object) -> tuple[int, str, str]:
+    status = run([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    errors = "".join(line for line in captured.err.splitlines(keepends=True) if "compiling the engine" not in line)
+    return status, captured.out, errors
+
+
+def command(*arguments: object, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "walltime.cli.main", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=options.pop("stderr", subprocess.PIPE),
+        text=True,
+        **options,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ results
+
+
+def test_simulate__prints_one_json_object_with_the_agreed_names(capsys, log):
+    status, out, _ = call(capsys, "simulate", log, "--policy", "easy", "--json")
+    assert status == 0
+    result = json.loads(out)
+    assert [key for key in KEYS if key not in result] == []
+    assert set(result["seconds"]) == {"read", "compile", "simulate", "measure"}
+    # By hand: starts 0, 10, 2, 20, so waits 0, 9, 0, 17.
+    assert result["mean_wait"] == 26 / 4
+    assert result["mean_response"] == (10 + 19 + 5 + 21) / 4
+    assert result["backfilled_percent"] == 25.0
+    assert result["utilization"] == (30 + 40 + 5 + 8) / (4 * 24)
+
+
+def test_simulate__prints_a_readable_table(capsys, log):
+    status, out, err = call(capsys, "simulate", log)
+    assert (status, err) == (0, "")
+    assert "easy on small: 4 jobs, 4 processors" in out
+    assert re.search(r"mean wait\s+6\.5 s", out)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "swf"])
+def test_simulate__writes_a_schedule_that_the_auditor_passes(capsys, log, tmp_path, ending):
+    out_file = tmp_path / f"s.{ending}"
+    assert call(capsys, "simulate", log, "--out", out_file)[0] == 0
+    status, out, _ = call(capsys, "audit", log, out_file, "--policy", "easy")
+    assert (status, out[:3]) == (0, "ok:")
+
+
+def test_simulate__counts_what_was_dropped_and_changed(capsys, log):
+    log.write_text(GOOD + record(5, 4, 10, 9, 10) + record(6, 5, 10, 1, -1))
+    status, out, err = call(capsys, "simulate", log, "--json")
+    assert status == 0
+    assert json.loads(out)["dropped"] == {"too_wide": 1}
+    assert json.loads(out)["changed"] == {"runtime_as_estimate": 1}
+    assert err == "walltime: 1 of 6 records dropped: 1 too_wide; see walltime info\n"
+
+
+def test_simulate__takes_its_options_to_the_engine(capsys, log, tmp_path):
+    def waits(*options: str) -> float:
+        return json.loads(call(capsys, "simulate", log, "--json", *options)[1])["mean_wait"]
+
+    assert waits("--policy", "fcfs") == (0 + 9 + 18 + 17) / 4
+    assert waits("--policy", "easy", "--procs", "8") < waits("--policy", "easy")
+    own = tmp_path / "mine.py"
+    own.write_text("import walltime as wt\n\n@wt.order\ndef latest(submit):\n    return submit\n")
+    assert waits("--policy", "fcfs", "--order", f"{own}:latest") == waits("--policy", "fcfs", "--order", "sjf")
+    assert waits("--policy", "hybrid:0", "--backfill-order", "sjf") <= waits("--policy", "fcfs")
+    assert waits("--policy", "easy", "--estimates", "exact") == waits("--policy", "easy")
+
+
+def test_simulate__splits_by_month_in_local_time(capsys, log):
+    months = json.loads(call(capsys, "simulate", log, "--monthly", "--json")[1])["months"]
+    assert [(m["year"], m["month"], m["jobs"]) for m in months] == [(1996, 9, 4)]
+    assert "1996-09" in call(capsys, "simulate", log, "--monthly")[1]
+
+
+def test_compare__puts_policies_side_by_side(capsys, log):
+    status, out, _ = call(capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", "--json")
+    result = json.loads(out)
+    assert status == 0
+    assert [run["policy"] for run in result["runs"]] == ["fcfs", "easy"]
+    status, out, _ = call(capsys, "compare", log, "--monthly")
+    assert [name for name in ("FCFS", "EASY", "Conservative") if name not in out] == []
+
+
+def test_compare__writes_a_report_that_needs_nothing_else(capsys, log, tmp_path):
+    page = tmp_path / "r.html"
+    assert call(capsys, "compare", log, "--report", page)[0] == 0
+    html = page.read_text()
+    assert "<svg" in html
+    assert not re.search(r"(src|href)=.https?:", html)
+
+
+def test_demo__needs_no_file(capsys, tmp_path):
+    page = tmp_path / "report.html"
+    status, out, _ = call(capsys, "demo", "--jobs", 300, "--out", page)
+    assert status == 0
+    assert "report written to" in out
+    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
+    first = page.read_bytes()
+    assert call(capsys, "demo", "--jobs", 300, "--out", page, "--json")[0] == 0
+    assert len(page.read_bytes()) == pytest.approx(len(first), abs=200)
+
+
+def test_info__says_what_is_odd(capsys, log):
+    log.write_text(GOOD + record(5, 4, 10, 9, 10) + record(6, 2, 0, 1, 5) + record(7, 9, 10, 1, 5))
+    status, out, _ = call(capsys, "info", log, "--json")
+    facts = json.loads(out)
+    assert status == 0
+    assert facts["dropped"] == {"too_wide": 1}
+    assert facts["changed"] == {"reordered": 1}
+    assert facts["noticed"] == {"zero_runtime": 1, "runtime_over_estimate": 1}
+    assert facts["header"]["Version"] == ["2.2"]
+    status, out, _ = call(capsys, "info", log)
+    assert "too_wide" in out
+    assert "1996-09-23" in out
+
+
+def test_skipped_lines__are_counted_and_listed(capsys, log):
+    log.write_text(GOOD + "oops\n" + record(9, "x", 1, 1, 1))
+    status, out, err = call(capsys, "simulate", log, "--skip-bad-lines", "--json")
+    assert status == 0
+    assert json.loads(out)["dropped"] == {"bad_line": 2}
+    assert "2 bad_line" in err
+    status, out, _ = call(capsys, "info", log, "--skip-bad-lines")
+    assert "2 lines left out" in out
+    assert [bad["line"] for bad in json.loads(call(capsys, "info", log, "--skip-bad-lines", "--json")[1])["bad_lines"]] == [9, 10]
+
+
+def test_audit__names_the_first_violation_and_exits_with_1(capsys, log, tmp_path):
+    schedule = tmp_path / "s.csv"
+    schedule.write_text("job_id,start,end\n1,0,10\n2,5,15\n3,2,7\n4,20,24\n")
+    status, out, _ = call(capsys, "audit", log, schedule, "--policy", "easy")
+    assert status == 1
+    assert "capacity at 5: 8 processors in use of 4, by 3 jobs; the last to start: 2, 3, 1" in out
+    status, out, _ = call(capsys, "audit", log, schedule, "--json")
+    assert status == 1
+    assert json.loads(out)["first"]["time"] == 5
+
+
+def test_version_and_help__answer():
+    assert run(["--version"]) == 0
+    for name in ("demo", "info", "simulate", "compare", "audit"):
+        assert run([name, "--help"]) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+def one_line(status: int, out: str, err: str) -> str:
+    assert status in (1, 2)
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("walltime: ")
+    assert "Traceback" not in err
+    return err
+
+
+BAD_LOGS = {
+    "an empty file": (b"", "empty"),
+    "a binary file": (b"\x00\x01\x02" * 100, "not a text"),
+    "a truncated gzip file": (gzip.compress(GOOD.encode() * 200)[:-40], "cut off"),
+    "a line of 17 fields": ((GOOD + "5 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n").encode(), ":9: .*17"),
+    "letters in a number": ((GOOD + record(5, "12a", 1, 1, 1)).encode(), ":9: .*12a"),
+    "a negative submit": ((GOOD + record(5, -7, 1, 1, 1)).encode(), ":9: .*-7"),
+    "a negative runtime": ((GOOD + record(5, 7, -3, 1, 1)).encode(), ":9: .*-3"),
+    "a request of NaN": ((GOOD + record(5, 7, 3, 1, "NaN")).encode(), ":9: .*(?i:nan)"),
+    "no machine size": (record(1, 0, 1, 1, 1).encode(), "--procs"),
+    "only jobs wider than the machine": ((HEADER + record(1, 0, 1, 9, 1)).encode(), "too_wide"),
+    "only header lines": (HEADER.encode(), "no job"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_LOGS)
+def test_bad_log__gets_one_line_and_no_output_file(capsys, tmp_path, what):
+    content, message = BAD_LOGS[what]
+    path = tmp_path / "bad.swf"
+    path.write_bytes(content)
+    out_file = tmp_path / "out.csv"
+    error = one_line(*call(capsys, "simulate", path, "--out", out_file))
+    assert re.search(message, error), error
+    assert str(path) in error or "bad" in error
+    assert not out_file.exists()
+
+
+def test_missing_log__gets_one_line(capsys, tmp_path):
+    assert "no such file" in one_line(*call(capsys, "simulate", tmp_path / "none.swf"))
+
+
+def test_folder_as_log__gets_one_line(capsys, tmp_path):
+    assert "directory" in one_line(*call(capsys, "info", tmp_path))
+
+
+def test_job_wider_than_the_machine__stops_the_run_if_asked(capsys, log):
+    log.write_text(GOOD + record(5, 4, 10, 9, 10))
+    error = one_line(*call(capsys, "simulate", log, "--too-wide", "error"))
+    assert re.search(r"job 5 .*9 .*4", error)
+
+
+BAD_CALLS = {
+    "no processors": (["--procs", "0"], "--procs"),
+    "negative processors": (["--procs", "-4"], "--procs"),
+    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, hybrid:DEPTH"),
+    "a hybrid without depth": (["--policy", "hybrid"], "hybrid:DEPTH"),
+    "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
+    "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
+    "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),
+    "unknown estimates": (["--estimates", "lucky"], "user, exact, double"),
+    "an unknown overrun rule": (["--overrun", "shrug"], "kill"),
+    "an unknown trim": (["--trim", "p9"], "p3"),
+    "an output of unknown kind": (["--out", "s.doc"], ".csv"),
+    "an option that there is not": (["--polcy", "easy"], "--polcy"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_CALLS)
+def test_bad_call__gets_one_line_and_status_2(capsys, log, what):
+    options, message = BAD_CALLS[what]
+    status, out, err = call(capsys, "simulate", log, *options)
+    assert status == 2
+    assert message in one_line(status, out, err)
+
+
+def test_no_trace__gets_one_line(capsys):
+    assert "TRACE" in one_line(*call(capsys, "simulate"))
+
+
+def test_unwritable_output__leaves_nothing_behind(capsys, log, tmp_path):
+    for option, name in (("--out", "s.csv"), ("--report", "r.html")):
+        command_name = "simulate" if option == "--out" else "compare"
+        error = one_line(*call(capsys, command_name, log, option, tmp_path / "none" / name))
+        assert "cannot be written" in error
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["small.swf"]
+
+
+def test_log_without_start_time__has_no_months(capsys, log):
+    log.write_text(GOOD.replace("; UnixStartTime: 843480031\n", ""))
+    assert "UnixStartTime" in one_line(*call(capsys, "simulate", log, "--monthly"))
+
+
+# -------------------------------------------------------------------------------------------- terminal, signals, pipes
+
+
+def test_reader_that_leaves__is_no_error(log):
+    process = subprocess.run(
+        f"{sys.executable} -m walltime.cli.main info {log} --json | head -1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert process.stderr == ""
+    assert process.stdout == "{\n"
+
+
+def long_log(path: Path, jobs: int = 60_000) -> Path:
+    """An overloaded machine: the queue grows without end, so that conservative backfilling takes minutes."""
+    lines = "".join(record(i, i, 50 + i * 7 % 1000, 1 + i % 4, 2000 + i * 13 % 5000) for i in range(1, jobs + 1))
+    path.write_text(HEADER + lines)
+    return path
+
+
+def test_interrupt__stops_within_a_second_and_leaves_no_file(tmp_path):
+    log, out = long_log(tmp_path / "long.swf"), tmp_path / "s.csv"
+    process = command("simulate", log, "--policy", "conservative", "--out", out)
+    time.sleep(6 if _is_warm() else 25)
+    assert process.poll() is None, "the run must still be going"
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    took = time.monotonic() - begin
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "walltime: interrupted; no file was left half-written"
+    assert took < 1.0 or os.getloadavg()[0] > 2 * (os.cpu_count() or 1), f"it took {took:.1f} s"
+    assert [p.name for p in tmp_path.iterdir()] == ["long.swf"]
+
+
+def _is_warm() -> bool:
+    from walltime.engine.run import kernel_is_cached
+
+    return kernel_is_cached()
+
+
+def test_progress_bar__shows_on_a_terminal_after_a_second(tmp_path):
+    log = long_log(tmp_path / "long.swf")
+    mine, theirs = pty.openpty()
+    process = command("simulate", log, "--policy", "conservative", stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    deadline = time.monotonic() + 60
+    while b"conservative" not in seen and time.monotonic() < deadline:
+        seen += os.read(mine, 4096)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    os.close(mine)
+    assert b"/60000" in seen.replace(b",", b"") or b"conservative" in seen
+
+
+# ------------------------------------------------------------------------------------------------------------ real log
+
+
+def test_kth__runs_from_the_command_line(capsys, tmp_path):
+    trace = trace_path("KTH-SP2-1996-2.swf.gz")
+    out = tmp_path / "kth.parquet"
+    status, text, _ = call(capsys, "simulate", trace, "--policy", "conservative", "--out", out, "--json")
+    result = json.loads(text)
+    assert (status, result["jobs"], result["procs"]) == (0, 28_489, 100)
+    assert pl.read_parquet(out).height == 28_489
+    assert call(capsys, "audit", trace, out, "--policy", "conservative")[0] == 0

@@ -1,0 +1,139 @@
+"""Schedules written and read: the same starts come back, whole files only, and one line for whatever is wrong."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from walltime import Easy, LogError, OutputError, Workload, WorkloadError, audit, compare, read, read_schedule, simulate
+from walltime.workload import SCHEDULE_COLUMNS
+
+JOBS = Workload.from_arrays(
+    submit=[0, 1, 2, 3], runtime=[10, 10, 5, 4], requested=[10, 12, 6, 8], procs=[3, 4, 1, 2], machine_procs=4, job_id=[7, 8, 9, 12]
+)
+
+
+@pytest.fixture(scope="module")
+def schedule():
+    return simulate(JOBS, Easy())
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "swf", "swf.gz"])
+def test_schedule__comes_back_from_its_file(schedule, tmp_path, ending):
+    path = schedule.write(tmp_path / f"s.{ending}")
+    back = read_schedule(path)
+    for name in ("job_id", "submit", "start", "end", "procs"):
+        expected = {"start": schedule.start, "end": schedule.end}.get(name)
+        assert back[name].tolist() == (getattr(JOBS, name) if expected is None else expected).tolist()
+    assert audit(JOBS, back, Easy()).ok
+    assert list(tmp_path.iterdir()) == [path], "no part of a file is left behind"
+
+
+def test_schedule_file__has_the_declared_columns_in_their_order(schedule, tmp_path):
+    names = [column.name for column in SCHEDULE_COLUMNS]
+    assert names[:6] == ["job_id", "submit", "start", "end", "procs", "requested"]
+    assert (schedule.write(tmp_path / "s.csv")).read_text().splitlines()[0].split(",") == names
+    table = pl.read_parquet(schedule.write(tmp_path / "s.parquet"))
+    assert table.columns == names
+    assert [str(t).lower() for t in table.dtypes] == [column.dtype for column in SCHEDULE_COLUMNS]
+
+
+def test_parquet_schedule__carries_its_provenance(schedule, tmp_path):
+    metadata = pl.read_parquet_metadata(schedule.write(tmp_path / "s.parquet"))
+    assert json.loads(metadata["walltime"])["settings"]["policy"] == "easy"
+
+
+def test_swf_schedule__is_a_log_with_the_simulated_waits(schedule, tmp_path):
+    again = read(schedule.write(tmp_path / "s.swf"))
+    assert again.columns["wait"].tolist() == schedule.wait.tolist()
+    assert again.machine_procs == 4
+    assert any("simulated schedule" in line for line in again.origin.header)
+
+
+def test_schedule_files__are_the_same_bytes_each_time(schedule, tmp_path):
+    for ending in ("csv", "parquet", "swf.gz"):
+        a, b = schedule.write(tmp_path / f"a.{ending}"), schedule.write(tmp_path / f"b.{ending}")
+        assert a.read_bytes() == b.read_bytes()
+
+
+def test_schedule__is_not_written_in_an_unknown_format(schedule, tmp_path):
+    with pytest.raises(OutputError, match=r"\.csv, \.parquet, \.swf, \.swf\.gz"):
+        schedule.write(tmp_path / "s.xlsx")
+
+
+def test_schedule__is_not_written_into_a_folder_that_is_not_there(schedule, tmp_path):
+    with pytest.raises(OutputError, match="there is no folder"):
+        schedule.write(tmp_path / "no" / "s.csv")
+
+
+def text(path: Path, content: str) -> Path:
+    path.write_text(content)
+    return path
+
+
+BAD = {
+    "missing": (None, "no such file"),
+    "empty": ("", "is empty"),
+    "without starts": ("job_id,end\n1,2\n", "has no column start"),
+    "letters": ("job_id,start,end\n1,2,3\n2,x,4\n", ":3: start is 'x'"),
+    "a fraction": ("job_id,start,end\n1,2.5,3\n", ":2: start is '2.5'"),
+    "nan": ("job_id,start,end\n1,nan,3\n", ":2: start is 'nan'"),
+    "a hole": ("job_id,start,end\n1,,3\n", ":2: start is missing"),
+    "a short row": ("job_id,start,end\n1,2,3\n1,2,3,4\n", "cannot be read as a schedule"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_schedule_file__gets_one_line(tmp_path, what):
+    content, message = BAD[what]
+    path = tmp_path / "s.csv"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(LogError) as error:
+        read_schedule(path)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_schedule_file__of_an_unknown_kind_gets_one_line(tmp_path):
+    with pytest.raises(LogError, match="is read from"):
+        read_schedule(text(tmp_path / "s.txt", "1 2 3"))
+    with pytest.raises(LogError, match="is a folder"):
+        read_schedule(tmp_path)
+    with pytest.raises(LogError, match="cannot be read"):
+        read_schedule(text(tmp_path / "s.parquet", "1 2 3"))
+
+
+def test_swf_without_waits__is_no_schedule(tmp_path):
+    path = text(tmp_path / "s.swf", "; MaxProcs: 4\n3 0 -1 5 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n")
+    with pytest.raises(LogError, match="job 3 has no wait or run time"):
+        read_schedule(path)
+
+
+def test_whole_numbers_with_a_decimal_point__are_read(tmp_path):
+    back = read_schedule(text(tmp_path / "s.csv", "job_id, start,end\n1,2.0, 3\n"))
+    assert {name: values.tolist() for name, values in back.items()} == {"job_id": [1], "start": [2], "end": [3]}
+
+
+def test_compare__puts_the_first_schedule_in_the_role_of_the_baseline(schedule):
+    comparison = compare(schedule, schedule)
+    assert comparison.difference("mean_wait") == [0.0, 0.0]
+    assert comparison.table()["policy"].to_list() == ["easy", "easy"]
+    assert "mean_wait" in str(comparison)
+
+
+def test_compare__refuses_schedules_of_different_jobs(schedule):
+    other = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=4)
+    with pytest.raises(WorkloadError, match="not of the same jobs"):
+        compare(schedule, simulate(other, Easy()))
+    with pytest.raises(WorkloadError, match="no schedule"):
+        compare()
+
+
+def test_schedule_table__is_one_row_per_job(schedule):
+    table = schedule.table()
+    assert len(table) == len(schedule) == 4
+    assert np.array_equal(table["end"].to_numpy(), schedule.end)
+    assert repr(schedule) == "<Schedule easy: 4 jobs of workload>"
