@@ -1,0 +1,35 @@
+# `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
+
+.PHONY: help setup test demo lint docs bench lock changelog clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do printf 'make %-10s %s\n' "$$name" "$$what"; done
+
+setup: ## make the virtual environment .venv
+	@bash tools/setup.sh
+
+test: setup ## run the whole test suite; ARGS="-k easy" passes arguments to pytest
+	@bash tools/test.sh $(ARGS)
+
+demo: setup ## replay a small generated workload under three policies and write report.html
+	@.venv/bin/walltime demo $(ARGS)
+
+lint: setup ## ruff, mypy, and the rules on imports
+	@bash tools/lint.sh
+
+docs: setup ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+bench: setup ## measure speed and memory
+	@.venv/bin/python benchmarks/run.py $(ARGS)
+
+lock: setup ## resolve the dependencies anew into requirements.lock
+	@bash tools/lock.sh
+
+changelog: setup ## show what changelog.d/ adds to the next release
+	@.venv/bin/towncrier build --draft
+
+clean: ## remove everything that was made here, .venv too
+	@rm -rf .venv site report.html dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache .coverage
+	@find src tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

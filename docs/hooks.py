@@ -1,0 +1,66 @@
+"""What the documentation takes from the program itself, so that it is never out of date.
+
+A line `<!-- generated: NAME ARGUMENT -->` in a page is replaced by what the function for NAME returns.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from walltime.errors import WalltimeError
+from walltime.logs import RULES
+from walltime.schedule import CHECKS
+from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
+
+MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
+
+
+def on_page_markdown(markdown: str, **_) -> str:
+    """Replace the marks of a page; called by MkDocs."""
+    return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    """A Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def columns(which: str) -> str:
+    """The columns of a log or of a schedule."""
+    declared: tuple[Column, ...] = {"swf": SWF_COLUMNS, "schedule": SCHEDULE_COLUMNS}[which]
+    rows = [(c.swf_field or "", f"`{c.name}`", c.dtype, c.unit, c.meaning) for c in declared]
+    return table(("SWF field", "name", "type", "unit", "meaning"), rows)
+
+
+def rules() -> str:
+    """The rules that drop, change or notice jobs."""
+    return table(("rule", "effect", "what happens"), [(f"`{r.name}`", r.effect, r.meaning) for r in RULES])
+
+
+def checks() -> str:
+    """The rules that the auditor checks."""
+    return table(("rule", "what it demands"), [(f"`{name}`", what) for name, what in CHECKS.items()])
+
+
+def errors() -> str:
+    """The exceptions, with the built-in ones that they derive from."""
+    rows = []
+    for error in WalltimeError.__subclasses__():
+        builtin = next(base for base in error.__mro__ if base.__module__ == "builtins" and base is not Exception)
+        rows.append((f"`{error.__name__}`", f"`{builtin.__name__}`", error.__doc__))
+    return table(("class", "is also a", "meaning"), rows)
+
+
+def help_text(command: str = "") -> str:
+    """What `--help` prints."""
+    program = Path(sys.executable).with_name("walltime")
+    plain = {"COLUMNS": "78", "TERMINAL_WIDTH": "78", "NO_COLOR": "1", "TERM": "dumb"}
+    shown = subprocess.run([program, *command.split(), "--help"], env=os.environ | plain, capture_output=True, text=True, check=True)
+    lines = [line.rstrip() for line in shown.stdout.strip().splitlines()]
+    return "\n".join(["```text", *lines, "```"])
+
+
+GENERATORS = {"columns": columns, "rules": rules, "checks": checks, "errors": errors, "help": help_text}
