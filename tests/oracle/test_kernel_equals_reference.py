@@ -1,0 +1,102 @@
+"""The compiled kernel gives every job the start, the kind and the first promise that the reference engine gives it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import walltime as wt
+from tests.strategies import COINCIDENT, OVERRUN, POLICY_KINDS, crowded, examples, policies, real_and_believed, shrunk, workloads
+from tests.traces import trace_path
+from walltime.engine.run import Simulation
+
+SMALL, LARGE = examples(300), examples(100)
+"""Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
+COLUMNS = ("start", "kind", "promised", "end")
+
+
+def assert_same(kernel: wt.Schedule, reference: wt.Schedule) -> None:
+    for name in COLUMNS:
+        fast, slow = getattr(kernel, name), getattr(reference, name)
+        if not np.array_equal(fast, slow):
+            job = int(np.flatnonzero(fast != slow)[0])
+            raise AssertionError(f"{name} of job {job + 1}: kernel {fast[job]}, reference {slow[job]}")
+
+
+def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, coincident: str, overrun: str) -> None:
+    note(f"{shrunk(workload)}\n{policy!r} coincident={coincident!r} overrun={overrun!r}")
+    assert_same(*(wt.simulate(workload, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference")))
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("kind", POLICY_KINDS)
+@SMALL
+@given(data=st.data())
+def test_kernel__equals_reference_on_small_workloads(kind, coincident, data):
+    workload = data.draw(workloads(), label="workload")
+    policy = data.draw(policies(kind), label="policy")
+    for overrun in OVERRUN:
+        assert_engines_agree(workload, policy, coincident, overrun)
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("kind", POLICY_KINDS)
+@LARGE
+@given(data=st.data())
+def test_kernel__equals_reference_on_crowded_machines(kind, coincident, data):
+    workload = data.draw(crowded(), label="workload")
+    policy = data.draw(policies(kind), label="policy")
+    for overrun in OVERRUN:
+        assert_engines_agree(workload, policy, coincident, overrun)
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("kind", POLICY_KINDS)
+@LARGE
+@given(data=st.data())
+def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
+    workload = data.draw(workloads(max_size=25), label="workload")
+    policy = data.draw(policies(kind), label="policy")
+    overrun = data.draw(st.sampled_from(OVERRUN), label="overrun")
+    budgets = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=8), label="budgets")
+    runtime, believed = real_and_believed(workload, overrun)
+    pieces = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy, coincident)
+    calls, started = 0, [0]
+    while not pieces.advance(budgets[calls % len(budgets)]):
+        calls += 1
+        started.append(pieces.started)
+        assert (pieces.start >= 0).sum() == pieces.started
+    assert started == sorted(started)
+    assert calls > 0 or sum(budgets) > len(workload)  # else nothing was cut
+    assert pieces.advance(1)  # done is done
+    whole = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
+    for name in ("start", "kind", "promised"):
+        assert np.array_equal(getattr(pieces, name), getattr(whole, name)), name
+
+
+KTH_POLICIES = (wt.Fcfs(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=3))
+
+
+@pytest.fixture(scope="module")
+def kth() -> wt.Workload:
+    return wt.read(trace_path("KTH-SP2-1996-2"))
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("policy", KTH_POLICIES, ids=lambda policy: policy.label)
+def test_kernel__equals_reference_on_the_whole_kth_log(kth, policy, coincident):
+    assert len(kth) == 28_489
+    assert_same(*(wt.simulate(kth, policy, coincident=coincident, engine=e) for e in ("kernel", "reference")))
+
+
+@pytest.mark.parametrize("overrun", ["extend", "overrun"])
+@pytest.mark.parametrize(
+    "policy",
+    [wt.Easy(), wt.Easy(backfill_order=wt.SJF), wt.Conservative(), wt.Hybrid(depth=3, order=wt.WFP)],
+    ids=lambda policy: policy.label,
+)
+def test_kernel__equals_reference_on_kth_where_jobs_outlive_their_estimates(kth, policy, overrun):
+    assert (kth.runtime > kth.requested).sum() == 475  # SPEC R-02
+    assert_same(*(wt.simulate(kth, policy, overrun=overrun, engine=e) for e in ("kernel", "reference")))

@@ -1,0 +1,215 @@
+"""What must hold of every schedule, whichever engine made it: the papers' properties, and plain sense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import walltime as wt
+from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_believed, workloads
+from walltime.engine.run import Simulation
+
+MANY, SOME = examples(300), examples(150)
+in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
+
+
+def any_size(estimates=None):
+    extra = () if estimates is None else (estimates,)
+    return st.one_of(workloads(*extra), workloads(*extra, max_size=25), crowded(*extra, max_size=35))
+
+
+def same(a: wt.Schedule, b: wt.Schedule, *columns: str) -> None:
+    for name in columns or ("start", "end", "kind", "promised"):
+        assert getattr(a, name).tolist() == getattr(b, name).tolist(), name
+
+
+# ------------------------------------------------------------------------------------------------------- papers' properties
+
+
+@in_both_modes
+@MANY
+@given(workload=any_size(UPPER_BOUNDS), backfill_order=orders())
+def test_easy__head_never_starts_after_its_reservation(coincident, workload, backfill_order):
+    # P2, Property 2: the delay of the head depends on running jobs only.
+    schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident)
+    had = schedule.promised >= 0
+    assert (schedule.start[had] <= schedule.promised[had]).all()
+
+
+@in_both_modes
+@MANY
+@given(workload=any_size(UPPER_BOUNDS), order=orders())
+def test_conservative__no_job_starts_after_its_first_promise(coincident, workload, order):
+    # P2 section 2.1: compression never delays anybody, in whichever order.
+    schedule = wt.simulate(workload, wt.Conservative(order=order), coincident=coincident)
+    assert (schedule.promised >= workload.submit).all()
+    assert (schedule.start <= schedule.promised).all()
+
+
+@in_both_modes
+@MANY
+@given(workload=any_size(PERFECT))
+def test_conservative__both_variants_coincide_with_perfect_estimates(coincident, workload):
+    # SPEC A-04 (3); then every job starts exactly when it was promised to.
+    compress = wt.simulate(workload, wt.Conservative(), coincident=coincident)
+    same(compress, wt.simulate(workload, wt.Conservative(variant="scratch"), coincident=coincident))
+    assert compress.start.tolist() == compress.promised.tolist()
+
+
+@in_both_modes
+@MANY
+@given(workload=any_size(UPPER_BOUNDS), order=orders(), backfill_order=orders())
+def test_easy__equals_one_reservation_made_afresh(coincident, workload, order, backfill_order):
+    # Hybrid(1) takes EASY's path by definition, so the general path is made to run with depth 1 here.
+    runtime, believed = real_and_believed(workload, "kill")
+    columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
+    fresh = Simulation(*columns, wt.Hybrid(depth=2, order=order, backfill_order=backfill_order), coincident)
+    fresh._rules = fresh._rules._replace(depth=1)
+    fresh.run()
+    easy = wt.simulate(workload, wt.Easy(order=order, backfill_order=backfill_order), coincident=coincident)
+    assert easy.start.tolist() == fresh.start.tolist()
+    assert easy.kind.tolist() == fresh.kind.tolist()
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), order=orders(), backfill_order=orders(), overrun=st.sampled_from(OVERRUN))
+def test_hybrid__of_depth_one_is_easy(coincident, workload, order, backfill_order, overrun):
+    a, b = wt.Hybrid(depth=1, order=order, backfill_order=backfill_order), wt.Easy(order=order, backfill_order=backfill_order)
+    same(*(wt.simulate(workload, p, coincident=coincident, overrun=overrun) for p in (a, b)))
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), order=orders(), overrun=st.sampled_from(OVERRUN), backfill_order=orders())
+def test_hybrid__deeper_than_the_queue_is_conservative_from_scratch(coincident, workload, order, overrun, backfill_order):
+    deep = wt.Hybrid(depth=len(workload), order=order, backfill_order=backfill_order)
+    scratch = wt.Conservative(order=order, variant="scratch")
+    if len(workload) > 1:  # else the depth is 1, which is EASY and promises less
+        same(*(wt.simulate(workload, p, coincident=coincident, overrun=overrun) for p in (deep, scratch)))
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), overrun=st.sampled_from(OVERRUN))
+def test_fcfs__starts_in_order_of_arrival(coincident, workload, overrun):
+    schedule = wt.simulate(workload, wt.Fcfs(), coincident=coincident, overrun=overrun)
+    assert (np.diff(schedule.start) >= 0).all()
+    assert (schedule.kind != 2).all()
+    assert (schedule.promised == -1).all()
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(UPPER_BOUNDS), factor=st.integers(2, 300), data=st.data())
+def test_fcfs__does_not_depend_on_the_estimates(coincident, workload, factor, data):
+    # SPEC R-06: it must not change the FCFS schedule, whereas a factor may change EASY's (P3, heel and toe).
+    others = data.draw(st.lists(st.integers(1, 99), min_size=len(workload), max_size=len(workload)))
+    expected = wt.simulate(workload, wt.Fcfs(), coincident=coincident)
+    for believed in (workload.believed * factor, np.array(others)):
+        told = workload.with_believed(believed)
+        same(expected, wt.simulate(told, wt.Fcfs(), coincident=coincident))
+
+
+# --------------------------------------------------------------------------------------------------------------- plain sense
+
+
+@in_both_modes
+@MANY
+@given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
+def test_schedule__has_room_for_every_job_and_begins_none_early(coincident, workload, policy, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
+    real, _ = real_and_believed(workload, overrun)
+    assert (schedule.start >= workload.submit).all()
+    assert (schedule.end == schedule.start + real).all()
+    for now in np.unique(schedule.start):
+        at_once = (schedule.start <= now) & (now < schedule.end)
+        assert workload.procs[at_once].sum() <= workload.machine_procs
+        # A job that needs no time needs its processors all the same, after those that end now.
+        for job in np.flatnonzero((schedule.start == now) & (schedule.end == now)):
+            before = (schedule.start < now) & (now < schedule.end)
+            assert workload.procs[before].sum() + workload.procs[job] <= workload.machine_procs
+
+
+@in_both_modes
+@MANY
+@given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
+def test_schedule__kinds_say_how_jobs_started(coincident, workload, policy, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
+    at_once = schedule.start == workload.submit
+    assert at_once[schedule.kind == wt.Kind.IMMEDIATE].all()
+    assert (~at_once)[schedule.kind == wt.Kind.RESERVED].all()
+    if policy.order == wt.FCFS:
+        # Whoever starts later than one that arrived after it was overtaken; only a backfilled job overtakes (SPEC A-07).
+        for job in range(len(workload)):
+            overtakes = (schedule.start[:job] > schedule.start[job]).any()
+            assert not overtakes or schedule.kind[job] == wt.Kind.BACKFILLED
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
+def test_schedule__jobs_start_when_something_arrives_or_ends(coincident, workload, policy, overrun):
+    # Not under conservative with compression, where a reservation may come due by itself (Q-07).
+    if isinstance(policy, wt.Conservative) and policy.variant == "compress":
+        policy = wt.Conservative(variant="scratch", order=policy.order)
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
+    assert np.isin(schedule.start, np.concatenate([workload.submit, schedule.end])).all()
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(UPPER_BOUNDS), policy=policies())
+def test_schedule__machine_is_never_empty_while_a_job_waits(coincident, workload, policy):
+    # Again not under compression in a single pass: see the golden example of a due reservation.
+    if isinstance(policy, wt.Conservative) and policy.variant == "compress":
+        policy = wt.Conservative(variant="scratch", order=policy.order)
+    schedule = wt.simulate(workload, policy, coincident=coincident)
+    for job in np.flatnonzero(schedule.start > workload.submit):
+        before = schedule.start[job] - 1  # the last second in which it waited
+        assert ((schedule.start <= before) & (before < schedule.end)).any()
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
+def test_schedule__is_the_same_twice(coincident, workload, policy, overrun):
+    same(*(wt.simulate(workload, policy, coincident=coincident, overrun=overrun) for _ in range(2)))
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN), by=st.integers(1, 10**12))
+def test_schedule__moves_with_the_submits(coincident, workload, policy, overrun, by):
+    moved = wt.Workload.from_arrays(
+        submit=workload.submit + by,
+        runtime=workload.runtime,
+        requested=workload.requested,
+        believed=workload.believed,
+        procs=workload.procs,
+        machine_procs=workload.machine_procs,
+    )
+    a, b = (wt.simulate(w, policy, coincident=coincident, overrun=overrun) for w in (workload, moved))
+    assert (a.start + by).tolist() == b.start.tolist()
+    assert a.kind.tolist() == b.kind.tolist()
+    assert np.where(a.promised >= 0, a.promised + by, -1).tolist() == b.promised.tolist()
+
+
+@in_both_modes
+@SOME
+@given(workload=any_size(), policy=policies(), data=st.data())
+def test_schedule__depends_on_job_ids_only_where_submits_are_equal(coincident, workload, policy, data):
+    # Other ids, in the same order within a second, and the rows shuffled: the schedule of each job stays.
+    count = len(workload)
+    ids = np.array(data.draw(st.lists(st.integers(0, 10**6), min_size=count, max_size=count, unique=True)))
+    for second in np.unique(workload.submit):
+        tied = workload.submit == second
+        ids[tied] = np.sort(ids[tied])
+    rows = np.array(data.draw(st.permutations(range(count))))
+    names = ("submit", "runtime", "requested", "believed", "procs")
+    columns = {name: getattr(workload, name)[rows] for name in names}
+    renamed = wt.Workload.from_arrays(**columns, job_id=ids[rows], machine_procs=workload.machine_procs)
+    assert renamed.job_id.tolist() == ids.tolist()
+    same(*(wt.simulate(w, policy, coincident=coincident) for w in (workload, renamed)))

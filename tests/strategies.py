@@ -1,0 +1,176 @@
+"""Hypothesis strategies for workloads and policies: small numbers, so that times collide and queues grow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import walltime as wt
+from walltime.policy import Order, Policy
+
+COINCIDENT = ("batch", "sequential")
+OVERRUN = ("kill", "extend", "overrun")
+
+
+def examples(count: int) -> settings:
+    """So many examples, the same in every run; a failure prints what reproduces it."""
+    return settings(max_examples=count, deadline=None, derandomize=True, print_blob=True)
+
+
+# Orders of a user's own. Each operation is rounded in the same way by Python and by the compiler: whole numbers below 2**53,
+# one division, comparisons.
+
+
+@wt.order
+def area_rate(wait, requested, procs):
+    """Long waits and wide jobs first, long jobs last."""
+    return wait * procs / requested
+
+
+@wt.order
+def last_come(submit):
+    """Last come, first served."""
+    return submit
+
+
+@wt.order
+def narrow_in_waves(wait, procs):
+    """Narrow jobs first, but all jobs are equal in every third second of their wait: scores fall as well as rise."""
+    if wait % 3 == 2:
+        return 0
+    return -procs
+
+
+@wt.order
+def sometimes_nan(requested, procs):
+    """Not a number for every second length, which counts as the lowest score."""
+    if requested % 2 == 0:
+        return math.nan
+    return procs
+
+
+USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan)
+BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4))
+
+POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many")
+"""Every way in which a policy reserves; `few` and `many` stand for depths below and above the length of a usual queue."""
+
+
+def orders(own: bool = True) -> st.SearchStrategy[Order]:
+    """A queue order; half the time first come, first served, which has a path of its own through the engine."""
+    others = BUILT_IN_ORDERS[1:] + (USER_ORDERS if own else ())
+    return st.one_of(st.just(wt.FCFS), st.sampled_from(others))
+
+
+@st.composite
+def policies(draw, kind: str | None = None, own: bool = True) -> Policy:
+    """A policy of this kind (default: any), with any order and, where it backfills, any backfill order."""
+    kind = kind or draw(st.sampled_from(POLICY_KINDS))
+    order = draw(orders(own))
+    match kind.partition(":"):
+        case "fcfs", _, _:
+            return wt.Fcfs(order=order)
+        case "conservative", _, _:
+            return wt.Conservative(order=order)
+        case "conservative-scratch", _, _:
+            return wt.Conservative(order=order, variant="scratch")
+    backfill_order = draw(st.one_of(st.none(), orders(own)))
+    if kind == "easy":
+        return wt.Easy(order=order, backfill_order=backfill_order)
+    depths = {"0": st.just(0), "1": st.just(1), "few": st.integers(2, 4), "many": st.integers(5, 100)}
+    return wt.Hybrid(order=order, backfill_order=backfill_order, depth=draw(depths[kind.partition(":")[2]]))
+
+
+GAPS = (0, 0, 0, 0, 1, 1, 2, 3, 5, 8, 13, 30)
+RUNTIMES = (0, 0, 1, 1, 2, 3, 4, 5, 6, 8, 10, 15, 24, 60)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """How what is requested and believed relates to the runtime."""
+
+    perfect: bool = False
+    """requested and believed are the runtime, which is at least 1 s, as estimates are"""
+    upper_bounds: bool = False
+    """no job runs, or is believed to run, for longer than planned"""
+
+
+ANY = Estimates()
+PERFECT = Estimates(perfect=True, upper_bounds=True)
+UPPER_BOUNDS = Estimates(upper_bounds=True)
+
+
+@st.composite
+def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: int = 1, machine: int | None = None) -> wt.Workload:
+    """A workload: equal submits, zero runtimes, jobs as wide as the machine, machines of one processor; any estimates.
+
+    Unless `estimates` says otherwise some jobs outlive their request, and what is believed may be more or less than either.
+    """
+    procs_of_machine = machine or draw(st.one_of(st.just(1), st.integers(2, 8), st.sampled_from((16, 100))))
+    widths = st.one_of(st.integers(1, procs_of_machine), st.just(procs_of_machine), st.just(1), st.just(max(1, procs_of_machine // 2)))
+    # What is requested and believed: exactly the runtime, so much more, so much less, a round number, or any small number,
+    # by which a job may be overdue for a long time, while others become so as well.
+    ways = ("exact", "more", "twice", "round", *(() if estimates.upper_bounds else ("less", "half", "small", "small")))
+    job = st.tuples(
+        st.sampled_from(GAPS),
+        st.sampled_from(RUNTIMES),
+        widths,
+        st.sampled_from(("exact",) if estimates.perfect else ways),
+        st.sampled_from(("requested",) if estimates.perfect else ("requested", "requested", *ways)),
+        st.integers(1, 6),
+    )
+    rows = draw(st.lists(job, min_size=min_size, max_size=max_size))
+    now = draw(st.sampled_from((0, 0, 7)))
+    submit, runtime, requested, believed, procs = [], [], [], [], []
+    for gap, length, width, way, way_believed, by in rows:
+        now += gap
+        length = max(length, 1) if estimates.perfect else length
+        asked = _estimate(way, length, by)
+        submit.append(now)
+        runtime.append(length)
+        procs.append(width)
+        requested.append(asked)
+        believed.append(asked if way_believed == "requested" else _estimate(way_believed, length, by))
+    return wt.Workload.from_arrays(
+        submit=submit, runtime=runtime, requested=requested, believed=believed, procs=procs, machine_procs=procs_of_machine
+    )
+
+
+def _estimate(way: str, runtime: int, by: int) -> int:
+    """An estimate of at least 1 s."""
+    values = {
+        "exact": runtime,
+        "more": runtime + by,
+        "twice": 2 * runtime,
+        "round": next(limit for limit in (5, 10, 60) if limit >= runtime),
+        "less": runtime - by,
+        "half": runtime // 2,
+        "small": by,
+    }
+    return max(values[way], 1)
+
+
+def crowded(estimates: Estimates = ANY, max_size: int = 50) -> st.SearchStrategy[wt.Workload]:
+    """Larger workloads on a machine of 4 to 6 processors, with queues of dozens of jobs."""
+    return st.integers(4, 6).flatmap(lambda machine: workloads(estimates, max_size=max_size, min_size=20, machine=machine))
+
+
+def real_and_believed(workload: wt.Workload, overrun: str) -> tuple[np.ndarray, np.ndarray]:
+    """How long each job really runs, and what the scheduler plans with (SPEC Q-05), in seconds, int64."""
+    match overrun:
+        case "kill":
+            return np.minimum(workload.runtime, workload.requested), workload.believed
+        case "extend":
+            return workload.runtime, np.maximum(workload.believed, workload.runtime)
+    return workload.runtime, workload.believed
+
+
+def shrunk(workload: wt.Workload) -> str:
+    """The workload as a call, to copy from a failure's message into a golden test."""
+    names = ("submit", "runtime", "requested", "believed", "procs")
+    columns = ", ".join(f"{name}={getattr(workload, name).tolist()}" for name in names)
+    return f"wt.Workload.from_arrays({columns}, machine_procs={workload.machine_procs})"

@@ -1,0 +1,194 @@
+"""The kernel's profile of free processors against an array with one entry per second, and its heap of ends against heapq."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import examples
+from walltime.engine import machine, profile
+from walltime.engine.memory import FREE, KEEP, NOW, PROFILE_FIRST, PROFILE_LAST, RUNNING, Jobs, Memory, Rules, new_memory
+
+MACHINE = 6
+HORIZON = 500
+"""Seconds of the array; what the examples below plan ends before."""
+
+
+def new(jobs: int, processors: int = MACHINE) -> Memory:
+    rules = Rules(
+        machine_procs=processors,
+        mode=KEEP,
+        depth=0,
+        backfill=1,
+        sequential=0,
+        order=0,
+        order_parameter=0,
+        backfill_order=0,
+        backfill_parameter=0,
+    )
+    return new_memory(jobs, rules)
+
+
+def steps_of(memory: Memory) -> list[tuple[int, int]]:
+    part = slice(memory.state[PROFILE_FIRST], memory.state[PROFILE_LAST])
+    return list(zip(memory.profile_time[part].tolist(), memory.profile_free[part].tolist(), strict=True))
+
+
+def assert_is(memory: Memory, free: np.ndarray) -> None:
+    """The steps say of every second from now on what the array says, in as few steps as there can be."""
+    now, steps = int(memory.state[NOW]), steps_of(memory)
+    times = [time for time, _ in steps]
+    assert times == sorted(set(times))
+    assert times[0] <= now
+    assert len(steps) == 1 or now <= times[1]  # else an anchor point could lie in the past
+    at = np.searchsorted(times, np.arange(now, HORIZON), side="right") - 1
+    assert np.array([value for _, value in steps])[at].tolist() == free[now:].tolist()
+    assert all(a != b for (_, a), (_, b) in itertools.pairwise(steps))
+
+
+def first_fit(free: np.ndarray, now: int, believed: int, procs: int) -> int:
+    return next(t for t in range(now, HORIZON) if (free[t : t + believed] >= procs).all())
+
+
+action = st.one_of(
+    st.tuples(st.just("reserve"), st.integers(1, 12), st.integers(1, MACHINE)),
+    st.tuples(st.just("reserve"), st.integers(1, 12), st.integers(1, MACHINE)),
+    st.tuples(st.just("give back"), st.integers(0, 30), st.just(0)),
+    st.tuples(st.just("move"), st.integers(0, 30), st.just(0)),
+    st.tuples(st.just("pass time"), st.integers(0, 7), st.just(0)),
+)
+
+
+@examples(400)
+@given(actions=st.lists(action, max_size=40))
+def test_profile__equals_an_array_of_seconds(actions):
+    memory = new(jobs=len(actions))
+    free = np.full(HORIZON, MACHINE)
+    held: list[tuple[int, int, int]] = []  # begin, end, procs
+    now = 0
+    for what, a, b in actions:
+        if what == "reserve":
+            expected = first_fit(free, now, a, b)
+            begin = profile.anchor_point(memory, a, b)
+            assert begin == expected
+            profile.forget_past(memory)  # fits_now, unlike the others, wants a profile without a past
+            assert profile.fits_now(memory, a, b) == (expected == now)
+            profile.occupy(memory, begin, begin + a, b)
+            free[begin : begin + a] -= b
+            held.append((begin, begin + a, b))
+        elif what == "give back" and held:  # an early end, or a job that leaves the queue
+            begin, end, procs = held.pop(a % len(held))
+            profile.occupy(memory, max(begin, now), end, -procs)
+            free[max(begin, now) : end] += procs
+        elif what == "move" and held:  # compression
+            begin, end, procs = held[a % len(held)]
+            if begin >= now:
+                free[begin:end] += procs
+                expected = first_fit(free, now, end - begin, procs)
+                free[begin:end] -= procs
+                found = profile.earlier_anchor_point(memory, begin, end - begin, procs)
+                assert found == expected <= begin
+                if found < begin:
+                    profile.occupy(memory, begin, end, -procs)
+                    profile.occupy(memory, found, found + end - begin, procs)
+                    free[begin:end] += procs
+                    free[found : found + end - begin] -= procs
+                    held[a % len(held)] = (found, found + end - begin, procs)
+        elif what == "pass time":
+            now += a
+            memory.state[NOW] = now
+            profile.forget_past(memory)
+            held = [entry for entry in held if entry[1] > now]
+        assert_is(memory, free)
+
+
+@examples(200)
+@given(
+    now=st.integers(0, 20),
+    running=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), max_size=8),
+    spare=st.integers(0, 3),
+)
+def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
+    # Expected ends may have passed: such jobs are held to end in a second (SPEC Q-28).
+    running.sort()
+    processors = sum(procs for _, procs in running) + spare
+    if processors == 0:
+        return
+    memory = new(jobs=len(running), processors=processors)
+    zeros = np.zeros(len(running), np.int64)
+    jobs = Jobs(submit=zeros, runtime=zeros, believed=zeros, procs=np.array([procs for _, procs in running], np.int64))
+    for array in jobs:
+        array.flags.writeable = False
+    memory.state[NOW], memory.state[FREE], memory.state[RUNNING] = now, spare, len(running)
+    free = np.full(HORIZON, processors)
+    for i, (end, procs) in enumerate(running):
+        memory.running_expected[i], memory.running_job[i] = end, i
+        free[now : max(end, now + 1)] -= procs
+    profile.profile_of_running(jobs, memory)
+    assert_is(memory, free)
+
+
+def test_anchor_point__is_where_processors_stay_free_long_enough():
+    # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; P2's steps a to c.
+    memory = new(jobs=4)
+    for begin, end, procs in ((0, 4, 5), (4, 8, 3), (8, 12, 5)):
+        profile.occupy(memory, begin, end, procs)
+    assert steps_of(memory) == [(0, 1), (4, 3), (8, 1), (12, 6)]
+    found = {(believed, procs): profile.anchor_point(memory, believed, procs) for believed in (4, 5) for procs in (1, 2, 3, 4)}
+    assert found == {(4, 1): 0, (4, 2): 4, (4, 3): 4, (4, 4): 12, (5, 1): 0, (5, 2): 12, (5, 3): 12, (5, 4): 12}
+
+
+def test_occupy__splits_and_merges_steps():
+    memory = new(jobs=4)
+    profile.occupy(memory, 2, 8, 2)
+    profile.occupy(memory, 4, 6, 1)
+    assert steps_of(memory) == [(0, 6), (2, 4), (4, 3), (6, 4), (8, 6)]
+    profile.occupy(memory, 4, 6, -1)
+    assert steps_of(memory) == [(0, 6), (2, 4), (8, 6)]
+    profile.occupy(memory, 8, 9, 2)  # at the same height as its neighbour
+    assert steps_of(memory) == [(0, 6), (2, 4), (9, 6)]
+    profile.occupy(memory, 0, 2, 2)
+    assert steps_of(memory) == [(0, 4), (9, 6)]
+
+
+def test_occupy__moves_to_the_front_when_the_arrays_are_used_up():
+    # Room for 2 jobs: 8 steps. A hundred jobs pass through, two at a time.
+    memory = new(jobs=2)
+    free = np.full(HORIZON, MACHINE)
+    for now in range(100):
+        memory.state[NOW] = now
+        profile.forget_past(memory)
+        profile.occupy(memory, now + 1, now + 2, 1 + now % 2)
+        free[now + 1 : now + 2] -= 1 + now % 2
+        assert_is(memory, free)
+    assert memory.profile_time.size == 8
+
+
+@examples(300)
+@given(actions=st.lists(st.one_of(st.integers(0, 6), st.none()), max_size=60))
+def test_events__come_by_end_and_then_in_the_order_of_the_starts(actions):
+    # A number pushes an end, None pops one.
+    memory = new(jobs=60, processors=60)
+    expected: list[tuple[int, int, int]] = []
+    for ticket, end in enumerate(actions):
+        if end is not None:
+            machine._push_event(memory, end, ticket, 1000 + ticket)
+            heapq.heappush(expected, (end, ticket, 1000 + ticket))
+        elif expected:
+            assert machine.pop_event(memory) == heapq.heappop(expected)[2]
+    while expected:
+        assert memory.event_end[0] == expected[0][0]
+        assert machine.pop_event(memory) == heapq.heappop(expected)[2]
+
+
+@pytest.mark.parametrize("processors", [1, 3, 1000])
+def test_new_memory__starts_with_an_empty_machine(processors):
+    memory = new(jobs=5, processors=processors)
+    assert steps_of(memory) == [(0, processors)]
+    assert memory.state[FREE] == processors
+    assert memory.state[RUNNING] == 0
