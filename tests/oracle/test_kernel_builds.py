@@ -48,7 +48,9 @@ def test_kernel__bounds_are_really_checked(tmp_path):
     script.write_text(
         "from walltime.engine import profile\n"
         "from walltime.engine.memory import KEEP, Rules, new_memory\n"
-        "memory = new_memory(0, Rules(4, KEEP, 0, 1, 0, 0, 0, 0, 0))\n"
+        "import numpy as np\n"
+        "none = np.zeros(0, np.int64)\n"
+        "memory = new_memory(none, none, Rules(4, KEEP, 0, 1, 0, 0, 0, 0, 0, 0))\n"
         "for begin in (10, 20, 30):\n"
         "    profile.occupy(memory, begin, begin + 1, 1)\n"
     )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import examples
-from walltime.engine import machine, profile
+from walltime.engine import heap, profile
 from walltime.engine.memory import FREE, KEEP, NOW, PROFILE_FIRST, PROFILE_LAST, RUNNING, Jobs, Memory, Rules, new_memory
 
 MACHINE = 6
@@ -26,12 +26,13 @@ def new(jobs: int, processors: int = MACHINE) -> Memory:
         depth=0,
         backfill=1,
         sequential=0,
+        feedback=0,
         order=0,
         order_parameter=0,
         backfill_order=0,
         backfill_parameter=0,
     )
-    return new_memory(jobs, rules)
+    return new_memory(np.zeros(jobs, np.int64), np.zeros(0, np.int64), rules)
 
 
 def steps_of(memory: Memory) -> list[tuple[int, int]]:
@@ -121,7 +122,8 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
         return
     memory = new(jobs=len(running), processors=processors)
     zeros = np.zeros(len(running), np.int64)
-    jobs = Jobs(submit=zeros, runtime=zeros, believed=zeros, procs=np.array([procs for _, procs in running], np.int64))
+    procs = np.array([procs for _, procs in running], np.int64)
+    jobs = Jobs(runtime=zeros, believed=zeros, procs=procs, after=zeros[:0], think=zeros[:0])
     for array in jobs:
         array.flags.writeable = False
     memory.state[NOW], memory.state[FREE], memory.state[RUNNING] = now, spare, len(running)
@@ -173,17 +175,17 @@ def test_occupy__moves_to_the_front_when_the_arrays_are_used_up():
 @given(actions=st.lists(st.one_of(st.integers(0, 6), st.none()), max_size=60))
 def test_events__come_by_end_and_then_in_the_order_of_the_starts(actions):
     # A number pushes an end, None pops one.
-    memory = new(jobs=60, processors=60)
+    times, keys, jobs = np.zeros(60, np.int64), np.zeros(60, np.int64), np.zeros(60, np.int64)
     expected: list[tuple[int, int, int]] = []
-    for ticket, end in enumerate(actions):
+    for ticket, end in enumerate([*actions, *[None] * len(actions)]):
         if end is not None:
-            machine._push_event(memory, end, ticket, 1000 + ticket)
+            heap.push(times, keys, jobs, len(expected), end, ticket, 1000 + ticket)
             heapq.heappush(expected, (end, ticket, 1000 + ticket))
         elif expected:
-            assert machine.pop_event(memory) == heapq.heappop(expected)[2]
-    while expected:
-        assert memory.event_end[0] == expected[0][0]
-        assert machine.pop_event(memory) == heapq.heappop(expected)[2]
+            assert (times[0], keys[0], jobs[0]) == expected[0]
+            heap.drop_first(times, keys, jobs, len(expected))
+            heapq.heappop(expected)
+    assert not expected
 
 
 @pytest.mark.parametrize("processors", [1, 3, 1000])

@@ -209,11 +209,6 @@ def test_user_order__works_in_both_roles(role, start):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.xfail(
-    reason="compile_score lacks error_model='numpy': a division by zero leaves the score undefined in the kernel and ends the reference",
-    raises=ZeroDivisionError,
-    strict=True,
-)
 def test_user_order__that_divides_by_zero_is_the_same_in_both_engines():
     @wt.order
     def most_impatient_last(wait, requested):
@@ -223,7 +218,6 @@ def test_user_order__that_divides_by_zero_is_the_same_in_both_engines():
     assert wt.simulate(JOBS, policy).start.tolist() == wt.simulate(JOBS, policy, engine="reference").start.tolist()
 
 
-@pytest.mark.xfail(reason="Numba's UnsupportedBytecodeError is not a NumbaError, so a traceback comes through", strict=True)
 def test_user_order__with_a_statement_that_numba_does_not_know_is_named_in_one_line():
     @wt.order
     def reads_a_file(wait):
@@ -234,7 +228,6 @@ def test_user_order__with_a_statement_that_numba_does_not_know_is_named_in_one_l
         wt.simulate(JOBS, wt.Easy(order=reads_a_file))
 
 
-@pytest.mark.xfail(reason="the reference ends with TypeError where the kernel says PolicyError", raises=TypeError, strict=True)
 def test_user_order__that_returns_nothing_is_a_policy_error_in_the_reference_too():
     @wt.order
     def nothing_comes_back(wait):
@@ -244,15 +237,11 @@ def test_user_order__that_returns_nothing_is_a_policy_error_in_the_reference_too
         wt.simulate(JOBS, wt.Easy(order=nothing_comes_back), engine="reference")
 
 
-@pytest.mark.xfail(reason="inspect.signature(max) raises ValueError", raises=ValueError, strict=True)
 def test_user_order__refuses_a_builtin_without_a_signature():
     with pytest.raises(wt.PolicyError):
         wt.order(max)
 
 
-@pytest.mark.xfail(
-    reason="a depth over int64 passes the check and parse_policy, and overflows in the kernel", raises=OverflowError, strict=True
-)
 def test_hybrid__of_any_depth_can_be_run_or_is_refused():
     try:
         policy = wt.parse_policy("hybrid:99999999999999999999")

@@ -141,7 +141,6 @@ def test_kernel__is_compiled_once_for_one_signature():
     assert kernel_is_cached()
 
 
-@pytest.mark.xfail(reason="the reference looks at `coincident` only when there is an event", strict=True)
 def test_simulate__unknown_coincident_without_jobs():
     empty = wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=1)
     with pytest.raises(wt.PolicyError):
@@ -159,7 +158,6 @@ except wt.WalltimeError as error:
 """
 
 
-@pytest.mark.xfail(reason="20 jobs of 2**59 s pass the checks; start + runtime overflows int64, and the heap is overwritten", strict=True)
 @pytest.mark.parametrize("policy", ["Fcfs()", "Easy()", "Conservative()", "Hybrid(depth=3)"])
 def test_simulate__refuses_jobs_that_together_outlast_an_int64(policy):
     # In another process, as this one might not survive it.

@@ -127,37 +127,31 @@ def test_workload__with_believed_refuses_the_wrong_number_of_estimates():
 # Found while writing these tests; what is expected is what the class's docstring says: WorkloadError, one line.
 
 
-@pytest.mark.xfail(reason="from_arrays picks columns[order] before any length is checked: a longer column is cut", strict=True)
 def test_workload__refuses_a_column_that_is_too_long():
     with pytest.raises(wt.WorkloadError, match="user has 4 entries"):
         make(columns={"user": [1, 2, 3, 4]})
 
 
-@pytest.mark.xfail(reason="from_arrays picks columns[order] before any length is checked: IndexError", raises=IndexError, strict=True)
 def test_workload__refuses_a_column_that_is_too_short():
     with pytest.raises(wt.WorkloadError, match="user has 2 entries"):
         make(columns={"user": [1, 2]})
 
 
-@pytest.mark.xfail(reason="int(machine_procs) cuts 4.7 to 4 without a word", strict=True)
 def test_workload__refuses_a_fraction_of_a_processor():
     with pytest.raises(wt.WorkloadError):
         make(machine_procs=4.7)
 
 
-@pytest.mark.xfail(reason="int(nan) raises a bare ValueError", raises=ValueError, strict=True)
 def test_workload__refuses_a_machine_of_nan_processors():
     with pytest.raises(wt.WorkloadError):
         make(machine_procs=float("nan"))
 
 
-@pytest.mark.xfail(reason="astype(int64) of 1e300 warns, and the message names -9223372036854775808", raises=RuntimeWarning, strict=True)
 def test_workload__refuses_a_float_that_no_int64_can_hold():
     with pytest.raises(wt.WorkloadError):
         make(runtime=[1e300, 1, 1])
 
 
-@pytest.mark.xfail(reason="no upper limit: the kernel's int64 state cannot hold it, OverflowError", strict=True)
 def test_workload__refuses_more_processors_than_an_int64_can_count():
     with pytest.raises(wt.WorkloadError):
         make(machine_procs=2**70)

@@ -26,9 +26,10 @@ PATIENCE = 1.0
 def load(trace: Path, **options: Any) -> tuple[Workload, float]:
     """Read a log; says on standard error what was dropped, and returns the workload and the seconds that it took."""
     from walltime.logs import read
+    from walltime.logs.fetch import find_log
 
     begin = time.perf_counter()
-    workload = read(trace, **options)
+    workload = read(find_log(trace), **options)
     dropped = workload.origin.dropped
     if dropped:
         rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
@@ -109,6 +110,21 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     console().print(table)
 
 
+def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose columns are all text, but for those whose cells are numbers."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for k, column in enumerate(columns):
+        numbers = all(row[k].replace(",", "").isdecimal() for row in rows)
+        table.add_column(Text(column), justify="right" if numbers else "left")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
 def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
     """Print names, values and what else there is to say about them."""
     from rich.table import Table
@@ -159,7 +175,7 @@ def months_of(schedule: Schedule, by: str) -> list[Any]:
 
     w = schedule.workload
     return metrics.monthly(
-        submit=w.submit,
+        submit=schedule.submit,
         start=schedule.start,
         end=schedule.end,
         runtime=schedule.runtime,

@@ -25,7 +25,7 @@ from walltime.engine.queue import drop_started, sort_jobs, sort_queue
 def pass_with_head_reservation(jobs, rules, memory, result):
     """Start the jobs at the head that fit; then let others jump ahead that do not delay the new head.
 
-    Source: P2 section 2.2 (SPEC A-02, A-03). Returns how many queue places it looked at.
+    Source: P2 section 2.2 (SPEC A-02, A-03). Returns how many steps it took at most.
     """
     state, queue = memory.state, memory.queue
     if state[PLANNED] > state[QUEUE_FIRST] and state[FREED] == 0 and _same_order(rules):
@@ -39,7 +39,7 @@ def pass_with_head_reservation(jobs, rules, memory, result):
     sort_queue(jobs, rules, memory)
     first = state[QUEUE_FIRST]
     while first < state[QUEUE_LAST] and jobs.procs[queue[first]] <= state[FREE]:
-        start_job(jobs, memory, result, queue[first], kind_from_head(jobs, memory, queue[first]))
+        start_job(jobs, memory, result, queue[first], kind_from_head(memory, queue[first]))
         first += 1
     state[QUEUE_FIRST] = first
     waiting = state[QUEUE_LAST] - first
@@ -61,7 +61,7 @@ def pass_with_head_reservation(jobs, rules, memory, result):
     for i in range(candidates_from, state[QUEUE_LAST]):
         candidates[count] = queue[i]
         count += 1
-    sort_jobs(jobs, state[NOW], rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, 0, count)
+    sort_jobs(jobs, memory, rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, 0, count)
     for i in range(count):
         if _may_backfill(jobs, memory, candidates[i]):
             start_job(jobs, memory, result, candidates[i], BACKFILLED)

@@ -84,10 +84,10 @@ def kernel(function: F) -> F:
 def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the names, among wait, requested, procs and submit, that the function takes. Raises what Numba raises
-    where the function cannot be compiled.
+    `arguments` are the names, among wait, requested, procs and submit, that the function takes. A division by zero gives
+    infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
     """
-    inner = numba.njit(nogil=True)(function)
+    inner = numba.njit(nogil=True, error_model="numpy")(function)
     names: dict[str, Any] = {"inner": inner}
     exec(f"def score(wait, requested, procs, submit):\n    return float(inner({', '.join(arguments)}))", names)
     return numba.cfunc(SCORE)(names["score"])

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from walltime.engine.jit import kernel
 from walltime.engine.machine import kind_behind, overdue, start_job
-from walltime.engine.memory import BROKEN, BY_ARRIVAL, EARLY, NEVER, NEXT_DUE, NOW, PLANNED, QUEUE_FIRST, QUEUE_LAST
+from walltime.engine.memory import (
+    BROKEN,
+    BY_ARRIVAL,
+    EARLY,
+    NEVER,
+    NEXT_DUE,
+    NOW,
+    PLANNED,
+    PROFILE_FIRST,
+    PROFILE_LAST,
+    QUEUE_FIRST,
+    QUEUE_LAST,
+)
 from walltime.engine.profile import anchor_point, earlier_anchor_point, forget_past, occupy, profile_of_running
 from walltime.engine.queue import sort_jobs
 
@@ -13,13 +25,16 @@ from walltime.engine.queue import sort_jobs
 def pass_with_kept_reservations(jobs, rules, memory, result):
     """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
 
-    Source: P2 section 2.1 (SPEC A-04, A-05). Returns how many queue places it looked at.
+    Source: P2 section 2.1 (SPEC A-04, A-05). Returns how many steps it took at most.
 
     While a running job is overdue nobody knows when its processors will be free, and no promise can be kept: all
     reservations are then made afresh at every arrival and termination (SPEC Q-28), as in the variant from scratch.
     """
     state, queue = memory.state, memory.queue
     is_overdue = overdue(memory)
+    steps = state[QUEUE_LAST] - state[QUEUE_FIRST]
+    if is_overdue or state[BROKEN] or state[EARLY]:
+        steps *= state[PROFILE_LAST] - state[PROFILE_FIRST]
     if is_overdue or state[BROKEN]:
         profile_of_running(jobs, memory)
         count = _list_in_order(jobs, rules, memory, state[QUEUE_FIRST], state[QUEUE_LAST])
@@ -37,7 +52,7 @@ def pass_with_kept_reservations(jobs, rules, memory, result):
     for i in range(first, last):
         job = queue[i]
         if memory.reservation[job] == now:
-            start_job(jobs, memory, result, job, kind_behind(jobs, memory, job, kept - first))
+            start_job(jobs, memory, result, job, kind_behind(memory, job, kept - first))
         else:
             next_due = min(next_due, memory.reservation[job])
             queue[kept] = job
@@ -45,7 +60,7 @@ def pass_with_kept_reservations(jobs, rules, memory, result):
     state[QUEUE_LAST] = kept
     state[PLANNED] = kept
     state[NEXT_DUE] = NEVER if is_overdue else next_due
-    return last - first
+    return steps
 
 
 @kernel
@@ -83,5 +98,5 @@ def _list_in_order(jobs, rules, memory, first, last):
     for i in range(count):
         memory.candidates[i] = memory.queue[first + i]
     if rules.order != BY_ARRIVAL:
-        sort_jobs(jobs, memory.state[NOW], rules.order, rules.order_parameter, memory.candidates, memory.candidate_score, 0, count)
+        sort_jobs(jobs, memory, rules.order, rules.order_parameter, memory.candidates, memory.candidate_score, 0, count)
     return count

@@ -17,9 +17,8 @@ from __future__ import annotations
 from walltime.engine.backfill import pass_with_head_reservation
 from walltime.engine.jit import kernel
 from walltime.engine.keep import pass_with_kept_reservations
-from walltime.engine.machine import end_expected_now, end_job, pop_event
+from walltime.engine.machine import end_expected_now, end_next
 from walltime.engine.memory import (
-    ARRIVED,
     DONE,
     EVENTS,
     HEAD,
@@ -33,12 +32,12 @@ from walltime.engine.memory import (
     STUCK,
 )
 from walltime.engine.plan import pass_with_fresh_reservations
-from walltime.engine.queue import enqueue
+from walltime.engine.queue import next_arrival, take_arrival
 
 
 @kernel
 def run(jobs, rules, memory, result, budget):
-    """Simulate until every job has started and ended, or until about `budget` queue places have been looked at.
+    """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, and another call goes on from there; STUCK, with jobs waiting that
     nothing will start, which no rule allows.
@@ -61,9 +60,7 @@ def run(jobs, rules, memory, result, budget):
 def _next_event(jobs, memory):
     """Time of the next arrival, termination or due reservation."""
     state = memory.state
-    now = state[NEXT_DUE]
-    if state[ARRIVED] < jobs.submit.size:
-        now = min(now, jobs.submit[state[ARRIVED]])
+    now = min(state[NEXT_DUE], next_arrival(jobs, memory))
     if state[EVENTS] > 0:
         now = min(now, memory.event_end[0])
     return now
@@ -75,10 +72,9 @@ def _take_all_events(jobs, rules, memory, result):
     state = memory.state
     now = state[NOW]
     while state[EVENTS] > 0 and memory.event_end[0] == now:
-        end_job(jobs, rules, memory, result, pop_event(memory))
-    while state[ARRIVED] < jobs.submit.size and jobs.submit[state[ARRIVED]] == now:
-        enqueue(memory, state[ARRIVED])
-        state[ARRIVED] += 1
+        end_next(jobs, rules, memory, result)
+    while next_arrival(jobs, memory) == now:
+        take_arrival(jobs, memory)
 
 
 @kernel
@@ -87,18 +83,15 @@ def _take_one_event(jobs, rules, memory, result):
     state = memory.state
     now = state[NOW]
     end_expected_now(jobs, rules, memory, result)
-    if state[ARRIVED] < jobs.submit.size and jobs.submit[state[ARRIVED]] == now:
-        enqueue(memory, state[ARRIVED])
-        state[ARRIVED] += 1
+    if next_arrival(jobs, memory) == now:
+        take_arrival(jobs, memory)
     elif state[EVENTS] > 0 and memory.event_end[0] == now:
-        job = pop_event(memory)
-        if result.start[job] + jobs.believed[job] != now:  # else it is gone already
-            end_job(jobs, rules, memory, result, job)
+        end_next(jobs, rules, memory, result)
 
 
 @kernel
 def _scheduling_pass(jobs, rules, memory, result):
-    """Start the jobs that the policy lets start now; returns how many queue places were looked at."""
+    """Start the jobs that the policy lets start now; returns how many steps that took."""
     if rules.mode == HEAD:
         return pass_with_head_reservation(jobs, rules, memory, result)
     if rules.mode == PLAN:

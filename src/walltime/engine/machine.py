@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
 from walltime.engine.memory import BACKFILLED, EARLY, EVENTS, FREE, FREED, IMMEDIATE, KEEP, NOW, RESERVED, RUNNING, STARTED
 from walltime.engine.profile import occupy
+from walltime.engine.queue import submit_later
 
 
 @kernel
@@ -15,32 +17,34 @@ def start_job(jobs, memory, result, job, kind):
     result.start[job] = now
     result.kind[job] = kind
     state[FREE] -= jobs.procs[job]
-    _push_event(memory, now + jobs.runtime[job], state[STARTED], job)
+    end = now + jobs.runtime[job]
+    push(memory.event_end, memory.event_ticket, memory.event_job, state[EVENTS], end, state[STARTED], job)
+    state[EVENTS] += 1
     state[STARTED] += 1
 
     # Keep the running set sorted by expected end.
     expected, running = memory.running_expected, memory.running_job
-    end = now + jobs.believed[job]
+    expected_end = now + jobs.believed[job]
     i = state[RUNNING]
-    while i > 0 and expected[i - 1] > end:
+    while i > 0 and expected[i - 1] > expected_end:
         expected[i] = expected[i - 1]
         running[i] = running[i - 1]
         i -= 1
-    expected[i] = end
+    expected[i] = expected_end
     running[i] = job
     state[RUNNING] += 1
 
 
 @kernel
-def kind_from_head(jobs, memory, job):
+def kind_from_head(memory, job):
     """Kind of a start that overtakes nobody."""
-    return IMMEDIATE if jobs.submit[job] == memory.state[NOW] else RESERVED
+    return IMMEDIATE if memory.submit[job] == memory.state[NOW] else RESERVED
 
 
 @kernel
-def kind_behind(jobs, memory, job, blocked):
+def kind_behind(memory, job, blocked):
     """Kind of a start when this many jobs ahead in the queue are waiting."""
-    return BACKFILLED if blocked > 0 else kind_from_head(jobs, memory, job)
+    return BACKFILLED if blocked > 0 else kind_from_head(memory, job)
 
 
 @kernel
@@ -95,42 +99,18 @@ def overdue(memory):
 
 
 @kernel
-def _before(end_a, ticket_a, end_b, ticket_b):
-    return end_a < end_b or (end_a == end_b and ticket_a < ticket_b)
-
-
-@kernel
-def _push_event(memory, end, ticket, job):
-    ends, tickets, heap = memory.event_end, memory.event_ticket, memory.event_job
-    i = memory.state[EVENTS]
-    memory.state[EVENTS] += 1
-    while i > 0:
-        parent = (i - 1) // 2
-        if not _before(end, ticket, ends[parent], tickets[parent]):
-            break
-        ends[i], tickets[i], heap[i] = ends[parent], tickets[parent], heap[parent]
-        i = parent
-    ends[i], tickets[i], heap[i] = end, ticket, job
-
-
-@kernel
-def pop_event(memory):
-    """Remove the next end from the events and return its job; ends of one instant come in the order of the starts."""
-    ends, tickets, heap = memory.event_end, memory.event_ticket, memory.event_job
-    first = heap[0]
-    memory.state[EVENTS] -= 1
-    size = memory.state[EVENTS]
-    end, ticket, job = ends[size], tickets[size], heap[size]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and _before(ends[child + 1], tickets[child + 1], ends[child], tickets[child]):
-            child += 1
-        if not _before(ends[child], tickets[child], end, ticket):
-            break
-        ends[i], tickets[i], heap[i] = ends[child], tickets[child], heap[child]
-        i = child
-    ends[i], tickets[i], heap[i] = end, ticket, job
-    return first
+def end_next(jobs, rules, memory, result):
+    """Handle the next termination: free the processors, unless that is done, and submit whatever waited for this end."""
+    state = memory.state
+    job = memory.event_job[0]
+    drop_first(memory.event_end, memory.event_ticket, memory.event_job, state[EVENTS])
+    state[EVENTS] -= 1
+    now = state[NOW]
+    counted_as_gone = rules.sequential and result.start[job] + jobs.believed[job] == now
+    if not counted_as_gone:
+        end_job(jobs, rules, memory, result, job)
+    if rules.feedback:
+        follower = memory.first_follower[job]
+        while follower >= 0:
+            submit_later(memory, now + jobs.think[follower], follower)
+            follower = memory.next_follower[follower]

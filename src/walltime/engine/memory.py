@@ -30,7 +30,7 @@ BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 # Places in Memory.state.
 NOW = 0  # time of the event in hand
-ARRIVED = 1  # jobs that have arrived so far
+NEXT_JOB = 1  # the next job in order of submission that waits for no other one
 STARTED = 2  # jobs that have started so far
 FREE = 3  # free processors
 RUNNING = 4  # jobs in the running set
@@ -46,16 +46,23 @@ PROFILE_LAST = 13
 EARLY = 14  # 1 if a job ended before its expected end since the last pass
 BROKEN = 15  # 1 if reservations were made while a running job was overdue
 NEXT_DUE = 16  # the earliest kept reservation
-STATE_SIZE = 17
+ARRIVALS = 17  # jobs that have arrived so far
+LATER = 18  # jobs in the heap of arrivals that waited for another job's end
+STATE_SIZE = 19
 
 
 class Jobs(NamedTuple):
-    """The jobs in order of arrival, int64, read-only; `runtime` is what the job really runs, `believed` what is planned."""
+    """The jobs in order of submission, int64, read-only.
 
-    submit: Array
+    `runtime` is what a job really runs, `believed` what is planned. With feedback, a job with `after` >= 0 is submitted only
+    `think` seconds after the end of that job.
+    """
+
     runtime: Array
     believed: Array
     procs: Array
+    after: Array
+    think: Array
 
 
 class Rules(NamedTuple):
@@ -66,6 +73,7 @@ class Rules(NamedTuple):
     depth: int
     backfill: int
     sequential: int
+    feedback: int
     order: int
     order_parameter: int
     backfill_order: int
@@ -73,9 +81,20 @@ class Rules(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Working arrays, int64 but for the scores; those that a policy does not need have length 0."""
+    """Working arrays, int64 but for the scores; those that a policy does not need have length 0.
+
+    `submit`: when each job is submitted, as far as that is known; `arrival`: its place in the order of arrival. `later_*`:
+    heap of the arrivals of jobs that waited for another one's end; `first_follower`, `next_follower`: which ones wait for
+    whose, as linked lists.
+    """
 
     state: Array
+    submit: Array
+    arrival: Array
+    later_time: Array
+    later_job: Array
+    first_follower: Array
+    next_follower: Array
     queue: Array
     score: Array
     candidates: Array
@@ -98,8 +117,9 @@ class Result(NamedTuple):
     promised: Array
 
 
-def new_memory(jobs: int, rules: Rules) -> Memory:
-    """Working arrays for this number of jobs under these rules, the machine empty."""
+def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
+    """Working arrays for these jobs under these rules, the machine empty."""
+    jobs = len(submit)
     ordered = rules.order != BY_ARRIVAL
     other = (rules.backfill and rules.backfill_order != rules.order) or (
         rules.backfill and rules.backfill_parameter != rules.order_parameter
@@ -116,8 +136,20 @@ def new_memory(jobs: int, rules: Rules) -> Memory:
     if profile:
         profile_free[0] = rules.machine_procs
         state[PROFILE_LAST] = 1
+    followers = jobs if rules.feedback else 0
+    first_follower, next_follower = np.full(followers, -1, np.int64), np.full(followers, -1, np.int64)
+    if rules.feedback:
+        for job in np.flatnonzero(after >= 0)[::-1]:
+            next_follower[job] = first_follower[after[job]]
+            first_follower[after[job]] = job
     return Memory(
         state=state,
+        submit=submit.copy(),
+        arrival=np.empty(jobs, np.int64),
+        later_time=np.empty(followers, np.int64),
+        later_job=np.empty(followers, np.int64),
+        first_follower=first_follower,
+        next_follower=next_follower,
         queue=np.empty(jobs, np.int64),
         score=np.empty(jobs if ordered and rules.mode != KEEP else 0, np.float64),
         candidates=np.empty(candidates, np.int64),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walltime.engine.jit import kernel
 from walltime.engine.machine import kind_behind, start_job
-from walltime.engine.memory import BACKFILLED, NOW, QUEUE_FIRST, QUEUE_LAST
+from walltime.engine.memory import BACKFILLED, NOW, PROFILE_LAST, QUEUE_FIRST, QUEUE_LAST
 from walltime.engine.profile import anchor_point, fits_now, occupy, profile_of_running
 from walltime.engine.queue import drop_started, sort_jobs, sort_queue
 
@@ -13,7 +13,7 @@ from walltime.engine.queue import drop_started, sort_jobs, sort_queue
 def pass_with_fresh_reservations(jobs, rules, memory, result):
     """Give the first `depth` blocked jobs reservations, in queue order, and start every job that these leave room for.
 
-    Source: P1 Fig. 1 (unlimited depth), SPEC L-13. Returns how many queue places it looked at.
+    Source: P1 Fig. 1 (unlimited depth), SPEC L-13. Returns how many steps it took at most.
     """
     state, queue = memory.state, memory.queue
     now = state[NOW]
@@ -29,7 +29,7 @@ def pass_with_fresh_reservations(jobs, rules, memory, result):
         if result.promised[job] < 0:
             result.promised[job] = anchor
         if anchor == now:
-            start_job(jobs, memory, result, job, kind_behind(jobs, memory, job, blocked))
+            start_job(jobs, memory, result, job, kind_behind(memory, job, blocked))
         else:
             blocked += 1
         i += 1
@@ -42,11 +42,11 @@ def pass_with_fresh_reservations(jobs, rules, memory, result):
         for k in range(first, last):
             candidates[k - first] = queue[k]
         first, last = 0, last - first
-        sort_jobs(jobs, now, rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, first, last)
+        sort_jobs(jobs, memory, rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, first, last)
     for k in range(first, last):
         job = candidates[k]
         if fits_now(memory, jobs.believed[job], jobs.procs[job]):
             occupy(memory, now, now + jobs.believed[job], jobs.procs[job])
             start_job(jobs, memory, result, job, BACKFILLED)
     drop_started(memory, result)
-    return waiting
+    return waiting * state[PROFILE_LAST]

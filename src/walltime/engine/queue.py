@@ -4,15 +4,65 @@ from __future__ import annotations
 
 import math
 
+from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import call_score, kernel
-from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, NOW, QUEUE_FIRST, QUEUE_LAST
+from walltime.engine.memory import (
+    ARRIVALS,
+    BY_ARRIVAL,
+    BY_LENGTH,
+    BY_WFP,
+    LATER,
+    NEVER,
+    NEXT_JOB,
+    NOW,
+    QUEUE_FIRST,
+    QUEUE_LAST,
+)
 
 
 @kernel
 def enqueue(memory, job):
     """Put an arrival at the end of the queue."""
-    memory.queue[memory.state[QUEUE_LAST]] = job
-    memory.state[QUEUE_LAST] += 1
+    state = memory.state
+    memory.arrival[job] = state[ARRIVALS]
+    state[ARRIVALS] += 1
+    memory.queue[state[QUEUE_LAST]] = job
+    state[QUEUE_LAST] += 1
+
+
+@kernel
+def next_arrival(jobs, memory):
+    """Time of the next arrival, NEVER if there is none."""
+    state = memory.state
+    while state[NEXT_JOB] < jobs.after.size and jobs.after[state[NEXT_JOB]] >= 0:
+        state[NEXT_JOB] += 1  # it comes when the job before it has ended
+    time = memory.submit[state[NEXT_JOB]] if state[NEXT_JOB] < memory.submit.size else NEVER
+    return min(time, memory.later_time[0]) if state[LATER] > 0 else time
+
+
+@kernel
+def take_arrival(jobs, memory):
+    """Put the next arrival into the queue; arrivals of one instant come in the order of the jobs (SPEC Q-24)."""
+    state = memory.state
+    time = next_arrival(jobs, memory)
+    job = state[NEXT_JOB]
+    if state[LATER] > 0 and memory.later_time[0] == time:
+        later = memory.later_job[0]
+        if job == memory.submit.size or memory.submit[job] > time or later < job:
+            drop_first(memory.later_time, memory.later_job, memory.later_job, state[LATER])
+            state[LATER] -= 1
+            enqueue(memory, later)
+            return
+    state[NEXT_JOB] += 1
+    enqueue(memory, job)
+
+
+@kernel
+def submit_later(memory, time, job):
+    """Let a job that waited for another one's end arrive at this time."""
+    memory.submit[job] = time
+    push(memory.later_time, memory.later_job, memory.later_job, memory.state[LATER], time, job, job)
+    memory.state[LATER] += 1
 
 
 @kernel
@@ -29,9 +79,9 @@ def drop_started(memory, result):
 
 
 @kernel
-def score_of(jobs, now, order, parameter, job):
+def score_of(jobs, memory, order, parameter, job):
     """Score of a waiting job; the highest goes first. NaN counts as the lowest."""
-    wait = now - jobs.submit[job]
+    wait = memory.state[NOW] - memory.submit[job]
     believed = jobs.believed[job]
     procs = jobs.procs[job]
     if order == BY_LENGTH:
@@ -42,32 +92,33 @@ def score_of(jobs, now, order, parameter, job):
         for _ in range(parameter):
             power *= ratio
         return power * procs
-    score = call_score(parameter, wait, believed, procs, jobs.submit[job])
+    score = call_score(parameter, wait, believed, procs, memory.submit[job])
     if math.isnan(score):
         return -math.inf
     return score
 
 
 @kernel
-def sort_jobs(jobs, now, order, parameter, queue, score, first, last):
+def sort_jobs(jobs, memory, order, parameter, queue, score, first, last):
     """Sort queue[first:last] by score, highest first, ties by arrival.
 
     Scores change little from one pass to the next, so the jobs are nearly in order and insertion is the right sort.
     """
+    arrival = memory.arrival
     if order == BY_ARRIVAL:
         for i in range(first + 1, last):
             job = queue[i]
             k = i
-            while k > first and queue[k - 1] > job:
+            while k > first and arrival[queue[k - 1]] > arrival[job]:
                 queue[k] = queue[k - 1]
                 k -= 1
             queue[k] = job
         return
     for i in range(first, last):
         job = queue[i]
-        value = score_of(jobs, now, order, parameter, job)
+        value = score_of(jobs, memory, order, parameter, job)
         k = i
-        while k > first and (score[k - 1] < value or (score[k - 1] == value and queue[k - 1] > job)):
+        while k > first and (score[k - 1] < value or (score[k - 1] == value and arrival[queue[k - 1]] > arrival[job])):
             queue[k] = queue[k - 1]
             score[k] = score[k - 1]
             k -= 1
@@ -80,4 +131,4 @@ def sort_queue(jobs, rules, memory):
     """Bring the queue into the policy's order as of now; under first come, first served it always is."""
     if rules.order != BY_ARRIVAL:
         state = memory.state
-        sort_jobs(jobs, state[NOW], rules.order, rules.order_parameter, memory.queue, memory.score, state[QUEUE_FIRST], state[QUEUE_LAST])
+        sort_jobs(jobs, memory, rules.order, rules.order_parameter, memory.queue, memory.score, state[QUEUE_FIRST], state[QUEUE_LAST])

@@ -6,6 +6,7 @@ equal its own, job for job. It also runs policies that are written in plain Pyth
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from walltime.errors import EngineError, PolicyError
 from walltime.policy import Conservative, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
+COINCIDENT = ("batch", "sequential")
 
 
 @dataclass(eq=False)
@@ -23,9 +25,13 @@ class Job:
     index: int
     """Place in the order of arrival, from 0."""
     submit: int
+    """With feedback, known only when the job that this one waits for has ended."""
     runtime: int
     believed: int
     procs: int
+    after: int = -1
+    """Index of the job after whose end this one is submitted; -1 for nobody's."""
+    think: int = 0
     start: int = -1
     kind: int = IMMEDIATE
     promised: int = -1
@@ -97,8 +103,13 @@ class Reference:
         machine_procs: int,
         policy: Policy,
         coincident: str = "batch",
+        after: Sequence[int] | None = None,
+        think: Sequence[int] | None = None,
     ):
-        fields = zip(submit, runtime, believed, procs, strict=True)
+        nobody, at_once = [-1] * len(submit), [0] * len(submit)
+        fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
+        if coincident not in COINCIDENT:
+            raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
         self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
         self.machine_procs = machine_procs
         self.policy = policy
@@ -110,8 +121,11 @@ class Reference:
         self.ended_early = False
         self.promises_void = False  # a running job was overdue at the last pass
         self._started = 0
-        self._arrivals = iter(self.jobs)
-        self._next_arrival = next(self._arrivals, None)
+        self._followers: dict[int, list[Job]] = {}
+        for job in self.jobs:
+            if job.after >= 0:
+                self._followers.setdefault(job.after, []).append(job)
+        self._arriving = [job for job in self.jobs if job.after < 0]  # submitted in the future, in order of submission
 
     @property
     def free(self) -> int:
@@ -124,8 +138,7 @@ class Reference:
         """Simulate until every job has started and ended."""
         while True:
             times = [job.end for job in self.running] + [self.now] * len(self.terminating)
-            if self._next_arrival is not None:
-                times.append(self._next_arrival.submit)
+            times += [job.submit for job in self._arriving[:1]]
             if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.promises_void:
                 times += [job.reservation for job in self.waiting]
             if not times:
@@ -133,10 +146,8 @@ class Reference:
             self.now = min(times)
             if self.coincident == "batch":
                 self._all_events()
-            elif self.coincident == "sequential":
-                self._one_event()
             else:
-                raise PolicyError(f"unknown way to handle coincident events {self.coincident!r}; known are batch, sequential")
+                self._one_event()
             self._pass()
         if self.waiting:
             raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
@@ -145,8 +156,8 @@ class Reference:
         """All terminations of this instant, then all arrivals."""
         for job in [job for job in self.running if job.end == self.now]:
             self._terminate(job)
-        while self._next_arrival is not None and self._next_arrival.submit == self.now:
-            self._arrive()
+        while self._arriving and self._arriving[0].submit == self.now:
+            self.waiting.append(self._arriving.pop(0))
 
     def _one_event(self) -> None:
         """One event: an arrival, else the termination of the job that started first.
@@ -156,25 +167,28 @@ class Reference:
         for job in [job for job in self.running if job.expected_end == self.now == job.end]:
             self.running.remove(job)
             self.terminating.append(job)
-        if self._next_arrival is not None and self._next_arrival.submit == self.now:
-            self._arrive()
+        if self._arriving and self._arriving[0].submit == self.now:
+            self.waiting.append(self._arriving.pop(0))
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]
         if ending:
             first = min(ending, key=lambda job: job.ticket)
             if first in self.terminating:
                 self.terminating.remove(first)
+                self._submit_followers(first)
             else:
                 self._terminate(first)
-
-    def _arrive(self) -> None:
-        assert self._next_arrival is not None
-        self.waiting.append(self._next_arrival)
-        self._next_arrival = next(self._arrivals, None)
 
     def _terminate(self, job: Job) -> None:
         self.running.remove(job)
         self.ended_early = self.ended_early or self.now < job.expected_end
+        self._submit_followers(job)
+
+    def _submit_followers(self, job: Job) -> None:
+        """The jobs that waited for this one's end are submitted, each after its think time."""
+        for follower in self._followers.get(job.index, ()):
+            follower.submit = self.now + follower.think
+            bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
 
     def _start(self, job: Job, kind: int) -> None:
         job.start = self.now
@@ -190,6 +204,10 @@ class Reference:
             return BACKFILLED
         return IMMEDIATE if job.submit == self.now else RESERVED
 
+    def _ahead(self, job: Job) -> list[Job]:
+        """The jobs that arrived before this one and wait."""
+        return self.waiting[: self.waiting.index(job)]
+
     def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
         """Highest score first, ties by arrival (SPEC A-06)."""
 
@@ -197,7 +215,8 @@ class Reference:
             value = order.score(self.now - job.submit, job.believed, job.procs, job.submit)
             return -math.inf if math.isnan(value) else value
 
-        return sorted(jobs, key=lambda job: (-score(job), job.index))
+        arrival = {job: place for place, job in enumerate(self.waiting)}
+        return sorted(jobs, key=lambda job: (-score(job), arrival[job]))
 
     def _expected_end(self, job: Job, overdue: int) -> int:
         """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
@@ -317,7 +336,7 @@ class Reference:
             if job.promised < 0:
                 job.promised = job.reservation
             if job.reservation == self.now:
-                self._start(job, self._kind_behind(job, [other for other in self.waiting if other.index < job.index]))
+                self._start(job, self._kind_behind(job, self._ahead(job)))
 
     def _ask(self, policy: PlainPolicy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""
@@ -326,4 +345,4 @@ class Reference:
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")
             if job.procs > self.free:
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
-            self._start(job, self._kind_behind(job, [other for other in self.waiting if other.index < job.index]))
+            self._start(job, self._kind_behind(job, self._ahead(job)))

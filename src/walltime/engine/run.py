@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numba import typeof, types
-from numba.core.errors import NumbaError
 
 from walltime.engine import jit, loop
 from walltime.engine.memory import (
@@ -35,8 +34,8 @@ from walltime.policy import FCFS, SJF, Conservative, Easy, Fcfs, Hybrid, Order, 
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
-PIECE = 4_000_000
-"""Queue places looked at in one call of the kernel: some 10 ms, so that progress and Ctrl-C are prompt."""
+PIECE = 10_000_000
+"""Steps over the queue or the profile in one call of the kernel: some 10 to 50 ms, so that progress and Ctrl-C are prompt."""
 
 
 class Simulation:
@@ -44,26 +43,42 @@ class Simulation:
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is what a
     job really runs, `believed` what the scheduler plans with. `coincident`: how events of one instant are handled, `batch`
-    or `sequential` (see `walltime.simulate`). After `run` the results are `start` (int64 s), `kind` (uint8) and `promised`
-    (int64 s, -1 for none).
+    or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) say for each job after whose end
+    (the index of an earlier job, -1 for nobody's) and how many seconds later it is submitted. After `run` the results are
+    `start` and `submit` (int64 s), `kind` (uint8) and `promised` (int64 s, -1 for none).
 
     Raises PolicyError for a policy that only the reference engine knows, an order that cannot be compiled, or an unknown
     `coincident`; ValueError where the arrays do not match.
     """
 
     def __init__(
-        self, submit: Array, runtime: Array, believed: Array, procs: Array, machine_procs: int, policy: Policy, coincident: str = "batch"
+        self,
+        submit: Array,
+        runtime: Array,
+        believed: Array,
+        procs: Array,
+        machine_procs: int,
+        policy: Policy,
+        coincident: str = "batch",
+        after: Array | None = None,
+        think: Array | None = None,
     ):
         arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
+        if after is not None and think is not None:
+            arrays |= {"after": after, "think": think}
         for name, array in arrays.items():
             if array.dtype != np.int64 or array.ndim != 1 or len(array) != len(submit):
                 raise ValueError(f"{name} must be an int64 array with one entry per job ({len(submit)})")
         if coincident not in COINCIDENT:
             raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
-        self._jobs = Jobs(*(_read_only(array) for array in arrays.values()))
+        if after is not None and (after >= np.arange(len(after))).any():
+            raise ValueError("a job can only be submitted after an earlier one")
+        nothing = np.zeros(0, np.int64)
+        given = {name: _read_only(arrays.get(name, nothing)) for name in Jobs._fields}
+        self._jobs = Jobs(**given)
         self._compiled_orders: list[Any] = []
-        self._rules = self._lower(policy, machine_procs, coincident)
-        self._memory = new_memory(len(submit), self._rules)
+        self._rules = self._lower(policy, machine_procs, coincident, feedback="after" in arrays)
+        self._memory = new_memory(np.asarray(submit), given["after"], self._rules)
         self._result = new_result(len(submit))
         self.seconds = 0.0
         """Time spent in the kernel, without compilation."""
@@ -78,7 +93,7 @@ class Simulation:
                 progress(self.started)
 
     def advance(self, budget: int = PIECE) -> bool:
-        """Run one piece, until about `budget` queue places have been looked at; returns whether the simulation is done."""
+        """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
         kernel = load_kernel()
         begin = time.perf_counter()
         reason = kernel(self._jobs, self._rules, self._memory, self._result, budget)
@@ -98,6 +113,11 @@ class Simulation:
         return self._result.start
 
     @property
+    def submit(self) -> Array:
+        """When each job was submitted in seconds, int64; with feedback this depends on the schedule."""
+        return self._memory.submit
+
+    @property
     def kind(self) -> Array:
         """How each job started, uint8: 0 immediate, 1 reserved, 2 backfilled."""
         return self._result.kind
@@ -107,7 +127,7 @@ class Simulation:
         """First reservation made for each job in seconds, int64; -1 where there was none."""
         return self._result.promised
 
-    def _lower(self, policy: Policy, machine_procs: int, coincident: str) -> Rules:
+    def _lower(self, policy: Policy, machine_procs: int, coincident: str, feedback: bool) -> Rules:
         order, parameter = self._lower_order(policy.order)
         backfill_order, backfill_parameter = order, parameter
         own = getattr(policy, "backfill_order", None)
@@ -119,7 +139,7 @@ class Simulation:
             case Easy():
                 mode, depth = HEAD, 1
             case Hybrid():
-                mode, depth = (HEAD if policy.depth <= 1 else PLAN), policy.depth
+                mode, depth = (HEAD if policy.depth <= 1 else PLAN), min(policy.depth, NEVER)
             case Conservative(variant="scratch"):
                 mode, depth = PLAN, NEVER
             case Conservative():
@@ -132,6 +152,7 @@ class Simulation:
             depth=depth,
             backfill=int(not isinstance(policy, Fcfs)),
             sequential=int(coincident == "sequential"),
+            feedback=int(feedback),
             order=order,
             order_parameter=parameter,
             backfill_order=backfill_order,
@@ -148,8 +169,8 @@ class Simulation:
         if isinstance(order, UserOrder):
             try:
                 compiled = jit.compile_score(order.arguments(), order.function)
-            except NumbaError as error:
-                reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason given")
+            except Exception as error:  # Numba has no class of its own for all that it cannot compile
+                reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
                 raise PolicyError(f"the order {order.name!r} cannot be compiled: {reason}") from error
             self._compiled_orders.append(compiled)
             return BY_USER, compiled.address
@@ -184,5 +205,5 @@ def kernel_is_cached() -> bool:
 def _signature() -> tuple[types.Type, ...]:
     empty = np.zeros(0, np.int64)
     rules = Rules(*[0] * len(Rules._fields))
-    example = (Jobs(*[_read_only(empty)] * len(Jobs._fields)), rules, new_memory(0, rules), new_result(0), 0)
+    example = (Jobs(*[_read_only(empty)] * len(Jobs._fields)), rules, new_memory(empty, empty, rules), new_result(0), 0)
     return tuple(typeof(value) for value in example)

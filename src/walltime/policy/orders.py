@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from walltime.errors import PolicyError
 
@@ -89,7 +92,10 @@ class UserOrder(Order):
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the function's parameters; raises PolicyError if it asks for something that a queue does not know."""
-        names = tuple(inspect.signature(self.function).parameters)
+        try:
+            names = tuple(inspect.signature(self.function).parameters)
+        except (ValueError, TypeError):
+            raise PolicyError(f"the order {self.name!r} is no Python function with parameters of its own") from None
         unknown = [n for n in names if n not in ARGUMENTS]
         if unknown or not names:
             what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
@@ -97,9 +103,18 @@ class UserOrder(Order):
         return names
 
     def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
-        """What the function returns."""
+        """What the function returns, rounding and dividing by zero as compiled code does."""
         values = {"wait": wait, "requested": requested, "procs": procs, "submit": submit}
-        return float(self.function(**{name: values[name] for name in self.arguments()}))
+        given = {name: np.int64(values[name]) for name in self.arguments()}
+        try:
+            with np.errstate(all="ignore"):
+                return float(self.function(**given))
+        except (ValueError, ZeroDivisionError):
+            return -math.inf  # as in the kernel, where these are minus infinity or NaN, and NaN counts as the lowest
+        except OverflowError:
+            return math.inf
+        except TypeError as error:
+            raise PolicyError(f"the order {self.name!r} does not give a number: {error}") from error
 
 
 FCFS = FirstCome()
@@ -120,4 +135,4 @@ def order(function: Callable[..., float]) -> UserOrder:
     >>> widest.score(wait=0, requested=60, procs=8, submit=0)
     8.0
     """
-    return UserOrder(name=function.__name__, function=function)
+    return UserOrder(name=getattr(function, "__name__", repr(function)), function=function)

@@ -80,8 +80,8 @@ def queue_keeps_growing(schedule: Schedule) -> bool:
     >>> queue_keeps_growing(late)
     True
     """
-    submit = schedule.workload.submit
-    edges = np.linspace(submit[0], submit[-1], 5)
+    submit = schedule.submit
+    edges = np.linspace(submit.min(), submit.max(), 5)
     if edges[0] == edges[-1]:
         return False
     begin, end = submit[:, None].clip(edges[:-1], edges[1:]), schedule.start[:, None].clip(edges[:-1], edges[1:])

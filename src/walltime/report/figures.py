@@ -151,7 +151,7 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
         figure = Figure(figsize=(9.2, 4.2), layout="constrained")
         queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         for k, (name, schedule) in enumerate(zip(labels(schedules), schedules, strict=True)):
-            waiting = _averages(*metrics.queue_length(workload.submit, schedule.start), edges)
+            waiting = _averages(*metrics.queue_length(schedule.submit, schedule.start), edges)
             used = _averages(*metrics.busy_processors(schedule.start, schedule.end, workload.procs), edges)
             highest = max(highest, float(waiting.max()))
             line = _line(k) | {"linewidth": 1.4}

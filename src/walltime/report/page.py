@@ -60,8 +60,7 @@ def render(
     workload = schedules[0].workload
     names = labels(schedules)
     summaries = [s.summary(trim) for s in schedules]
-    last_submit = int(workload.submit[-1]) if len(workload) else 0
-    masks = [metrics.measured(s.end, last_submit, trim) for s in schedules]
+    masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
     log = workload.origin.name
     heading = title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}")
     chosen = {"policies": [s.policy.label for s in schedules], "trim": trim, **_runs(schedules), **(settings or {})}

@@ -74,7 +74,7 @@ class _Running:
 
 def _moment(schedules: Sequence[Schedule]) -> int:
     first = schedules[0]
-    queues = [metrics.queue_length(s.workload.submit, s.start) for s in schedules]
+    queues = [metrics.queue_length(s.submit, s.start) for s in schedules]
     moments = np.unique(np.concatenate([times for times, _ in queues]))
     shared = np.min([metrics.levels_at(times, levels, moments) for times, levels in queues], axis=0)
     if shared.any():

@@ -100,7 +100,7 @@ def audit_schedule(schedule: Schedule) -> AuditReport:
     w = schedule.workload
     columns = {
         "job_id": w.job_id,
-        "submit": w.submit,
+        "submit": schedule.submit,
         "start": schedule.start,
         "end": schedule.end,
         "procs": w.procs,
@@ -182,8 +182,21 @@ class _Audit:
         for index in np.setdiff1d(np.arange(len(self.w)), self.job):
             job = int(self.w.job_id[index])
             yield Violation("missing_job", f"job {job} is not in the schedule", (job,), int(self.w.submit[index]))
+        self._in_order_of_arrival()
+
+    def _in_order_of_arrival(self) -> None:
+        """The columns that the checks use; with feedback a job is submitted after the end of another one."""
+        if self.w.feedback:
+            after, think = self.w.dependencies()
+            end = np.full(len(self.w), np.iinfo(np.int64).max // 2)
+            end[self.job] = self.file["end"][self.row]
+            submit = np.where(after >= 0, end[after] + think, self.w.submit)[self.job]
+            # Those submitted at one instant may have arrived in several passes; they are taken in the order of their starts.
+            order = np.lexsort((self.job, self.file["start"][self.row], submit))
+            self.row, self.job, self.submit = self.row[order], self.job[order], submit[order]
+        else:
+            self.submit = self.w.submit[self.job]
         self.ids = self.w.job_id[self.job]
-        self.submit = self.w.submit[self.job]
         self.procs = self.w.procs[self.job]
         self.ran = self.runtime[self.job]
         self.start = self.file["start"][self.row]
@@ -200,7 +213,8 @@ class _Audit:
             if name not in self.file:
                 self.skipped[rule] = f"the schedule has no column {name}"
                 continue
-            said, true = self.file[name][self.row], getattr(self.w, name)[self.job]
+            said = self.file[name][self.row]
+            true = self.submit if name == "submit" else getattr(self.w, name)[self.job]
             for i in np.flatnonzero(said != true):
                 message = f"job {self.ids[i]} has {name} {said[i]} in the schedule and {true[i]} in the workload"
                 yield self._violation(rule, message, i)
@@ -364,6 +378,9 @@ class _Audit:
         wrong = np.where(overtakes, kind != Kind.BACKFILLED, kind != right)
         # A job ahead that starts at the same second may have done so in a later pass of that second.
         wrong &= ~((latest == self.start) & (kind == Kind.BACKFILLED) & backfills)
+        if self.w.feedback:  # who came first of those submitted at one instant cannot be told
+            _, place, count = np.unique(self.submit, return_inverse=True, return_counts=True)
+            wrong &= ~((count[place] > 1) & (kind == Kind.BACKFILLED) & backfills)
         names = {int(k): k.name.lower() for k in Kind}
         for i in np.flatnonzero(wrong):
             said = names.get(int(kind[i]), str(kind[i]))

@@ -25,7 +25,7 @@ def schedule_table(schedule: Schedule) -> pl.DataFrame:
     w = schedule.workload
     arrays = {
         "job_id": w.job_id,
-        "submit": w.submit,
+        "submit": schedule.submit,
         "start": schedule.start,
         "end": schedule.end,
         "procs": w.procs,

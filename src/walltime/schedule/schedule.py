@@ -39,7 +39,8 @@ class Schedule:
 
     `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
     `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
-    never had one. `seconds`: what the stages of the run took.
+    never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
+    else None. `seconds`: what the stages of the run took.
     """
 
     workload: Workload
@@ -51,6 +52,7 @@ class Schedule:
     promised: Array
     overrun: str = "kill"
     coincident: str = "batch"
+    submitted: Array | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -62,13 +64,23 @@ class Schedule:
     @property
     def wait(self) -> Array:
         """Seconds between submission and start, int64 (SPEC M-01)."""
-        return self.start - self.workload.submit
+        return self.start - self.submit
+
+    @property
+    def submit(self) -> Array:
+        """When each job was submitted, int64 seconds."""
+        return self.workload.submit if self.submitted is None else self.submitted
+
+    @property
+    def last_submit(self) -> int:
+        """The last arrival, s; 0 where there is no job."""
+        return int(self.submit.max()) if len(self) else 0
 
     def summary(self, trim: str = "none") -> metrics.Summary:
         """The usual averages; `trim="p3"` leaves out warm-up and cool-down as P3 does (SPEC M-20)."""
         w = self.workload
         return metrics.summarize(
-            submit=w.submit,
+            submit=self.submit,
             start=self.start,
             runtime=self.runtime,
             procs=w.procs,

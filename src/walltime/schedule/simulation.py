@@ -49,14 +49,16 @@ def simulate(
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
     runtime, believed = effective_times(workload, overrun)
     columns = (workload.submit, runtime, believed, workload.procs)
+    after, think = workload.dependencies() if workload.feedback else (None, None)
     if engine == "reference" or isinstance(policy, PlainPolicy):
         begin = time.perf_counter()
         submit, ran, planned, procs = (column.tolist() for column in columns)
-        reference = Reference(submit, ran, planned, procs, workload.machine_procs, policy, coincident)
+        waits_for = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
+        reference = Reference(submit, ran, planned, procs, workload.machine_procs, policy, coincident, *waits_for)
         reference.run()
-        start, kind, promised = (
+        submitted, start, kind, promised = (
             np.array([getattr(job, name) for job in reference.jobs], dtype)
-            for name, dtype in (("start", np.int64), ("kind", np.uint8), ("promised", np.int64))
+            for name, dtype in (("submit", np.int64), ("start", np.int64), ("kind", np.uint8), ("promised", np.int64))
         )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
@@ -65,8 +67,9 @@ def simulate(
         begin = time.perf_counter()
         load_kernel()
         compiled = time.perf_counter()
-        simulation = Simulation(*columns, workload.machine_procs, policy, coincident)
+        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think)
         simulation.run(progress)
+        submitted = simulation.submit
         start, kind, promised = simulation.start, simulation.kind, simulation.promised
         seconds = {"compile": compiled - begin, "simulate": simulation.seconds}
     return Schedule(
@@ -79,6 +82,7 @@ def simulate(
         promised=promised,
         overrun=overrun,
         coincident=coincident,
+        submitted=submitted if workload.feedback else None,
         seconds=seconds,
     )
 

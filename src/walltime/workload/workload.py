@@ -16,14 +16,20 @@ Array = np.ndarray
 
 
 class EstimateModel(Protocol):
-    """What draws believed runtimes for a workload."""
+    """What draws estimates for a workload; see `walltime.estimates`."""
+
+    @property
+    def limit(self) -> str:
+        """Whether the estimates are the kill limit too ("model") or the users' requests stay it ("user")."""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Believed runtimes, int64 seconds, one per job."""
+        """Estimates, int64 seconds, one per job."""
 
 
 MAX_TIME = 2**60
 """No time of a workload may reach this, so that sums of two times stay inside an int64."""
+LAST_TIME = 2.0**62
+"""Nor may all jobs one after the other end this late."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,15 @@ class Origin:
     changed: Mapping[str, int] = field(default_factory=dict)
     noticed: Mapping[str, int] = field(default_factory=dict)
     header: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    """What was done to the jobs after they were read or generated: filters, scaling, shaking; in this order."""
     unix_start_time: int | None = None
     time_zone: str = "UTC"
     """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
+
+    def after(self, step: str) -> Origin:
+        """The same origin, one step later."""
+        return replace(self, steps=(*self.steps, step))
 
     def tzinfo(self) -> tzinfo:
         """The time zone of the site; UTC where the log does not say it or names one that nobody knows."""
@@ -64,6 +76,8 @@ class Workload:
     `job_id, submit, runtime, requested, procs`: int64. `requested` is the user's estimate and the kill limit, at least 1.
     `believed`: int64, what the scheduler plans with; equals `requested` unless estimates were replaced.
     `columns`: the other columns of the log that have at least one known value (`user`, `status`, ...).
+    `feedback`: whether a job with a `preceding_job` among these jobs is submitted only when that one has ended and its
+    `think_time` (s, 0 if unknown) has passed; `submit` then is what it would be if nobody ever waited.
 
     Raises WorkloadError where the arrays are not of one length, hold impossible values or are not in order of arrival.
 
@@ -81,12 +95,16 @@ class Workload:
     believed: Array
     columns: Mapping[str, Array] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)
+    feedback: bool = False
 
     def __post_init__(self) -> None:
         _check(self)
         object.__setattr__(self, "columns", {name: _frozen(array) for name, array in self.columns.items()})
+        same = self.believed is self.requested
         for name in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
+        if same:
+            object.__setattr__(self, "believed", self.requested)
 
     @classmethod
     def from_arrays(
@@ -101,6 +119,7 @@ class Workload:
         job_id=None,
         columns: Mapping[str, Array] | None = None,
         origin: Origin | None = None,
+        feedback: bool = False,
     ) -> Workload:
         """Build a workload from sequences in any order of arrival.
 
@@ -132,10 +151,11 @@ class Workload:
             runtime=runtime[order],
             requested=requested,
             procs=procs[order],
-            machine_procs=int(machine_procs),
+            machine_procs=_whole("machine_procs", machine_procs),
             believed=requested if same else believed[order],
-            columns={name: np.asarray(values)[order] for name, values in (columns or {}).items()},
+            columns={name: _of_length(name, values, len(submit))[order] for name, values in (columns or {}).items()},
             origin=origin or Origin(records=len(submit)),
+            feedback=feedback,
         )
 
     def __len__(self) -> int:
@@ -149,12 +169,46 @@ class Workload:
         return replace(self, believed=_int64("believed", believed))
 
     def with_estimates(self, model: EstimateModel, seed: int = 0) -> Workload:
-        """The same jobs, the scheduler planning with what a model of `walltime.estimates` draws for this seed."""
-        return self.with_believed(model.draw(self, seed))
+        """The same jobs, the scheduler planning with what a model of `walltime.estimates` draws for this seed.
+
+        Where the model says so, its estimates stand for the users' requests and are the kill limit too.
+        """
+        drawn = self.with_believed(model.draw(self, seed))
+        return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
 
     def with_machine(self, machine_procs: int) -> Workload:
         """The same jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
-        return replace(self, machine_procs=int(machine_procs))
+        return replace(self, machine_procs=_whole("machine_procs", machine_procs))
+
+    def with_feedback(self, feedback: bool = True) -> Workload:
+        """The same jobs, submitted after the ends of the jobs that precede them, or (False) at fixed times."""
+        return replace(self, feedback=feedback)
+
+    def dependencies(self) -> tuple[Array, Array]:
+        """For each job the place of the job after whose end it is submitted (-1 for nobody's), and its think time in s; int64."""
+        nothing = np.full(len(self), -1, np.int64)
+        preceding = self.columns.get("preceding_job", nothing)
+        by_id = np.argsort(self.job_id)
+        place = np.searchsorted(self.job_id[by_id], preceding)
+        found = by_id[np.minimum(place, len(self) - 1)] if len(self) else place
+        after = np.where((preceding >= 0) & (self.job_id[found] == preceding), found, -1) if len(self) else nothing
+        return after.astype(np.int64), np.maximum(self.columns.get("think_time", nothing), 0)
+
+    def take(self, chosen: Array, step: str) -> Workload:
+        """The jobs at these places (bool or int64, in order of arrival), and a word for `origin.steps` on why these."""
+        believed_is_requested = self.believed is self.requested
+        requested = self.requested[chosen]
+        return replace(
+            self,
+            job_id=self.job_id[chosen],
+            submit=self.submit[chosen],
+            runtime=self.runtime[chosen],
+            requested=requested,
+            procs=self.procs[chosen],
+            believed=requested if believed_is_requested else self.believed[chosen],
+            columns={name: values[chosen] for name, values in self.columns.items()},
+            origin=self.origin.after(step),
+        )
 
     @property
     def offered_load(self) -> float:
@@ -177,7 +231,22 @@ def _int64(name: str, values) -> Array:
         raise WorkloadError(f"{name} must hold numbers, it holds {array.dtype}")
     if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array == np.floor(array)).all()):
         raise WorkloadError(f"{name} must hold whole numbers (seconds or processors); round them first")
+    if array.dtype.kind in "fu" and (array >= 2.0**62).any():
+        raise WorkloadError(f"{name} holds {array.max():g}, which is too large")
     return array.astype(np.int64)
+
+
+def _whole(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not abs(int(value)) < 2**62:
+        raise WorkloadError(f"{name} must be a whole number, not {value!r}")
+    return int(value)
+
+
+def _of_length(name: str, values: Array, length: int) -> Array:
+    array = np.asarray(values)
+    if array.shape != (length,):
+        raise WorkloadError(f"{name} has {array.size} entries, submit has {length}")
+    return array
 
 
 def _frozen(array: Array) -> Array:
@@ -185,6 +254,14 @@ def _frozen(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def _check_feedback(w: Workload) -> None:
+    after, _ = w.dependencies()
+    late = after >= np.arange(len(w))
+    if late.any():
+        i = int(np.argmax(late))
+        raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted before it")
 
 
 def _check(w: Workload) -> None:
@@ -213,6 +290,10 @@ def _check(w: Workload) -> None:
         if high.any():
             i = int(np.argmax(high))
             raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which no schedule can hold")
+    longest = np.maximum(np.maximum(w.runtime, w.requested), w.believed)
+    thinking = float(np.maximum(w.columns.get("think_time", longest[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
+    if n and float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
+        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can hold")
     wide = w.procs > w.machine_procs
     if wide.any():
         i = int(np.argmax(wide))
@@ -225,3 +306,5 @@ def _check(w: Workload) -> None:
             raise WorkloadError(f"jobs {w.job_id[i]} and {w.job_id[i + 1]} are not in order of arrival (submit, then job id)")
         if len(np.unique(w.job_id)) != n:
             raise WorkloadError("two jobs have the same job id")
+    if w.feedback:
+        _check_feedback(w)

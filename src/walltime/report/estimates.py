@@ -1,0 +1,227 @@
+"""The figure of an analysis of estimates: how much of them is used, how they spread, and how accurate they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+
+from walltime.errors import OutputError
+from walltime.logs.output import printable, whole_file
+from walltime.metrics.estimates import FEW_HOURS, OVER, SHORT, accuracy_by_runtime, distribution, use_histogram
+from walltime.report.figures import BLUE, COLOURS, DASHES, INK, RC, TIME_TICKS
+
+Array = np.ndarray
+
+FORMATS = (".svg", ".png", ".pdf")
+METADATA = {
+    ".svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+DPI = 150
+GREY, ORANGE = "#B8BCC2", "#E69F00"
+HEADROOM = 1.25
+"""The histogram's scale ends this much above the highest bar that is no peak, if a peak would flatten all others."""
+FLAT = 4
+"""Peaks that are over so many times the highest other bar are cut, and their height is written at them."""
+
+
+def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None = None, emax: int | None = None, title: str = "") -> Figure:
+    """Four panels on the estimates of a log or a model.
+
+    How many jobs use how much of their estimate (P2 Fig. 8, left) and runtime against estimate up to 2 h (right); the
+    distributions of runtimes and estimates (P3 Fig. 11); accuracy against runtime (P3 Fig. 12).
+
+    `runtime`, `requested`: int64 s; `killed`: bool, where known; shape (jobs,). `emax`: s, is marked where given.
+    """
+    with style():
+        figure = Figure(figsize=(9.6, 6.8), layout="constrained", facecolor="white")
+        ((use, scatter), (spread, by_runtime)) = figure.subplots(2, 2)
+        draw_use(use, runtime, requested, killed)
+        draw_scatter(scatter, runtime, requested)
+        draw_distributions(spread, runtime, requested, emax)
+        draw_accuracy(by_runtime, runtime, requested)
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None = None) -> None:
+    """Histogram of the percent of the estimate that was used, in groups of jobs; all over 100 % in one bar at the right."""
+    groups: list[tuple[str, str, Array]] = []
+    rest = np.ones(len(runtime), bool)
+    if killed is not None:
+        groups.append((f"killed ({np.count_nonzero(killed):,})", BLUE, killed))
+        rest &= ~killed
+    brief = rest & (runtime < SHORT)
+    others = rest & ~brief
+    groups.append((f"{'' if killed is None else 'others '}under {SHORT} s ({np.count_nonzero(brief):,})", ORANGE, brief))
+    groups.append((f"all others ({np.count_nonzero(others):,})", GREY, others))
+    places = np.append(np.arange(OVER), OVER + 3)
+    base = np.zeros(OVER + 1, np.int64)
+    for name, colour, mask in reversed(groups):
+        counts = use_histogram(runtime[mask], requested[mask])
+        axes.bar(places, counts, width=1.0, bottom=base, align="edge", color=colour, label=name, linewidth=0)
+        base = base + counts
+    _cut_peaks(axes, places, base)
+    over = [places[OVER] + 0.5] if base[OVER] else []
+    axes.set_xlim(-1.5, OVER + (5 if over else 1.5))
+    axes.xaxis.set_major_locator(FixedLocator([0, 20, 40, 60, 80, 100, *over]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0f} %" if x <= 100 else "\nmore"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.set_title("share of the estimate that was used")
+    axes.set_ylabel("jobs")
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], names[::-1], loc="upper center")
+
+
+def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
+    """End the scale above the flat part where single peaks would hide it, and write at each peak how high it is."""
+    ordered = np.sort(heights[:OVER])
+    usual = int(ordered[-6])
+    top = int(heights.max())
+    if top <= FLAT * max(usual, 1):
+        axes.set_ylim(0, 1.35 * max(top, 1))
+        return
+    limit = HEADROOM * 2 * max(usual, 1)
+    axes.set_ylim(0, limit)
+    lines = {True: 0, False: 0}
+    for k in np.flatnonzero(heights > limit):
+        left = bool(places[k] < 50)
+        axes.annotate(
+            f"{heights[k]:,}",
+            (places[k] + 0.5, limit),
+            xytext=(7 if left else -7, -8 - 11 * lines[left]),
+            textcoords="offset points",
+            ha="left" if left else "right",
+            va="center",
+            fontsize=8,
+            annotation_clip=False,
+        )
+        lines[left] += 1
+
+
+def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_HOURS) -> None:
+    """Runtime against estimate, a dot for each job that estimated at most `limit` s; dots stay pixels in vector files."""
+    few = requested <= limit
+    axes.plot([0, limit / 60], [0, limit / 60], color=INK, linewidth=0.6, alpha=0.5)
+    crowd = min(max(4000 / max(int(np.count_nonzero(few)), 1), 0.06), 0.6)
+    axes.plot(
+        requested[few] / 60,
+        runtime[few] / 60,
+        linestyle="",
+        marker=".",
+        markersize=2.2,
+        alpha=crowd,
+        color=BLUE,
+        markeredgewidth=0,
+        rasterized=True,
+    )
+    axes.set_xlim(0, limit / 60 * 1.02)
+    axes.set_ylim(0, limit / 60 * 1.02)
+    ticks = FixedLocator(list(range(0, limit // 60 + 1, 15)))
+    axes.xaxis.set_major_locator(ticks)
+    axes.yaxis.set_major_locator(FixedLocator(list(range(0, limit // 60 + 1, 30))))
+    axes.set_xlabel("estimate (min)")
+    axes.set_ylabel("runtime (min)")
+    over = int(np.count_nonzero(runtime[few] > requested[few]))
+    told = f"; {over:,} ran longer" if over else ""
+    axes.set_title(f"the {np.count_nonzero(few):,} jobs that estimate at most {limit // 3600} h{told}")
+
+
+def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int | None = None) -> None:
+    """Share of jobs with at most a runtime, and with at most an estimate; the steps are the values that people choose."""
+    low, high = 1, max(int(max(runtime.max(), requested.max())), 60)
+    for name, values, colour, dash in (("runtime", runtime, COLOURS[1], DASHES[1]), ("estimate", requested, BLUE, DASHES[0])):
+        x, percent = distribution(np.maximum(values, 1))
+        x, percent = np.concatenate((x[:1], x, [high])), np.concatenate(([0.0], percent, [100.0]))
+        axes.step(x, percent, where="post", label=name, color=colour, linestyle=dash, linewidth=1.5)
+    axes.set_xscale("log")
+    axes.set_xlim(low, high * 1.1)
+    axes.set_ylim(0, 100)
+    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= high * 1.1]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+    if emax is not None:
+        axes.axvline(emax, color=INK, linewidth=0.6, linestyle=":")
+        axes.annotate(
+            f"largest estimate\n{short_time(emax)}",
+            (emax, 4),
+            xytext=(-4, 0),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8,
+        )
+    axes.grid()
+    axes.set_title("share of jobs with at most this time")
+    axes.legend(loc="upper left")
+
+
+def draw_accuracy(axes: Axes, runtime: Array, requested: Array, bins: int = 100) -> None:
+    """Mean accuracy of each hundredth of the jobs, from the shortest to the longest."""
+    mean_runtime, ratio = accuracy_by_runtime(runtime, requested, bins)
+    count = len(ratio)
+    middle = (np.arange(count) + 0.5) * 100 / count
+    axes.plot(middle, 100 * ratio, color=BLUE, linewidth=1.3, marker="o", markersize=2.5)
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 100)
+    ticks = np.array([0, 20, 40, 60, 80, 100])
+    shown = mean_runtime[np.minimum(ticks * count // 100, count - 1)]
+    axes.set_xticks(ticks, [f"{t} %\n{short_time(s)}" for t, s in zip(ticks.tolist(), shown.tolist(), strict=True)])
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+    axes.set_xlabel("jobs from the shortest to the longest, and their runtime")
+    axes.set_title("mean accuracy (runtime / estimate)")
+    axes.grid()
+
+
+def short_time(seconds: float) -> str:
+    """A time in one unit, with two digits that matter.
+
+    >>> [short_time(s) for s in (1.3, 41, 2816, 12_600, 64_800, 216_000, 1e6)]
+    ['1.3 s', '41 s', '47 min', '3.5 h', '18 h', '60 h', '12 d']
+    """
+    for unit, name, most in ((1, "s", 100), (60, "min", 100), (3600, "h", 100)):
+        if seconds < unit * most:
+            value = seconds / unit
+            return f"{value:.0f} {name}" if value >= 9.95 or value == round(value) else f"{value:.1f} {name}"
+    return f"{seconds / 86_400:,.0f} d"
+
+
+def figure_format(path: str | Path) -> str:
+    """Which of the known formats a figure's name asks for; raises OutputError for another one.
+
+    >>> figure_format("kth.SVG")
+    '.svg'
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise OutputError(f"{printable(path)}: a figure can be written as {', '.join(FORMATS)}; name a file with one of these endings")
+    return ending
+
+
+def write_figure(figure: Figure, path: str | Path) -> Path:
+    """Write a figure, whole or not at all, the same bytes every time; raises OutputError where that cannot be done."""
+    ending = figure_format(path)
+    with style(), whole_file(path) as file:
+        figure.savefig(file, format=ending[1:], dpi=DPI, metadata=METADATA[ending], facecolor="white")
+    return Path(path)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The look of all figures of reports, whatever the user's own settings of matplotlib are."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        yield

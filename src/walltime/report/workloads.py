@@ -1,0 +1,130 @@
+"""A figure that lays workloads beside each other: sizes, runtimes, times between arrivals, and the daily cycle."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+
+from walltime.errors import WorkloadError
+from walltime.report.figures import POINTS, TIME_TICKS, _legend, _line, _style
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+DAY = 86_400
+CYCLE_SECONDS = 1800
+CYCLE = DAY // CYCLE_SECONDS
+
+
+def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None = None) -> Figure:
+    """Distributions of job size, runtime and time between arrivals, and when in the day jobs arrive, a line for each workload.
+
+    `names`: what the legend calls them, by default `origin.name`. The hours are those of the site where a log says when it
+    starts and where it stood; otherwise they are counted from its start, and the axis says so. Raises
+    WorkloadError for no workloads, or one with fewer than two jobs.
+    """
+    if not workloads:
+        raise WorkloadError("there is no workload to draw")
+    for workload in workloads:
+        if len(workload) < 2:
+            raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions of")
+    called = list(names) if names is not None else [w.origin.name for w in workloads]
+    gaps = [np.diff(w.submit) for w in workloads]
+    with _style():
+        figure = Figure(figsize=(9.2, 6.4), layout="constrained")
+        (size, runtime), (gap, day) = figure.subplots(2, 2)
+        _shares(size, [w.procs for w in workloads], called, steps=True)
+        size.set_title("processors of a job at most")
+        _power_axis(size, max(int(w.procs.max()) for w in workloads))
+        _shares(runtime, [w.runtime for w in workloads], called)
+        runtime.set_title("runtime at most")
+        _shares(gap, gaps, called)
+        gap.set_title("time between arrivals at most")
+        for axes in (runtime, gap):
+            end = axes.get_xlim()[1]
+            axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= end]))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+        unknown = [name for name, w in zip(called, workloads, strict=True) if w.origin.unix_start_time is None]
+        for k, w in enumerate(workloads):
+            share = daily_cycle(w)
+            day.stairs(100 * share, np.arange(CYCLE + 1) * 24 / CYCLE, baseline=None, **(_line(k) | {"linewidth": 1.6}))
+        day.set_title("arrivals by hour of the day")
+        day.set_xlim(0, 24)
+        day.set_ylim(bottom=0)
+        day.xaxis.set_major_locator(FixedLocator([0, 4, 8, 12, 16, 20, 24]))
+        day.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:02.0f}:00"))
+        day.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        day.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+        day.set_ylabel("share of jobs, per half hour")
+        if unknown:
+            day.set_xlabel(f"hours since the start of {', '.join(unknown)}", loc="right")
+        day.axhline(100 / CYCLE, color="#808080", linewidth=0.8, zorder=0)
+        day.grid(axis="y")
+        _legend(figure, size, 120)
+    return figure
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as the content of a `png` or `svg` file, on white; the same figure always gives the same bytes."""
+    buffer = io.BytesIO()
+    nothing = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+    with _style():
+        figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=nothing[kind])
+    return buffer.getvalue()
+
+
+def daily_cycle(workload: Workload) -> Array:
+    """Share of the jobs that arrive in each half hour of the day, local time where it is known; float64, shape (48,)."""
+    origin = workload.origin
+    seconds = workload.submit
+    if origin.unix_start_time is not None:
+        seconds = seconds + origin.unix_start_time + _offsets(workload)
+    return np.bincount(seconds % DAY // CYCLE_SECONDS, minlength=CYCLE) / len(workload)
+
+
+def _offsets(workload: Workload) -> Array:
+    """How far the site's clock is ahead of UTC at each submission, in s; looked up once for each day."""
+    origin = workload.origin
+    zone = origin.tzinfo()
+    days, where = np.unique((workload.submit + (origin.unix_start_time or 0)) // DAY, return_inverse=True)
+    known = np.empty(len(days), np.int64)
+    for k, day in enumerate(days.tolist()):
+        try:
+            offset = datetime.fromtimestamp(day * DAY + DAY // 2, UTC).astimezone(zone).utcoffset()
+        except (OverflowError, ValueError, OSError):
+            offset = None
+        known[k] = offset.total_seconds() if offset is not None else 0
+    return known[where]
+
+
+def _shares(axes: Axes, values: Sequence[Array], names: Sequence[str], steps: bool = False) -> None:
+    """Distribution functions over a logarithmic axis from 1 on; what is below 1 is the share at the left end."""
+    end = max(2.0, *(float(v.max()) for v in values))
+    grid = np.unique(np.concatenate([np.unique(v) for v in values])) if steps else np.geomspace(1, end, POINTS)
+    draw: Callable[..., object] = axes.step if steps else axes.plot
+    for k, (name, v) in enumerate(zip(names, values, strict=True)):
+        share = np.searchsorted(np.sort(v), grid, side="right") / len(v)
+        kind = {"where": "post"} if steps else {}
+        draw(grid, 100 * share, label=name, clip_on=False, **kind, **_line(k))
+    axes.set_xscale("log")
+    axes.set_xlim(1, end)
+    axes.set_ylim(0, 100)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+    axes.set_ylabel("share of jobs")
+    axes.grid()
+
+
+def _power_axis(axes: Axes, widest: int) -> None:
+    """Ticks at powers of two, at most nine of them."""
+    powers = [2**k for k in range(widest.bit_length())]
+    every = -(-len(powers) // 9)
+    axes.xaxis.set_major_locator(FixedLocator(powers[::every]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))

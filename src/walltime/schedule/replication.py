@@ -1,0 +1,92 @@
+"""The same simulation many times, each with a seed of its own: the mean of the results, and how far they spread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import PolicyError
+from walltime.policy import Policy
+from walltime.schedule.simulation import simulate
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Replications:
+    """One summary for each seed, in the order of the seeds."""
+
+    policy: Policy
+    seeds: Sequence[int]
+    summaries: Sequence[metrics.Summary]
+
+    def values(self, name: str) -> Array:
+        """This field of the summaries, float64, one per seed."""
+        return np.array([getattr(summary, name) for summary in self.summaries], np.float64)
+
+    def band(self, name: str, low: float = 5, high: float = 95) -> metrics.Interval:
+        """Mean, and the band between two percentiles of the single results (SPEC M-22)."""
+        return metrics.percentile_band(self.values(name), low, high)
+
+    def interval(self, name: str, confidence: float = 0.90) -> metrics.Interval:
+        """Mean with its confidence interval (Student's t)."""
+        return metrics.mean_interval(self.values(name), confidence)
+
+    def spread(self, name: str) -> float:
+        """Standard deviation over mean (SPEC L-33)."""
+        return metrics.relative_spread(self.values(name))
+
+    def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:
+        """Mean difference to other replications with the same seeds, with its confidence interval (SPEC L-32)."""
+        if tuple(self.seeds) != tuple(baseline.seeds):
+            raise PolicyError("replications are compared in pairs, so both need the same seeds")
+        return metrics.paired_difference(self.values(name), baseline.values(name), confidence)
+
+
+def replicate(
+    workload_of: Callable[[int], Workload],
+    policy: Policy,
+    seeds: Sequence[int],
+    *,
+    trim: str = "none",
+    coincident: str = "batch",
+    overrun: str = "kill",
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Replications:
+    """Simulate `workload_of(seed)` under the policy for every seed, on all cores, and keep the summaries.
+
+    `workload_of` shakes a log, draws its estimates, or makes up a workload; it must depend on nothing but the seed, so that
+    the results do not depend on the number of `workers` (threads; default: one per core). With the same seeds for all that
+    is compared, differences can be taken in pairs. `progress` is called with the number of replications done.
+
+    >>> from walltime import Easy, Workload
+    >>> from walltime.workload.scaling import shake
+    >>> jobs = Workload.from_arrays(submit=[100, 101, 102], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> results = replicate(lambda seed: shake(jobs, 5, seed), Easy(), seeds=range(3))
+    >>> len(results.values("mean_wait"))
+    3
+    """
+    if not len(seeds):
+        raise PolicyError("replications need at least one seed")
+
+    def run(seed: int) -> metrics.Summary:
+        return simulate(workload_of(seed), policy, coincident=coincident, overrun=overrun).summary(trim)
+
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        futures = [pool.submit(run, seed) for seed in seeds]
+        try:
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                if progress is not None:
+                    progress(done)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return Replications(policy, list(seeds), [future.result() for future in futures])
