@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from walltime.engine.index import LONG, SHORT, build_index, drop_index, index_arrivals, next_candidate, take_out
 from walltime.engine.jit import kernel
 from walltime.engine.machine import kind_from_head, start_job
 from walltime.engine.memory import (
@@ -10,6 +11,7 @@ from walltime.engine.memory import (
     EXTRA,
     FREE,
     FREED,
+    INDEXED,
     NEVER,
     NOW,
     PLANNED,
@@ -28,20 +30,20 @@ def pass_with_head_reservation(jobs, rules, memory, result):
     Source: P2 section 2.2 (SPEC A-02, A-03). Returns how many steps it took at most.
     """
     state, queue = memory.state, memory.queue
-    if state[PLANNED] > state[QUEUE_FIRST] and state[FREED] == 0 and _same_order(rules):
-        if not rules.backfill:
-            return _done(memory, 0)
+    by_arrival = _by_arrival(rules)
+    if by_arrival and state[PLANNED] > state[QUEUE_FIRST] and state[FREED] == 0:
         # Nothing was freed, so the head is still blocked, and so is everyone who was blocked behind it: only the
         # newcomers need a look. An overdue running job would move the shadow time; then everybody is looked at.
+        if not rules.backfill:
+            return _done(memory, 0)
         if state[SHADOW] > state[NOW]:
-            return _done(memory, _backfill(jobs, memory, result, queue, state[PLANNED], state[QUEUE_LAST], state[PLANNED]))
+            return _done(memory, _backfill_newcomers(jobs, memory, result))
 
     sort_queue(jobs, rules, memory)
+    if by_arrival and rules.backfill:
+        _keep_index(jobs, memory, result)
+    _start_heads(jobs, memory, result)
     first = state[QUEUE_FIRST]
-    while first < state[QUEUE_LAST] and jobs.procs[queue[first]] <= state[FREE]:
-        start_job(jobs, memory, result, queue[first], kind_from_head(memory, queue[first]))
-        first += 1
-    state[QUEUE_FIRST] = first
     waiting = state[QUEUE_LAST] - first
     if waiting == 0 or not rules.backfill:
         return _done(memory, waiting)
@@ -53,8 +55,10 @@ def pass_with_head_reservation(jobs, rules, memory, result):
         _reserve_for_head(jobs, memory, result, queue[first])
         candidates_from += 1
 
+    if state[INDEXED]:
+        return _done(memory, _backfill_by_index(jobs, memory, result, candidates_from))
     if rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter:
-        _backfill(jobs, memory, result, queue, candidates_from, state[QUEUE_LAST], candidates_from)
+        _backfill(jobs, memory, result, candidates_from, candidates_from)
         return _done(memory, waiting)
 
     candidates, count = memory.candidates, 0
@@ -67,6 +71,21 @@ def pass_with_head_reservation(jobs, rules, memory, result):
             start_job(jobs, memory, result, candidates[i], BACKFILLED)
     drop_started(memory, result)
     return _done(memory, waiting)
+
+
+@kernel
+def _start_heads(jobs, memory, result):
+    """Start jobs from the head of the queue while they fit."""
+    state, queue = memory.state, memory.queue
+    while state[QUEUE_FIRST] < state[QUEUE_LAST]:
+        job = queue[state[QUEUE_FIRST]]
+        if job >= 0:
+            if jobs.procs[job] > state[FREE]:
+                return
+            if state[INDEXED]:
+                take_out(jobs, memory, state[QUEUE_FIRST])
+            start_job(jobs, memory, result, job, kind_from_head(memory, job))
+        state[QUEUE_FIRST] += 1
 
 
 @kernel
@@ -109,21 +128,63 @@ def _may_backfill(jobs, memory, job):
 
 
 @kernel
-def _backfill(jobs, memory, result, queue, first, last, kept):
-    """Start the candidates in queue[first:last] that may, closing the gaps from place `kept` on; returns places seen."""
-    for i in range(first, last):
+def _backfill(jobs, memory, result, first, kept):
+    """Start the candidates from queue place `first` on that may, closing the gaps from place `kept` on."""
+    state, queue = memory.state, memory.queue
+    for i in range(first, state[QUEUE_LAST]):
         job = queue[i]
         if _may_backfill(jobs, memory, job):
             start_job(jobs, memory, result, job, BACKFILLED)
         else:
             queue[kept] = job
             kept += 1
-    memory.state[QUEUE_LAST] = kept
-    return last - first
+    state[QUEUE_LAST] = kept
 
 
 @kernel
-def _same_order(rules):
+def _backfill_newcomers(jobs, memory, result):
+    """Look at the jobs that have come since the last pass; returns how many."""
+    state = memory.state
+    first = state[PLANNED]
+    count = state[QUEUE_LAST] - first
+    _backfill(jobs, memory, result, first, first)
+    if state[INDEXED]:
+        index_arrivals(jobs, memory, first)
+    return count
+
+
+@kernel
+def _backfill_by_index(jobs, memory, result, place):
+    """Start the candidates from this place on that may, as the index finds them; returns the steps that took."""
+    state = memory.state
+    steps = (state[QUEUE_LAST] - place) // 64
+    place = next_candidate(jobs, memory, place)
+    while place < state[QUEUE_LAST]:
+        job = memory.queue[place]
+        if _may_backfill(jobs, memory, job):
+            take_out(jobs, memory, place)
+            start_job(jobs, memory, result, job, BACKFILLED)
+            steps += 64
+        place = next_candidate(jobs, memory, place + 1)
+    return steps
+
+
+@kernel
+def _keep_index(jobs, memory, result):
+    """Index the queue when it has become long, enter the newcomers, or go without when it has become short."""
+    state = memory.state
+    places = state[QUEUE_LAST] - state[QUEUE_FIRST]
+    if not state[INDEXED]:
+        if places > LONG:
+            build_index(jobs, memory, result)
+    elif places < SHORT:
+        drop_index(memory)
+    else:
+        index_arrivals(jobs, memory, state[PLANNED])
+
+
+@kernel
+def _by_arrival(rules):
     return rules.order == BY_ARRIVAL and (not rules.backfill or rules.backfill_order == BY_ARRIVAL)
 
 

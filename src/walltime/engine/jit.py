@@ -74,7 +74,7 @@ def kernel(function: F) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder())
     try:
-        compiled: F = _numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)
+        compiled: F = _numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True, _nrt=False)(function)
     finally:
         config.CACHE_DIR = before
     return compiled

@@ -7,9 +7,9 @@ the events of an instant the policy makes a scheduling pass:
     hybrid, conservative-scratch     plan.py       reservations are made afresh at every event
     conservative                     keep.py       every job keeps its reservation; early ends compress the schedule
 
-The passes look at the waiting jobs (queue.py), the running jobs (machine.py) and the free processors over future time
-(profile.py); what all of them work on is declared in memory.py. The public entrance, with validation, is run.py;
-reference.py does the same in plain Python, slowly and independently.
+The passes look at the waiting jobs (queue.py; index.py where they are very many), the running jobs (machine.py) and the free
+processors over future time (profile.py); what all of them work on is declared in memory.py. The public entrance, with
+validation, is run.py; reference.py does the same in plain Python, slowly and independently.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from walltime.engine.memory import (
     EVENTS,
     HEAD,
     NEVER,
+    NEXT_ARRIVAL,
     NEXT_DUE,
     NOW,
     PAUSED,
@@ -32,7 +33,7 @@ from walltime.engine.memory import (
     STUCK,
 )
 from walltime.engine.plan import pass_with_fresh_reservations
-from walltime.engine.queue import next_arrival, take_arrival
+from walltime.engine.queue import take_arrival
 
 
 @kernel
@@ -44,7 +45,7 @@ def run(jobs, rules, memory, result, budget):
     """
     state = memory.state
     while budget > 0:
-        now = _next_event(jobs, memory)
+        now = _next_event(memory)
         if now == NEVER:
             return DONE if state[QUEUE_FIRST] == state[QUEUE_LAST] else STUCK
         state[NOW] = now
@@ -57,10 +58,10 @@ def run(jobs, rules, memory, result, budget):
 
 
 @kernel
-def _next_event(jobs, memory):
+def _next_event(memory):
     """Time of the next arrival, termination or due reservation."""
     state = memory.state
-    now = min(state[NEXT_DUE], next_arrival(jobs, memory))
+    now = min(state[NEXT_DUE], state[NEXT_ARRIVAL])
     if state[EVENTS] > 0:
         now = min(now, memory.event_end[0])
     return now
@@ -73,7 +74,7 @@ def _take_all_events(jobs, rules, memory, result):
     now = state[NOW]
     while state[EVENTS] > 0 and memory.event_end[0] == now:
         end_next(jobs, rules, memory, result)
-    while next_arrival(jobs, memory) == now:
+    while state[NEXT_ARRIVAL] == now:
         take_arrival(jobs, memory)
 
 
@@ -83,7 +84,7 @@ def _take_one_event(jobs, rules, memory, result):
     state = memory.state
     now = state[NOW]
     end_expected_now(jobs, rules, memory, result)
-    if next_arrival(jobs, memory) == now:
+    if state[NEXT_ARRIVAL] == now:
         take_arrival(jobs, memory)
     elif state[EVENTS] > 0 and memory.event_end[0] == now:
         end_next(jobs, rules, memory, result)

@@ -48,7 +48,10 @@ BROKEN = 15  # 1 if reservations were made while a running job was overdue
 NEXT_DUE = 16  # the earliest kept reservation
 ARRIVALS = 17  # jobs that have arrived so far
 LATER = 18  # jobs in the heap of arrivals that waited for another job's end
-STATE_SIZE = 19
+NEXT_ARRIVAL = 19  # time of the next arrival, NEVER if there is none
+INDEXED = 20  # 1 while the queue is so long that an index over it is kept
+CLASSES = 21  # size classes of that index
+STATE_SIZE = 22
 
 
 class Jobs(NamedTuple):
@@ -107,6 +110,8 @@ class Memory(NamedTuple):
     profile_time: Array
     profile_free: Array
     reservation: Array
+    block_shortest: Array
+    group_shortest: Array
 
 
 class Result(NamedTuple):
@@ -132,6 +137,9 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
     state = np.zeros(STATE_SIZE, np.int64)
     state[FREE] = rules.machine_procs
     state[NEXT_DUE] = NEVER
+    on_their_own = np.flatnonzero(after < 0) if rules.feedback else np.arange(min(jobs, 1))
+    state[NEXT_JOB] = on_their_own[0] if len(on_their_own) else jobs
+    state[NEXT_ARRIVAL] = submit[state[NEXT_JOB]] if len(on_their_own) else NEVER
     profile_time, profile_free = np.zeros(profile, np.int64), np.zeros(profile, np.int64)
     if profile:
         profile_free[0] = rules.machine_procs
@@ -142,6 +150,8 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
         for job in np.flatnonzero(after >= 0)[::-1]:
             next_follower[job] = first_follower[after[job]]
             first_follower[after[job]] = job
+    state[CLASSES] = int(rules.machine_procs).bit_length()
+    indexed = (jobs + 4096) * state[CLASSES] if rules.mode == HEAD and rules.backfill and not ordered and not other else 0
     return Memory(
         state=state,
         submit=submit.copy(),
@@ -162,6 +172,8 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
         profile_time=profile_time,
         profile_free=profile_free,
         reservation=np.empty(jobs if rules.mode == KEEP else 0, np.int64),
+        block_shortest=np.empty(indexed // 64, np.int64),
+        group_shortest=np.empty(indexed // 4096 + state[CLASSES], np.int64),
     )
 
 

@@ -13,6 +13,7 @@ from walltime.engine.memory import (
     BY_WFP,
     LATER,
     NEVER,
+    NEXT_ARRIVAL,
     NEXT_JOB,
     NOW,
     QUEUE_FIRST,
@@ -31,30 +32,25 @@ def enqueue(memory, job):
 
 
 @kernel
-def next_arrival(jobs, memory):
-    """Time of the next arrival, NEVER if there is none."""
-    state = memory.state
-    while state[NEXT_JOB] < jobs.after.size and jobs.after[state[NEXT_JOB]] >= 0:
-        state[NEXT_JOB] += 1  # it comes when the job before it has ended
-    time = memory.submit[state[NEXT_JOB]] if state[NEXT_JOB] < memory.submit.size else NEVER
-    return min(time, memory.later_time[0]) if state[LATER] > 0 else time
-
-
-@kernel
 def take_arrival(jobs, memory):
     """Put the next arrival into the queue; arrivals of one instant come in the order of the jobs (SPEC Q-24)."""
     state = memory.state
-    time = next_arrival(jobs, memory)
+    time = state[NEXT_ARRIVAL]
     job = state[NEXT_JOB]
-    if state[LATER] > 0 and memory.later_time[0] == time:
-        later = memory.later_job[0]
-        if job == memory.submit.size or memory.submit[job] > time or later < job:
-            drop_first(memory.later_time, memory.later_job, memory.later_job, state[LATER])
-            state[LATER] -= 1
-            enqueue(memory, later)
-            return
-    state[NEXT_JOB] += 1
-    enqueue(memory, job)
+    planned = job < memory.submit.size and memory.submit[job] == time
+    if state[LATER] > 0 and memory.later_time[0] == time and not (planned and job < memory.later_job[0]):
+        enqueue(memory, memory.later_job[0])
+        drop_first(memory.later_time, memory.later_job, memory.later_job, state[LATER])
+        state[LATER] -= 1
+    else:
+        enqueue(memory, job)
+        job += 1
+        while job < jobs.after.size and jobs.after[job] >= 0:
+            job += 1  # it comes when the job before it has ended
+        state[NEXT_JOB] = job
+    state[NEXT_ARRIVAL] = memory.submit[job] if job < memory.submit.size else NEVER
+    if state[LATER] > 0:
+        state[NEXT_ARRIVAL] = min(state[NEXT_ARRIVAL], memory.later_time[0])
 
 
 @kernel
@@ -63,6 +59,7 @@ def submit_later(memory, time, job):
     memory.submit[job] = time
     push(memory.later_time, memory.later_job, memory.later_job, memory.state[LATER], time, job, job)
     memory.state[LATER] += 1
+    memory.state[NEXT_ARRIVAL] = min(memory.state[NEXT_ARRIVAL], time)
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -170,7 +171,7 @@ class Simulation:
             try:
                 compiled = jit.compile_score(order.arguments(), order.function)
             except Exception as error:  # Numba has no class of its own for all that it cannot compile
-                reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+                reason = _numba_reason(error)
                 raise PolicyError(f"the order {order.name!r} cannot be compiled: {reason}") from error
             self._compiled_orders.append(compiled)
             return BY_USER, compiled.address
@@ -181,6 +182,13 @@ def _read_only(array: Array) -> Array:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def _numba_reason(error: Exception) -> str:
+    """The line of Numba's message that says what it does not like."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("Failed in nopython")]
+    return next((line for line in lines if not line.startswith(("During:", "File ", "<"))), type(error).__name__)
 
 
 _loading = threading.Lock()
@@ -199,7 +207,7 @@ def load_kernel() -> Callable[..., int]:
 
 def kernel_is_cached() -> bool:
     """Whether `load_kernel` will find the compiled code on disk."""
-    return any(jit.cache_folder().glob("**/*.nbc"))
+    return any(jit.cache_folder().glob("**/loop.run-*.nbc"))
 
 
 def _signature() -> tuple[types.Type, ...]:
