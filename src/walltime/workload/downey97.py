@@ -1,0 +1,161 @@
+"""The workload model of Downey: moldable jobs, with a rule that fixes their sizes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.synthetic import WorkloadModel, finish, stream, stretch_to, total_work
+from walltime.workload.workload import Workload
+
+Array = np.ndarray
+
+DAY = 86_400
+SIZE_RULES = ("average-parallelism", "half-efficiency-knee", "fixed:N")
+
+
+@dataclass(frozen=True)
+class Downey97(WorkloadModel):
+    """Jobs with an average parallelism and an amount of work, both log-uniform, and a speedup on any number of processors.
+
+    The distributions are confirmed, their ranges are not: all defaults below are ours or from memory.
+
+    `least_parallelism, most_parallelism`: of the average parallelism A; the most is the size of the machine if None.
+    `least_work, most_work`: of the total work, processor seconds on one processor.
+    `least_sigma, most_sigma`: of the variance of the parallelism, which is uniform.
+    `size_rule` says how many processors n a job is given, which in the model is left to the scheduler:
+    `average-parallelism` A itself, rounded; `half-efficiency-knee` the most for which the efficiency S(n) / n is at least
+    1/2; `fixed:N` N for every job. No job gets more than the machine. The runtime is the work over S(n), rounded, at least 1 s.
+    Arrivals are a Poisson process whose rate has two phases of 12 h: by day, from `day_begins` s after midnight on, come
+    `day_share` of the jobs; `mean_gap` s pass between arrivals on average. A load is reached by changing the rate of both
+    phases, so that a day still has 24 hours, unless `keep_cycle` is off. The columns of the workload do not hold A and
+    sigma; `draw` does.
+
+    Source: Downey, JSSPP 1997 and HPDC 1997 (SPEC L-08).
+
+    >>> jobs = Downey97().generate(jobs=1000, machine_procs=128, load=0.7, seed=1)
+    >>> len(jobs), round(jobs.offered_load, 3)
+    (1000, 0.7)
+    """
+
+    least_parallelism: float = 1.0
+    most_parallelism: float | None = None
+    least_work: float = 60.0
+    most_work: float = 1e6
+    least_sigma: float = 0.0
+    most_sigma: float = 2.0
+    size_rule: str = "average-parallelism"
+    mean_gap: float = 1200.0
+    day_share: float = 0.75
+    day_begins: int = 28_800
+    keep_cycle: bool = True
+
+    def __post_init__(self) -> None:
+        highest = math.inf if self.most_parallelism is None else self.most_parallelism
+        if not 1 <= self.least_parallelism <= highest or not self.least_parallelism < math.inf:
+            raise WorkloadError(f"average parallelism goes from 1 or more upwards, not from {self.least_parallelism:g} to {highest:g}")
+        if not 0 < self.least_work <= self.most_work < math.inf:
+            raise WorkloadError(f"work goes from over 0 s upwards, not from {self.least_work:g} to {self.most_work:g} s")
+        if not 0 <= self.least_sigma <= self.most_sigma < math.inf:
+            raise WorkloadError(f"sigma goes from 0 or more upwards, not from {self.least_sigma:g} to {self.most_sigma:g}")
+        if not 0 < self.mean_gap < math.inf or not 0 <= self.day_share <= 1 or not 0 <= self.day_begins < DAY:
+            raise WorkloadError(
+                f"arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a begin within the day, not"
+                f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}"
+            )
+        _fixed_size(self.size_rule)
+
+    def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:
+        """Average parallelism, sigma and work (processor seconds) of each job, float64: the moldable job itself."""
+        highest = machine_procs if self.most_parallelism is None else self.most_parallelism
+        highest = max(highest, self.least_parallelism)
+        parallelism = _log_uniform(self.least_parallelism, highest, jobs, stream(self.name, seed, "parallelism"))
+        sigma = stream(self.name, seed, "sigma").uniform(self.least_sigma, self.most_sigma, jobs)
+        return parallelism, sigma, _log_uniform(self.least_work, self.most_work, jobs, stream(self.name, seed, "work"))
+
+    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+        parallelism, sigma, work = self.draw(jobs, machine_procs, seed)
+        procs = np.minimum(chosen_size(self.size_rule, parallelism, sigma), machine_procs)
+        runtime = np.maximum(np.floor(work / speedup(procs, parallelism, sigma) + 0.5), 1).astype(np.int64)
+        points = np.cumsum(stream(self.name, seed, "arrival").exponential(1.0, jobs))
+        kept = self.keep_cycle and jobs > 1
+        if load is not None and kept:
+            wanted = total_work(self, procs, runtime) / (machine_procs * load)
+            points = points * stretch_to(lambda factor: float(np.ptp(self._arrivals(points[[0, -1]] * factor))), wanted)
+        return finish(
+            self,
+            arrival=self._arrivals(points),
+            runtime=runtime,
+            procs=procs,
+            machine_procs=machine_procs,
+            load=load,
+            seed=seed,
+            stretched=kept,
+        )
+
+    def _arrivals(self, points: Array) -> Array:
+        """The times, s from midnight, at which so many jobs are expected to have arrived; the inverse of the running rate."""
+        per_day = DAY / self.mean_gap
+        begins, ends = self.day_begins, self.day_begins + DAY // 2
+        day, night = self.day_share * per_day / (DAY / 2), (1 - self.day_share) * per_day / (DAY / 2)
+        if ends <= DAY:
+            rates, times = [night, day, night], [0, begins, ends, DAY]
+        else:
+            rates, times = [day, night, day], [0, ends - DAY, begins, DAY]
+        expected = np.concatenate([[0.0], np.cumsum(np.diff(times) * rates)])
+        days, rest = np.divmod(points, expected[-1])
+        return days * DAY + np.interp(rest, expected, times)
+
+
+def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
+    """How many times faster a job runs on `procs` processors than on one; float64.
+
+    `procs`: at least 1. `parallelism`: the job's average parallelism, at least 1. `sigma`: the variance of the parallelism,
+    at least 0; up to 1 the profile is one of low, above 1 one of high variance.
+
+    Source: Downey 1997 (SPEC L-08; unverified there).
+
+    >>> speedup(np.array([1, 8, 15, 99]), np.array(8.0), np.array(1.0)).round(3).tolist()
+    [1.0, 5.565, 8.0, 8.0]
+    """
+    n, a, s = (np.asarray(v, np.float64) for v in (procs, parallelism, sigma))
+    few = a * n / (a + s * (n - 1) / 2)
+    more = a * n / (s * (a - 0.5) + n * (1 - np.minimum(s, 1) / 2))
+    low = np.where(n <= a, few, np.where(n <= 2 * a - 1, more, a))
+    high = np.where(n <= a + a * s - s, n * a * (s + 1) / (s * (n + a - 1) + a), a)
+    return np.where(s <= 1, low, high)
+
+
+def chosen_size(rule: str, parallelism: Array, sigma: Array) -> Array:
+    """The processors that each job is given by a rule of `Downey97`; int64, at least 1.
+
+    >>> chosen_size("half-efficiency-knee", np.array([4.0, 4.0]), np.array([0.5, 2.0])).tolist()
+    [8, 7]
+    """
+    fixed = _fixed_size(rule)
+    if fixed is not None:
+        return np.full(len(parallelism), fixed)
+    if rule == "average-parallelism":
+        return np.maximum(np.floor(parallelism + 0.5), 1).astype(np.int64)
+    # While the speedup grows with sigma >= 1, the efficiency is 1/2 at A + A / sigma + 1; where it has reached A, at 2 A.
+    growing = parallelism + parallelism / np.maximum(sigma, 1) + 1
+    grows_until = parallelism + parallelism * sigma - sigma
+    knee = np.where((sigma >= 1) & (growing <= grows_until), growing, 2 * parallelism)
+    return np.floor(knee + 1e-9).astype(np.int64)
+
+
+def _fixed_size(rule: str) -> int | None:
+    """N of `fixed:N`, None for the other rules; raises WorkloadError for an unknown one."""
+    kind, _, number = rule.partition(":")
+    if kind == "fixed" and number.isdecimal() and int(number) >= 1:
+        return int(number)
+    if rule not in SIZE_RULES[:2]:
+        raise WorkloadError(f"unknown size rule {rule!r} of downey97; known are {', '.join(SIZE_RULES)}, with N of at least 1")
+    return None
+
+
+def _log_uniform(low: float, high: float, count: int, random: np.random.Generator) -> Array:
+    return np.exp(random.uniform(math.log(low), math.log(high), count))

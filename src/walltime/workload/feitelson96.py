@@ -1,0 +1,229 @@
+"""The workload model of Feitelson, with jobs that are run again and again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.columns import MISSING
+from walltime.workload.synthetic import WorkloadModel, packed, stream
+from walltime.workload.workload import MAX_TIME, Workload
+
+Array = np.ndarray
+
+CLOSE = 1e-3
+"""So near, relatively, the load is brought by choosing which jobs come first; the rest is done by stretching their times."""
+MOST_STEPS = 200
+
+TWO_STAGES = ((900.0, 0.95, 0.75), (6300.0, 0.05, 0.25))
+"""Means in ratio 1:7, the short one with probability 0.95 - 0.20 n/N. Unverified; the mean itself is ours."""
+THREE_STAGES = ((300.0, 0.70, 0.50), (2100.0, 0.25, 0.35), (14_700.0, 0.05, 0.15))
+"""For the revision of 1997, which has three stages. Unverified; all of its numbers are ours."""
+
+
+@dataclass(frozen=True)
+class Feitelson96(WorkloadModel):
+    """Jobs that are run several times, each run submitted when the one before it has ended; first runs arrive at random.
+
+    The default set of constants is *feitelson96-like*: what the model is made of is confirmed, its constants are not.
+
+    Size (processors n of N): probability in proportion to 1 / n**`order`, times `power_emphasis` for a power of two, times
+    `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours.
+    Runtime: hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for
+    n = 0 and for n = N; in between, probabilities lie on a straight line. See `TWO_STAGES` and `THREE_STAGES` (unverified).
+    Runs: a job is run k times with probability in proportion to 1 / k**`runs_order`, k up to `most_runs` (unverified) and to
+    half the jobs asked for; all runs have one size, and one runtime if `same_runtime` (unverified).
+    Arrivals: first runs are a Poisson process with a mean of `mean_gap` s between them (ours: a load of about 0.7 on 128
+    processors); `think_time` s pass between the end of a run and the next submission (ours: none).
+
+    The columns `preceding_job` (job id of the run before, -1 for a first run) and `think_time` (s; -1 for a first run) say
+    which job waits for which; `executable` numbers the jobs that are run. `submit` of a repetition is its time if no run had
+    ever waited: submission of the run before + its runtime + think time. A load is reached by stretching the times between
+    first runs only (SPEC W-20), so this stays exact.
+
+    Source: Feitelson, JSSPP 1996, LNCS 1162 (SPEC L-02, W-09).
+
+    >>> jobs = Feitelson96().generate(jobs=1000, machine_procs=128, load=0.7, seed=1)
+    >>> len(jobs), round(jobs.offered_load, 3), bool((jobs.columns["preceding_job"] < jobs.job_id).all())
+    (1000, 0.7, True)
+    """
+
+    order: float = 1.5
+    power_emphasis: float = 3.0
+    small_sizes: int = 9
+    small_emphasis: float = 1.5
+    stages: tuple[tuple[float, float, float], ...] = TWO_STAGES
+    runs_order: float = 2.5
+    most_runs: int = 1000
+    same_runtime: bool = True
+    mean_gap: float = 120.0
+    think_time: int = 0
+
+    def __post_init__(self) -> None:
+        positive = ("power_emphasis", "small_emphasis", "mean_gap", "most_runs")
+        for name in ("order", "runs_order", "small_sizes", "think_time", *positive):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf or (value == 0 and name in positive):
+                raise WorkloadError(f"{name} of {self.name} must be {'over 0' if name in positive else '0 or more'}, not {value:g}")
+        means, small, large = np.array(self.stages, np.float64).reshape(-1, 3).T
+        if not len(means) or (means <= 0).any() or (small < 0).any() or (large < 0).any() or not np.isfinite(means).all():
+            raise WorkloadError(f"the stages of {self.name} must have means over 0 and probabilities, not {self.stages}")
+        if abs(small.sum() - 1) > 1e-9 or abs(large.sum() - 1) > 1e-9:
+            raise WorkloadError(f"the probabilities of the stages of {self.name} must add up to 1, not {small.sum():g} and {large.sum():g}")
+
+    def size_weights(self, machine_procs: int) -> tuple[Array, Array]:
+        """The sizes (int64) and their probabilities (float64)."""
+        sizes = np.arange(1, machine_procs + 1)
+        weights = sizes.astype(np.float64) ** -self.order
+        weights[(sizes & (sizes - 1)) == 0] *= self.power_emphasis
+        weights[: self.small_sizes] *= self.small_emphasis
+        return sizes, weights / weights.sum()
+
+    def stage_weights(self, share: Array) -> Array:
+        """Probability of each stage for jobs of this share of the machine; float64, shape (jobs, stages)."""
+        small, large = np.array([stage[1] for stage in self.stages]), np.array([stage[2] for stage in self.stages])
+        return small + np.asarray(share)[..., None] * (large - small)
+
+    def runtime_cdf(self, seconds: Array, share: float) -> Array:
+        """Probability of a runtime of at most so many seconds, before rounding; `share` may be that of many jobs on average."""
+        means = np.array([stage[0] for stage in self.stages])
+        return -np.expm1(-np.asarray(seconds, np.float64)[..., None] / means) @ self.stage_weights(np.asarray(share))
+
+    def run_weights(self) -> Array:
+        """Probabilities of 1, 2, ... runs, float64."""
+        weights = np.arange(1, self.most_runs + 1, dtype=np.float64) ** -self.runs_order
+        return weights / weights.sum()
+
+    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+        runs = 1 + _pick(self.run_weights(), stream(self.name, seed, "runs").random(jobs))
+        runs = np.minimum(runs, max(jobs // 2, 1))  # so that there are always several jobs, whose times can be stretched
+        size = self._sizes(jobs, machine_procs, stream(self.name, seed, "size"))
+        program = np.repeat(np.arange(jobs), runs)
+        first = np.concatenate([[0], np.cumsum(runs)[:-1]])
+        random = stream(self.name, seed, "runtime")
+        if self.same_runtime:
+            runtime = self._runtimes(size, machine_procs, random)[program]
+        else:
+            runtime = self._runtimes(size[program], machine_procs, random)
+        later = np.concatenate([[0], np.cumsum(runtime + self.think_time)[:-1]])
+        chains = _Chains(
+            arrival=np.cumsum(stream(self.name, seed, "arrival").exponential(self.mean_gap, jobs)),
+            program=program,
+            offset=later - later[first][program],
+            work=size[program].astype(np.float64) * runtime,
+        )
+        stretch, chosen = (
+            (1.0, chains.earliest(1.0, jobs)) if load is None or jobs == 1 else self._stretch(chains, jobs, machine_procs * load)
+        )
+        submit = chains.submits(stretch)[chosen]
+        order = np.argsort(submit, kind="stable")
+        chosen, submit = chosen[order], submit[order]
+        if not submit[-1] < MAX_TIME:
+            raise WorkloadError(f"the jobs of {self.name} would arrive over {submit[-1]} s, more than a workload can hold")
+        ids = np.full(len(program), MISSING)
+        ids[chosen] = np.arange(1, jobs + 1)
+        repeats = chosen > first[program[chosen]]
+        return packed(
+            self,
+            submit=submit,
+            runtime=runtime[chosen],
+            procs=size[program[chosen]],
+            machine_procs=machine_procs,
+            load=load,
+            seed=seed,
+            columns={
+                "executable": np.unique(program[chosen], return_inverse=True)[1] + 1,
+                "preceding_job": np.where(repeats, ids[chosen - 1], MISSING),
+                "think_time": np.where(repeats, self.think_time, MISSING),
+            },
+        )
+
+    def _sizes(self, count: int, machine_procs: int, random: np.random.Generator) -> Array:
+        sizes, weights = self.size_weights(machine_procs)
+        return sizes[_pick(weights, random.random(count))]
+
+    def _runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
+        """Runtimes of jobs of these sizes, int64 s."""
+        return np.maximum(np.floor(self._raw_runtimes(procs, machine_procs, random) + 0.5), 1).astype(np.int64)
+
+    def _raw_runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
+        up_to = np.cumsum(self.stage_weights(procs / machine_procs), axis=1)
+        stage = (random.random(len(procs))[:, None] >= up_to[:, :-1]).sum(axis=1)
+        return random.exponential(np.array([s[0] for s in self.stages])[stage])
+
+    def _stretch(self, chains: _Chains, jobs: int, capacity: float) -> tuple[float, Array]:
+        """How much longer the times between first runs must be, and the jobs that then come first.
+
+        `capacity`: processors that the jobs must keep busy on average. Which jobs come first depends on the stretch, so the
+        load jumps now and then as the stretch grows: a search finds a stretch with a load of the one asked for or hardly more,
+        and a small further stretch of the same jobs does the rest.
+        """
+        low, high, stretch, chosen = 0.0, math.inf, 1.0, chains.earliest(1.0, jobs)
+        best = (stretch, chosen)
+        for _ in range(MOST_STEPS):
+            ratio = chains.power(stretch, chosen) / capacity
+            if ratio >= 1:
+                low, best = stretch, (stretch, chosen)
+            else:
+                high = stretch
+            if 1 <= ratio < 1 + CLOSE or high - low <= 1e-12 * min(high, 1e300):
+                break
+            guess = stretch * ratio * (1 - CLOSE / 3) if math.isfinite(ratio) else 0.0
+            if not low < guess < high:
+                guess = math.sqrt(low * high) if low > 0 and math.isfinite(high) else (low * 2 if high == math.inf else high / 2)
+            stretch = guess
+            if not stretch < 1e15:
+                raise WorkloadError(f"the jobs of {self.name} would arrive over more time than a workload can hold")
+            chosen = chains.earliest(stretch, jobs)
+        return chains.fine(*best, capacity), best[1]
+
+
+@dataclass
+class _Chains:
+    """All runs of all jobs, job by job: which job, and how long after its first run; the first runs arrive at `arrival`."""
+
+    arrival: Array
+    program: Array
+    offset: Array
+    work: Array
+
+    def submits(self, stretch: float) -> Array:
+        first = np.floor(self.arrival * stretch)
+        if not first[-1] < MAX_TIME:
+            raise WorkloadError(f"first runs would arrive over {first[-1]:.3g} s, more than a workload can hold")
+        return first.astype(np.int64)[self.program] + self.offset
+
+    def earliest(self, stretch: float, count: int) -> Array:
+        """The places of the `count` runs that are submitted first, ascending; of runs at one time, those that stand first."""
+        submit = self.submits(stretch)
+        last = np.partition(submit, count - 1)[count - 1]
+        before = submit < last
+        tied = np.flatnonzero(submit == last)[: count - int(before.sum())]
+        before[tied] = True
+        return np.flatnonzero(before)
+
+    def power(self, stretch: float, chosen: Array) -> float:
+        """Processors that these runs would keep busy between the first and the last submission."""
+        submit = self.submits(stretch)[chosen]
+        span = int(submit.max() - submit.min())
+        return float(self.work[chosen].sum()) / span if span else math.inf
+
+    def fine(self, stretch: float, chosen: Array, capacity: float) -> float:
+        """The stretch, not smaller, at which these same runs keep so many processors busy."""
+        low, high = stretch, stretch * 2
+        while self.power(high, chosen) > capacity and high < stretch * 1e6:
+            low, high = high, high * 2
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.power(middle, chosen) > capacity else (low, middle)
+            if high - low <= 1e-9 * high:
+                break
+        return high
+
+
+def _pick(weights: Array, draws: Array) -> Array:
+    """Places drawn with these probabilities, from uniform draws in [0, 1)."""
+    return np.minimum(np.searchsorted(np.cumsum(weights), draws, side="right"), len(weights) - 1)

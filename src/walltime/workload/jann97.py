@@ -1,0 +1,165 @@
+"""The workload model of Jann and others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.ctc_sp2 import JANN97, SOURCE
+from walltime.workload.hyper_erlang import HyperErlang, fit_hyper_erlang
+from walltime.workload.synthetic import WorkloadModel, finish, stream
+from walltime.workload.workload import Workload
+
+Array = np.ndarray
+
+FEWEST_JOBS = 30
+"""A range with fewer jobs than this joins the one above it: three moments of so few values mean little."""
+
+
+@dataclass(frozen=True)
+class SizeRange:
+    """The jobs of `low` to `high` processors: how often each size comes, the times between arrivals, and the runtimes, in s."""
+
+    low: int
+    high: int
+    sizes: tuple[int, ...]
+    counts: tuple[int, ...]
+    gap: HyperErlang
+    runtime: HyperErlang
+
+
+def _shipped() -> tuple[SizeRange, ...]:
+    return tuple(SizeRange(low, high, sizes, counts, HyperErlang(*gap), HyperErlang(*run)) for low, high, sizes, counts, gap, run in JANN97)
+
+
+CTC_SP2 = _shipped()
+"""Refitted; the paper's own tables were not available. See `walltime.workload.ctc_sp2` for the log and the dates."""
+
+
+@dataclass(frozen=True)
+class Jann97(WorkloadModel):
+    """Jobs of each range of sizes arrive and run on their own, by hyper-Erlang distributions of common order.
+
+    `ranges`: one for each range of sizes; those that ship were refitted from a log, since the paper's own tables were not
+    available. `source`: what they were fitted from. Sizes are as in the fitted log: a machine that is larger gets no larger
+    jobs, and on a smaller one the jobs that are wider than it are not submitted. Each range begins with a time between
+    arrivals at 0. Runtimes are rounded, and at least 1 s. Within a range a size comes as often as in the log (the paper's
+    rule is not known).
+
+    Source: Jann, Pattnaik, Franke, Wang, Skovira, Riordan, JSSPP 1997 (SPEC L-03, W-10).
+
+    >>> jobs = Jann97().generate(jobs=1000, machine_procs=322, load=0.7, seed=1)
+    >>> len(jobs), round(jobs.offered_load, 3), int(jobs.procs.max()) <= 322
+    (1000, 0.7, True)
+    """
+
+    ranges: tuple[SizeRange, ...] = field(default=CTC_SP2, repr=False)
+    source: str = SOURCE
+
+    def __post_init__(self) -> None:
+        if not self.ranges:
+            raise WorkloadError("a model of Jann'97 needs at least one range of sizes")
+
+    @classmethod
+    def fit(cls, workload: Workload, ranges: str | Sequence[int] = "powers") -> Jann97:
+        """The model refitted to the jobs of a log: the first three moments of each range's times are the log's.
+
+        `ranges`: `powers` for the sizes 1, 2, 3-4, 5-8 and so on, `fives` for 1, 2-5, 6-10, 11-15 and so on, or the largest
+        size of each range. A range with fewer than 30 jobs joins the one above it, the last one that below it. Raises
+        WorkloadError where a log is too short, or where no distribution has the moments (all jobs of a range run equally
+        long, say); wider ranges may help.
+        """
+        return cls(tuple(_fitted(workload, low, high) for low, high in _bounds(workload, ranges)), f"fitted from {workload.origin.name}")
+
+    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+        parts = [r for r in self.ranges if r.sizes[0] <= machine_procs]
+        if not parts:
+            raise WorkloadError(f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, the machine {machine_procs}")
+        arrivals = self._arrivals(parts, jobs, machine_procs, seed)
+        which = np.repeat(np.arange(len(parts)), [len(a) for a in arrivals])
+        arrival = np.concatenate(arrivals)
+        order = np.argsort(arrival, kind="stable")[:jobs]
+        which = which[order]
+        procs, runtime = np.empty(jobs, np.int64), np.empty(jobs, np.int64)
+        for k, part in enumerate(parts):
+            mine = np.flatnonzero(which == k)
+            label = f"{part.low}-{part.high}"
+            sizes, counts = _fitting(part, machine_procs)
+            share = np.cumsum(counts) / counts.sum()
+            procs[mine] = sizes[np.searchsorted(share, stream(self.name, seed, f"{label} size").random(len(mine)), side="right")]
+            drawn = part.runtime.draw(len(mine), stream(self.name, seed, f"{label} runtime"))
+            runtime[mine] = np.maximum(np.floor(drawn + 0.5), 1).astype(np.int64)
+        return finish(self, arrival=arrival[order], runtime=runtime, procs=procs, machine_procs=machine_procs, load=load, seed=seed)
+
+    def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
+        """Arrival times of each range, float64 seconds, up to a time by which there are enough jobs in all.
+
+        Where the machine has no room for some sizes of a range, its times between arrivals grow by as much as jobs are missing.
+        """
+        streams = [stream(self.name, seed, f"{part.low}-{part.high} arrival") for part in parts]
+        thinner = [sum(part.counts) / _fitting(part, machine_procs)[1].sum() for part in parts]
+        means = [part.gap.mean() * thin for part, thin in zip(parts, thinner, strict=True)]
+        arrivals = [np.zeros(0)] * len(parts)
+        horizon = (jobs + 4 * jobs**0.5) / sum(1 / mean for mean in means)
+        while True:
+            for k, part in enumerate(parts):
+                last = float(arrivals[k][-1]) if len(arrivals[k]) else 0.0
+                while last <= horizon:
+                    count = int((horizon - last) / means[k] * 1.05) + 16
+                    gaps = part.gap.draw(count, streams[k]) * thinner[k]
+                    arrivals[k] = np.concatenate([arrivals[k], last + np.cumsum(gaps)])
+                    last = float(arrivals[k][-1])
+            if sum(int(np.searchsorted(a, horizon, side="right")) for a in arrivals) >= jobs:
+                return arrivals
+            horizon *= 1.2
+
+
+def _fitting(part: SizeRange, machine_procs: int) -> tuple[Array, Array]:
+    """Sizes of a range that the machine has room for, and how often each comes."""
+    sizes, counts = np.array(part.sizes), np.array(part.counts)
+    return sizes[sizes <= machine_procs], counts[sizes <= machine_procs]
+
+
+def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, int]]:
+    """The first and last size of each range; ranges with too few jobs are joined."""
+    widest = int(workload.procs.max())
+    if isinstance(ranges, str):
+        if ranges not in ("powers", "fives"):
+            raise WorkloadError(f"sizes are divided by powers, by fives or at given sizes, not by {ranges!r}")
+        ups = [2**k for k in range(widest.bit_length() + 1)] if ranges == "powers" else [1, *range(5, widest + 5, 5)]
+    else:
+        ups = sorted(int(size) for size in ranges)
+        if not ups or ups[0] < 1 or len(set(ups)) < len(ups):
+            raise WorkloadError(f"the largest sizes of the ranges must be different numbers of at least 1, not {list(ranges)}")
+    ups = [*(up for up in ups if up < widest), widest]
+    joined: list[tuple[int, int]] = []
+    low = 1
+    for high in ups:
+        if _count(workload, low, high) >= FEWEST_JOBS:
+            joined.append((low, high))
+            low = high + 1
+    if not joined:
+        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions to")
+    joined[-1] = (joined[-1][0], widest)
+    return joined
+
+
+def _count(workload: Workload, low: int, high: int) -> int:
+    return int(((workload.procs >= low) & (workload.procs <= high)).sum())
+
+
+def _fitted(workload: Workload, low: int, high: int) -> SizeRange:
+    mine = (workload.procs >= low) & (workload.procs <= high)
+    sizes, counts = np.unique(workload.procs[mine], return_counts=True)
+    times = {"times between arrivals": np.diff(workload.submit[mine]), "runtimes": workload.runtime[mine]}
+    found = []
+    for what, values in times.items():
+        raw = values.astype(np.float64)
+        try:
+            found.append(fit_hyper_erlang(float(raw.mean()), float((raw**2).mean()), float((raw**3).mean())))
+        except WorkloadError as error:
+            raise WorkloadError(f"the {what} of the jobs of {low} to {high} processors: {error}") from None
+    return SizeRange(low, high, tuple(sizes.tolist()), tuple(counts.tolist()), *found)

@@ -1,0 +1,288 @@
+"""The workload model of Lublin and Feitelson."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.synthetic import WorkloadModel, finish, stream, stretch_to, total_work
+from walltime.workload.workload import Workload
+
+Array = np.ndarray
+
+BUCKETS = 48
+BUCKET_SECONDS = 1800
+DAY = BUCKETS * BUCKET_SECONDS
+FIRST_BUCKET = 11
+"""The buckets of the daily cycle are weighted from this half hour on, for a day."""
+REFERENCE_PROCS = 128
+"""The machine for which the paper gives the bounds of the sizes."""
+
+
+@dataclass(frozen=True)
+class LublinClass:
+    """The constants of one class of jobs; names as in the authors' program.
+
+    A job is serial with probability `serial`, and a power of two with probability `pow2`. The logarithm (base 2) of the size
+    of a parallel job is uniform in (`low`, `med`) with probability `prob`, else in (`med`, `hi`). The logarithm (base e) of
+    the runtime is Gamma(`a1`, `b1`) with probability pa n + pb for a job of n processors, else Gamma(`a2`, `b2`). The
+    logarithm of the time between arrivals is Gamma(`aarr` x `arar`, `barr`), slowed and sped up by a daily cycle whose
+    half hours have the weights of a Gamma(`anum`, `bnum`).
+    """
+
+    serial: float
+    pow2: float
+    low: float
+    med: float
+    hi: float
+    prob: float
+    a1: float
+    b1: float
+    a2: float
+    b2: float
+    pa: float
+    pb: float
+    aarr: float
+    barr: float
+    anum: float
+    bnum: float
+    arar: float
+
+    def for_machine(self, procs: int) -> LublinClass:
+        """The class with the bounds of the sizes moved to this machine.
+
+        `hi` keeps its distance to the logarithm of the machine's size, and `med` lies 2.5 below it (the paper allows 1.5 to
+        3.5), unless the machine is the paper's own.
+        """
+        if procs == REFERENCE_PROCS:
+            return self
+        hi = max(math.log2(procs) - (math.log2(REFERENCE_PROCS) - self.hi), 0.0)
+        med = max(hi - 2.5, 0.0)
+        return replace(self, low=min(self.low, med), med=med, hi=hi)
+
+
+BATCH = LublinClass(
+    serial=0.2927,
+    pow2=0.6686,
+    low=1.2,
+    med=5,
+    hi=7,
+    prob=0.875,
+    a1=6.57,
+    b1=0.823,
+    a2=639.1,
+    b2=0.0156,
+    pa=-0.003,
+    pb=0.6986,
+    aarr=6.0415,
+    barr=0.8531,
+    anum=6.1271,
+    bnum=5.2740,
+    arar=1.0519,
+)
+INTERACTIVE = LublinClass(
+    serial=0.1541,
+    pow2=0.625,
+    low=1,
+    med=3,
+    hi=5.5,
+    prob=0.705,
+    a1=3.8351,
+    b1=0.6605,
+    a2=7.073,
+    b2=0.6856,
+    pa=-0.0118,
+    pb=0.9156,
+    aarr=6.5510,
+    barr=0.6621,
+    anum=8.9186,
+    bnum=3.6680,
+    arar=0.9797,
+)
+TYPELESS = LublinClass(
+    serial=0.244,
+    pow2=0.576,
+    low=0.8,
+    med=4.5,
+    hi=7,
+    prob=0.86,
+    a1=4.2,
+    b1=0.94,
+    a2=312,
+    b2=0.03,
+    pa=-0.0054,
+    pb=0.78,
+    aarr=10.2303,
+    barr=0.4871,
+    anum=8.1737,
+    bnum=3.9631,
+    arar=1.0225,
+)
+
+
+@dataclass(frozen=True)
+class Lublin99(WorkloadModel):
+    """Sizes, runtimes that depend on them, and arrivals with a daily cycle, of batch and interactive jobs or of one class.
+
+    `classes`: `both` mixes batch (queue 1) and interactive (queue 0) jobs by their arrivals; `typeless` is the model of all
+    jobs together. Runtimes over e**`longest` s and times between arrivals over e**`longest_gap` s are drawn again, without a
+    new choice between their distributions. A size that comes out over the machine's is the machine's.
+
+    `keep_cycle`: a load is reached by stretching the times between arrivals before the day's cycle slows them down and speeds
+    them up, so that a day still has 24 hours (our construction); else by stretching the times of arrival, cycle and all (W-20).
+
+    Source: Lublin and Feitelson, J. Parallel Distrib. Comput. 63 (2003), and the authors' program (SPEC L-04).
+
+    >>> jobs = Lublin99().generate(jobs=1000, machine_procs=256, load=0.7, seed=1)
+    >>> len(jobs), round(jobs.offered_load, 3)
+    (1000, 0.7)
+    """
+
+    classes: Literal["both", "typeless"] = "both"
+    batch: LublinClass = BATCH
+    interactive: LublinClass = INTERACTIVE
+    typeless: LublinClass = TYPELESS
+    longest: float = 12.0
+    longest_gap: float = 13.0
+    keep_cycle: bool = True
+
+    def __post_init__(self) -> None:
+        if self.classes not in ("both", "typeless"):
+            raise WorkloadError(f"the classes of Lublin'99 are both or typeless, not {self.classes!r}")
+
+    @property
+    def name(self) -> str:
+        """What the model is called on the command line."""
+        return "lublin99" if self.classes == "both" else "lublin99-typeless"
+
+    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+        both = {"interactive": self.interactive, "batch": self.batch}
+        parts = both if self.classes == "both" else {"typeless": self.typeless}
+        points = [self._points(part, jobs, stream(self.name, seed, f"{name} arrival")) for name, part in parts.items()]
+        arrival = np.concatenate([day_time(part, own) for part, own in zip(parts.values(), points, strict=True)])
+        first = np.argsort(arrival, kind="stable")[:jobs]
+        counts = np.bincount(first // jobs, minlength=len(parts)).tolist()
+        chosen = [(part, own[:n]) for part, own, n in zip(parts.values(), points, counts, strict=True)]
+        sizes, times = [], []
+        for (name, part), n in zip(parts.items(), counts, strict=True):
+            adapted = part.for_machine(machine_procs)
+            sizes.append(np.minimum(_sizes(adapted, n, stream(self.name, seed, f"{name} size")), machine_procs))
+            times.append(self._runtimes(adapted, sizes[-1], stream(self.name, seed, f"{name} runtime")))
+        procs, runtime = np.concatenate(sizes), np.concatenate(times)
+        stretch, kept = 1.0, self.keep_cycle and jobs > 1
+        if load is not None and kept:
+            stretch = _stretch(chosen, total_work(self, procs, runtime) / (machine_procs * load))
+        arrival = np.concatenate([day_time(part, own * stretch) for part, own in chosen])
+        order = np.argsort(arrival, kind="stable")
+        return finish(
+            self,
+            arrival=arrival[order],
+            runtime=runtime[order],
+            procs=procs[order],
+            machine_procs=machine_procs,
+            load=load,
+            seed=seed,
+            columns={} if self.classes == "typeless" else {"queue": np.repeat(np.arange(len(parts)), counts)[order]},
+            stretched=kept,
+        )
+
+    def _runtimes(self, part: LublinClass, procs: Array, random: np.random.Generator) -> Array:
+        first = random.random(len(procs)) < np.clip(part.pa * procs + part.pb, 0, 1)
+        shape, scale = np.where(first, part.a1, part.a2), np.where(first, part.b1, part.b2)
+        return np.floor(np.exp(_gamma_up_to(self.longest, shape, scale, random))).astype(np.int64)
+
+    def _points(self, part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
+        """Arrivals on a clock that runs as fast as the day is busy, float64 half hours, ascending."""
+        shape = np.full(jobs, part.aarr * part.arar)
+        return np.cumsum(np.exp(_gamma_up_to(self.longest_gap, shape, np.full(jobs, part.barr), random)) / BUCKET_SECONDS)
+
+
+def day_time(part: LublinClass, points: Array) -> Array:
+    """Arrival times in seconds from midnight, float64, for the running sums of the gaps in half hours.
+
+    Each half hour of the day uses up as many points as its weight; so the time is the inverse of the weights' running sum.
+    The paper mixes hour-like parameters with half-hour buckets; that is kept.
+    """
+    ends = np.concatenate([[0.0], np.cumsum(day_weights(part))])
+    days, rest = np.divmod(points, ends[-1])
+    return days * DAY + np.interp(rest, ends, np.arange(BUCKETS + 1) * BUCKET_SECONDS)
+
+
+def _stretch(chosen: list[tuple[LublinClass, Array]], wanted: float) -> float:
+    """The factor by which the running sums of all classes must grow for all jobs to arrive within `wanted` s."""
+    ends = [(part, points[[0, -1]]) for part, points in chosen if len(points)]
+
+    def span(factor: float) -> float:
+        times = np.concatenate([day_time(part, points * factor) for part, points in ends])
+        return float(times.max() - times.min())
+
+    return stretch_to(span, wanted)
+
+
+def day_weights(part: LublinClass) -> Array:
+    """Weights of the 48 half hours from midnight on, float64, with mean 1.
+
+    >>> float(day_weights(TYPELESS).mean().round(12))
+    1.0
+    """
+    weights = np.empty(BUCKETS)
+    for i in range(FIRST_BUCKET, FIRST_BUCKET + BUCKETS):
+        weights[(i - 1) % BUCKETS] = gamma_cdf(i + 0.5, part.anum, part.bnum) - gamma_cdf(i - 0.5, part.anum, part.bnum)
+    return weights / weights.mean()
+
+
+def gamma_cdf(x: float, shape: float, scale: float) -> float:
+    """Distribution function of Gamma(shape, scale), by the series or the continued fraction of the incomplete gamma function.
+
+    Source: Abramowitz and Stegun, 6.5.29 and 6.5.31.
+
+    >>> round(gamma_cdf(2.0, 1.0, 1.0), 12) == round(1 - math.exp(-2), 12)
+    True
+    """
+    z = x / scale
+    if z <= 0:
+        return 0.0
+    factor = math.exp(shape * math.log(z) - z - math.lgamma(shape))
+    if z < shape + 1:
+        term = total = 1 / shape
+        n = shape
+        while term > total * 1e-16:
+            n += 1
+            term *= z / n
+            total += term
+        return factor * total
+    b = z + 1 - shape
+    c, d = 1e300, 1 / b
+    fraction = d
+    for i in range(1, 10_000):
+        a = -i * (i - shape)
+        b += 2
+        d = 1 / (a * d + b)
+        c = b + a / c
+        fraction *= c * d
+        if abs(c * d - 1) < 1e-16:
+            break
+    return 1 - factor * fraction
+
+
+def _sizes(part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
+    kind = random.random(jobs)
+    below = random.random(jobs) < part.prob
+    place = random.random(jobs)
+    log_size = np.where(below, part.low + place * (part.med - part.low), part.med + place * (part.hi - part.med))
+    log_size = np.where(kind <= part.serial + part.pow2, np.floor(log_size + 0.5), log_size)
+    return np.where(kind <= part.serial, 1, np.floor(2**log_size + 0.5)).astype(np.int64)
+
+
+def _gamma_up_to(most: float, shape: Array, scale: Array, random: np.random.Generator) -> Array:
+    """Gamma variates, those over `most` drawn again."""
+    drawn = random.gamma(shape, scale)
+    over = np.flatnonzero(drawn > most)
+    while len(over):
+        drawn[over] = random.gamma(shape[over], scale[over])
+        over = over[drawn[over] > most]
+    return drawn

@@ -1,0 +1,74 @@
+"""How often each job size comes in a log, and how long jobs run: what a model can be bent to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.ctc_sp2 import QUANTILES, SIZES, WHOLE_LOG
+from walltime.workload.workload import Workload
+
+Array = np.ndarray
+
+CLASS_ENDS = (1, 4, 8, 16, 32, 64)
+"""The largest sizes of the classes 1, 2-4, 5-8, 9-16, 17-32 and 33-64; all other sizes are the last class (SPEC Q-21)."""
+CLASSES = len(CLASS_ENDS) + 1
+QUANTILE_STEPS = 96
+
+
+def size_class(procs: Array) -> Array:
+    """The class, 0 to 6, of each size."""
+    return np.searchsorted(CLASS_ENDS, procs, side="left")
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Sizes and runtimes of a log, in short.
+
+    `sizes`: pairs of a size and the number of jobs that have it. `runtimes`: a row for all jobs and one for each class of
+    sizes; each holds quantiles in s, at equal steps from the shortest runtime to the longest one. `source`: the log.
+
+    >>> CTC_SP2.quantile(np.array([0.0, 1.0]), 0).round(6).tolist()
+    [1.0, 64800.0]
+    """
+
+    sizes: tuple[tuple[int, int], ...] = field(repr=False)
+    runtimes: tuple[tuple[int, ...], ...] = field(repr=False)
+    source: str
+
+    @classmethod
+    def fit(cls, workload: Workload, steps: int = QUANTILE_STEPS) -> Marginals:
+        """Those of a log. A class of sizes without jobs gets the runtimes of all. Raises WorkloadError for a log without jobs."""
+        if not len(workload):
+            raise WorkloadError(f"{workload.origin.name} has no jobs to take sizes and runtimes from")
+        sizes, counts = np.unique(workload.procs, return_counts=True)
+        whose = size_class(workload.procs)
+        groups = [workload.runtime, *(workload.runtime[whose == k] for k in range(CLASSES))]
+        rows = [_quantiles(group if len(group) else workload.runtime, steps) for group in groups]
+        return cls(tuple(zip(sizes.tolist(), counts.tolist(), strict=True)), tuple(rows), f"fitted from {workload.origin.name}")
+
+    def fitting(self, machine_procs: int) -> tuple[Array, Array]:
+        """The sizes up to that of a machine and how often each comes; raises WorkloadError if there is none."""
+        sizes, counts = np.array(self.sizes, np.int64).T
+        fits = sizes <= machine_procs
+        if not fits.any():
+            raise WorkloadError(f"the smallest job of {self.source} has {sizes[0]} processors, the machine {machine_procs}")
+        return sizes[fits], counts[fits]
+
+    def quantile(self, probability: Array, row: int) -> Array:
+        """Runtimes, float64 s, at these probabilities; row 0 is that of all jobs, row 1 + k that of class k.
+
+        Between two quantiles the logarithm of the runtime, lifted by 1 s, is a straight line.
+        """
+        known = np.log1p(np.array(self.runtimes[row], np.float64))
+        return np.expm1(np.interp(probability, np.linspace(0, 1, len(known)), known))
+
+
+def _quantiles(runtime: Array, steps: int) -> tuple[int, ...]:
+    return tuple(np.quantile(runtime, np.linspace(0, 1, steps + 1), method="inverted_cdf").astype(np.int64).tolist())
+
+
+CTC_SP2 = Marginals(SIZES, QUANTILES, WHOLE_LOG)
+"""Those of the CTC SP2; see `walltime.workload.ctc_sp2` for the log."""

@@ -1,0 +1,312 @@
+"""Varying a workload: its load, its span, its machine, and small random shakes (SPEC L-06, L-07)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.workload.draws import uniforms
+from walltime.workload.workload import Workload
+
+Array = np.ndarray
+LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
+WAYS = ("interarrival", "runtime", "machine", "size", "thin", "users")
+"""The ways to change the load: see `scale_load`."""
+
+NEAR = {"interarrival": 0.01, "runtime": 0.01, "machine": 0.1, "size": 0.1, "thin": 0.1, "users": 0.1}
+"""How far the load that is achieved may be from the one asked for, as a share of it."""
+MOST_COPIES = 100
+"""of the jobs, when they are repeated"""
+LONGEST_SHAKE = 10**9
+
+HOUR, WEEK = 3600, 7 * 86_400
+STREAM_SHAKE, STREAM_THIN, STREAM_USERS = 101, 102, 103
+STREAM_COPIES = 10_000
+"""The further copy k of a job draws from this stream plus k."""
+
+
+def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: int = 0) -> Workload:
+    """The workload at another offered load (SPEC M-06); the load that was achieved stands in `origin.steps`.
+
+    `by` is one of
+    `interarrival`: all times between submissions times (load now / load wanted); exact, but it stretches the daily cycle
+    (P2 section 3.1, P3 section III; SPEC W-20, W-21);
+    `runtime`: runtimes and requests times (load wanted / load now);
+    `machine`: a machine of another size, never smaller than the widest job;
+    `size`: the processors of each job, at least 1 and at most the machine;
+    `thin`: jobs are left out at random, or repeated at random with a later submission of up to a week (new ids), which starts
+    anew at the first submission where it would pass the last;
+    `users`: users, each with all jobs, are drawn at random with replacement, shifted by whole weeks, until the load is
+    reached as nearly as whole users can (after SPEC L-31; our construction). What then would be submitted after the last job
+    of the workload is left out. A user who is drawn again goes to another week; once all weeks are taken, up to an hour later.
+
+    `thin` and `users` take jobs that follow each other (`preceding_job`) together, as a chain with its times between them.
+
+    Raises PolicyError for a load that is not from 0.000001 to 1.5 and for an unknown way; WorkloadError for a load that this
+    way cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
+    """
+    if not LOWEST_LOAD <= load <= HIGHEST_LOAD:
+        raise PolicyError(f"a load must be from {LOWEST_LOAD:f} to {HIGHEST_LOAD}, not {_shown(load)}")
+    if by not in WAYS:
+        raise PolicyError(f"the load cannot be changed by {by!r}; known are {', '.join(WAYS)}")
+    _check_seed(seed)
+    now = workload.offered_load
+    if not now > 0:
+        raise WorkloadError(f"{workload.origin.name} has no load to scale: its jobs run 0 s or are all submitted at once")
+    try:
+        scaled = _scaled(workload, load / now, by, seed)
+    except WorkloadError as error:
+        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {error}") from error
+    achieved = scaled.offered_load
+    if not abs(achieved - load) <= NEAR[by] * load:
+        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"{workload.origin.name} comes to {achieved:.4g}"
+        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {got}; {_advice(workload, by)}")
+    return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
+
+
+def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
+    """The workload at so many times its load, as near as this way comes to it."""
+    match by:
+        case "interarrival":
+            return _with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
+        case "runtime":
+            return _with_runtimes(workload, factor)
+        case "machine":
+            size = max(1, round(workload.machine_procs / factor))
+            widest = int(workload.procs.max())
+            if size < widest:
+                needs = f"it needs a machine of {size} processors, and job sizes go up to {widest}"
+                raise WorkloadError(f"{needs}; {_advice(workload, by)}")
+            return workload.with_machine(size)
+        case "size":
+            return replace(workload, procs=np.clip(_rounded(workload.procs * factor), 1, workload.machine_procs))
+    if factor > MOST_COPIES:
+        raise WorkloadError(f"it needs over {MOST_COPIES} times the jobs of {workload.origin.name}; try interarrival")
+    return _thinned(workload, factor, seed) if by == "thin" else _of_other_users(workload, factor, seed)
+
+
+def _advice(workload: Workload, by: str) -> str:
+    """What to try where this way cannot reach a load."""
+    match by:
+        case "interarrival":
+            return "times of submission are whole seconds; try runtime"
+        case "runtime":
+            return "runtimes are whole seconds; try interarrival"
+        case "machine":
+            highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
+            return f"the highest load of this way is {highest:.4g}"
+        case "size":
+            return f"a job has from 1 to {workload.machine_procs} processors; try interarrival"
+    return "try another seed, or interarrival"
+
+
+def head(workload: Workload, jobs: int) -> Workload:
+    """The first jobs, in order of arrival; raises PolicyError unless there are that many."""
+    _check_count(workload, jobs)
+    return workload.take(np.arange(jobs), f"first {jobs} jobs")
+
+
+def tail(workload: Workload, jobs: int) -> Workload:
+    """The last jobs, in order of arrival; raises PolicyError unless there are that many."""
+    _check_count(workload, jobs)
+    return workload.take(np.arange(len(workload) - jobs, len(workload)), f"last {jobs} jobs")
+
+
+def window(workload: Workload, begin: int, end: int) -> Workload:
+    """The jobs submitted in [begin, end), seconds from the start of the log; raises WorkloadError if there are none."""
+    inside = (workload.submit >= begin) & (workload.submit < end)
+    if not inside.any():
+        raise WorkloadError(f"{workload.origin.name} has no job submitted from {begin} to {end} s")
+    return workload.take(inside, f"submitted from {begin} to {end} s")
+
+
+def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Workload:
+    """The jobs on a machine of another size; those wider than it are dropped or clipped to it, and counted (SPEC Q-30).
+
+    Raises WorkloadError if no job fits it, PolicyError unless `too_wide` is drop or clip.
+    """
+    wide = workload.procs > machine_procs
+    count = int(wide.sum())
+    step = f"machine of {machine_procs} processors"
+    if machine_procs < 1 or wide.all():
+        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors")
+    if too_wide == "clip":
+        clipped = replace(workload, procs=np.minimum(workload.procs, machine_procs), machine_procs=machine_procs)
+        return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))
+    if too_wide != "drop":
+        raise PolicyError(f"jobs wider than the machine can be dropped or clipped, not {too_wide!r}")
+    return workload.take(~wide, f"{step}, {count} wider jobs dropped").with_machine(machine_procs)
+
+
+def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
+    """Move each submission by a random whole number of seconds from -`seconds` to `seconds`; the order may change.
+
+    Jobs that follow each other (`preceding_job`) are moved together, by what the first of their chain draws. A result that
+    disappears under shaking is an artefact of the exact times. The same seed gives the same shake. No submit goes below 0.
+    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007 (SPEC L-07; the defaults and the chains are an interpretation).
+
+    Raises PolicyError unless `seconds` is a whole number from 0 to 10**9.
+    """
+    if not (isinstance(seconds, int | np.integer) and 0 <= seconds <= LONGEST_SHAKE):
+        raise PolicyError(f"a shake must be a whole number of seconds from 0 to {LONGEST_SHAKE}, not {_shown(seconds)}")
+    _check_seed(seed)
+    width = int(seconds)
+    draw, _ = uniforms(seed, workload.job_id, STREAM_SHAKE)
+    moved = workload.submit + np.floor(draw * (2 * width + 1)).astype(np.int64) - width
+    first, _ = _chains(workload)
+    shaken = _with_submits(workload, workload.submit + (np.maximum(moved, 0) - workload.submit)[first])
+    return replace(shaken, origin=workload.origin.after(f"shaken by up to {width} s, seed {seed}"))
+
+
+def _check_count(workload: Workload, jobs: int) -> None:
+    if not 1 <= jobs <= len(workload):
+        raise PolicyError(f"{workload.origin.name} has {len(workload)} jobs, so a part has 1 to {len(workload)}, not {_shown(jobs)}")
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**64:
+        raise PolicyError(f"a seed must be from 0 to 2**64 - 1, not {_shown(seed)}")
+
+
+def _shown(number: float) -> str:
+    """The number in a few characters."""
+    try:
+        return str(number) if abs(number) < 1e16 else f"{number:g}"
+    except OverflowError:
+        return "a number of over 300 digits"
+
+
+def _chains(workload: Workload) -> tuple[Array, Array]:
+    """For each job the place of the first job of its chain (its own if it follows none), and of the job it follows or -1.
+
+    A job that is said to follow one which does not come before it follows none. Both int64, one per job.
+    """
+    own = np.arange(len(workload))
+    after, _ = workload.dependencies()
+    after = np.where(after < own, after, -1)
+    first = np.where(after >= 0, after, own)
+    while not np.array_equal(further := first[first], first):
+        first = further
+    return first, after
+
+
+def _rounded(values: Array) -> Array:
+    """Whole numbers, half up; those that no workload may hold become 2**62."""
+    return np.minimum(np.floor(values + 0.5), 2.0**62).astype(np.int64)
+
+
+def _with_submits(workload: Workload, submit: Array) -> Workload:
+    """The same jobs at other times of submission, brought into order of arrival."""
+    order = np.lexsort((workload.job_id, submit))
+    same = workload.believed is workload.requested
+    requested = workload.requested[order]
+    return replace(
+        workload,
+        job_id=workload.job_id[order],
+        submit=submit[order],
+        runtime=workload.runtime[order],
+        requested=requested,
+        procs=workload.procs[order],
+        believed=requested if same else workload.believed[order],
+        columns={name: values[order] for name, values in workload.columns.items()},
+    )
+
+
+def _with_runtimes(workload: Workload, factor: float) -> Workload:
+    same = workload.believed is workload.requested
+    requested = np.maximum(_rounded(workload.requested * factor), 1)
+    believed = requested if same else np.maximum(_rounded(workload.believed * factor), 1)
+    return replace(workload, runtime=_rounded(workload.runtime * factor), requested=requested, believed=believed)
+
+
+def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
+    """Keep each job `factor` times on average: whole copies, and one more with the probability of the remainder.
+
+    Chains are kept as one. The copies lie within the span: a chain has as many places there as its own length leaves.
+    """
+    first, after = _chains(workload)
+    draw, _ = uniforms(seed, workload.job_id, STREAM_THIN)
+    count = np.floor(factor + draw).astype(np.int64)
+    count[[0, first[-1]]] = np.maximum(count[[0, first[-1]]], 1)  # the span stays
+    copies = count[first]
+    start = np.cumsum(copies) - copies
+    place = np.repeat(np.arange(len(workload)), copies)
+    number = np.arange(len(place)) - start[place]
+
+    begin, end = workload.submit[0], workload.submit[-1]
+    length = np.zeros(len(workload), np.int64)
+    np.maximum.at(length, first, workload.submit - workload.submit[first])
+    submit = workload.submit[place]
+    for k in range(1, int(copies.max()) + 1):
+        mine = np.flatnonzero(number == k)
+        chain = first[place[mine]]
+        later, _ = uniforms(seed, workload.job_id[chain], STREAM_COPIES + k)
+        moved = begin + (workload.submit[chain] - begin + _rounded(later * WEEK)) % (end - begin - length[chain] + 1)
+        submit[mine] += moved - workload.submit[chain]
+    followed = np.where(after[place] >= 0, start[after[place]] + number, -1)
+    return _copied(workload, place, submit, number == 0, followed)
+
+
+def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
+    if "user" not in workload.columns:
+        raise WorkloadError(f"{workload.origin.name} does not say whose jobs they are, so its users cannot be drawn anew")
+    first, after = _chains(workload)
+    users, whose = np.unique(workload.columns["user"][first], return_inverse=True)
+    jobs_of = np.split(np.argsort(whose, kind="stable"), np.cumsum(np.bincount(whose))[:-1])
+    work = workload.procs * workload.runtime.astype(np.float64)
+    begin, end = int(workload.submit[0]), int(workload.submit[-1])
+    weeks = max(1, -(-(end - begin) // WEEK))
+    picks, whens = uniforms(seed, np.arange(MOST_COPIES * len(users)), STREAM_USERS)
+    wanted, have, places, submits, followed, made = factor * work.sum(), 0.0, [], [], [], 0
+    drawn: dict[int, tuple[int, int]] = {}  # the week to which a user's next jobs go, and how often the user was drawn
+    for pick, when in zip(picks, whens, strict=True):
+        user = int(pick * len(users))
+        mine = jobs_of[user]
+        week, times = drawn.get(user, (int(when * weeks), 0))
+        drawn[user] = (week + 1) % weeks, times + 1
+        shift = week * WEEK + (int(when * HOUR) if times >= weeks else 0)
+        chain = workload.submit[first[mine]]
+        submit = begin + (chain - begin + shift) % (weeks * WEEK) + workload.submit[mine] - chain
+        mine, submit = mine[submit <= end], submit[submit <= end]
+        more = float(work[mine].sum())
+        if have and have + more - wanted > wanted - have:
+            break
+        where = np.full(len(workload), -1, np.int64)
+        where[mine] = made + np.arange(len(mine))
+        followed.append(np.where(after[mine] >= 0, where[after[mine]], -1))
+        places.append(mine)
+        submits.append(submit)
+        made += len(mine)
+        have += more
+        if have >= wanted:
+            break
+    place = np.concatenate(places)
+    return _copied(workload, place, np.concatenate(submits), np.zeros(len(place), bool), np.concatenate(followed))
+
+
+def _copied(workload: Workload, place: Array, submit: Array, original: Array, followed: Array) -> Workload:
+    """Jobs at these places, submitted at these times; those that are not the original get new ids above the largest.
+
+    `followed`: int64, for each of these jobs the index among them of the one that it follows, -1 for none.
+    """
+    columns = {name: values[place] for name, values in workload.columns.items()}
+    ids = workload.job_id[place].copy()
+    largest = max(int(array.max()) for array in (workload.job_id, columns.get("preceding_job", ids), ids) if len(array))
+    ids[~original] = largest + 1 + np.arange(int((~original).sum()))
+    if "preceding_job" in columns:
+        follows = np.where(followed >= 0, ids[followed], -1)
+        columns["preceding_job"] = np.where(original, columns["preceding_job"], follows)
+    return Workload.from_arrays(
+        submit=submit,
+        runtime=workload.runtime[place],
+        requested=workload.requested[place],
+        believed=None if workload.believed is workload.requested else workload.believed[place],
+        procs=workload.procs[place],
+        job_id=ids,
+        machine_procs=workload.machine_procs,
+        columns=columns,
+        origin=workload.origin,
+        feedback=workload.feedback,
+    )

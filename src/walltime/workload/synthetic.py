@@ -1,0 +1,175 @@
+"""What all synthetic workload models share: checked parameters, random streams, and the last steps to a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.scaling import HIGHEST_LOAD
+from walltime.workload.workload import MAX_TIME, Origin, Workload
+
+Array = np.ndarray
+
+TOLERANCE = 0.01
+"""So far, relatively, may the load of a workload of at least `MANY` jobs be from the one that was asked for."""
+MANY = 100
+
+
+@dataclass(frozen=True)
+class WorkloadModel:
+    """A model that makes up workloads. A subclass names its paper and carries its constants as fields."""
+
+    @property
+    def name(self) -> str:
+        """What the model is called on the command line."""
+        return type(self).__name__.lower()
+
+    @property
+    def changes(self) -> str:
+        """The fields that differ from their defaults, as text; tables stand there by their label only.
+
+        >>> WorkloadModel().changes
+        ''
+        """
+        shown = [f for f in fields(self) if f.repr and (f.default is NO_DEFAULT or getattr(self, f.name) != f.default)]
+        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in shown)
+
+    def generate(self, jobs: int, machine_procs: int, load: float | None = None, seed: int = 0) -> Workload:
+        """Make up `jobs` jobs for a machine of this size; the same arguments give the same workload.
+
+        With a `load`, all times between submissions are stretched until the offered load is that (SPEC W-20), as exactly as
+        whole seconds allow (a model may do so in a way that keeps its day); without one they are as the model draws them. The
+        estimates are the runtimes (SPEC W-22). Raises WorkloadError for impossible parameters.
+        """
+        check_parameters(jobs, machine_procs, load, seed)
+        made = self._generate(jobs, machine_procs, load, seed)
+        if load is not None and jobs >= MANY and not abs(made.offered_load / load - 1) <= TOLERANCE:
+            span = int(made.submit[-1] - made.submit[0])
+            raise WorkloadError(
+                f"{jobs} jobs of {self.name} on {machine_procs} processors have a load of {load:g} only if they all arrive within"
+                f" about {span} s, which whole seconds cannot tell apart; take more jobs, a smaller machine or a lower load"
+            )
+        return made
+
+    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+        raise NotImplementedError
+
+
+def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: int) -> None:
+    """Raise WorkloadError for what no model can do."""
+    for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise WorkloadError(f"the {name} must be a whole number, not {value!r}")
+    if jobs < 1:
+        raise WorkloadError(f"a workload has at least 1 job, not {jobs}")
+    if machine_procs < 1:
+        raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}")
+    if load is not None and not 0 < load <= HIGHEST_LOAD:
+        raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}")
+    if not 0 <= seed < 2**64:
+        raise WorkloadError(f"a seed must be from 0 to 2**64 - 1, not {seed}")
+
+
+def stream(model: str, seed: int, what: str) -> np.random.Generator:
+    """Random numbers for one purpose of one model; each purpose has a stream of its own."""
+    words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{what}".encode()]
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
+
+
+def finish(
+    model: WorkloadModel,
+    *,
+    arrival: Array,
+    runtime: Array,
+    procs: Array,
+    machine_procs: int,
+    load: float | None,
+    seed: int,
+    columns: dict[str, Array] | None = None,
+    stretched: bool = False,
+) -> Workload:
+    """A workload from arrival times (float64 seconds, ascending), runtimes (int64 seconds) and sizes (int64 processors).
+
+    With a load, the arrival times are stretched to it unless they are so already; then they are cut to whole seconds.
+    """
+    span = float(arrival[-1] - arrival[0])
+    if load is not None and span > 0 and not stretched:
+        arrival = arrival * (total_work(model, procs, runtime) / (machine_procs * load) / span)
+    if not arrival[-1] < MAX_TIME:
+        raise WorkloadError(f"the jobs of {model.name} would arrive over {arrival[-1]:.3g} s, more than a workload can hold")
+    return packed(
+        model,
+        submit=np.floor(arrival).astype(np.int64),
+        runtime=runtime,
+        procs=procs,
+        machine_procs=machine_procs,
+        load=load,
+        seed=seed,
+        columns=columns,
+    )
+
+
+def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
+    """Processor seconds of all jobs; raises WorkloadError if there are none."""
+    work = float(np.dot(procs.astype(np.float64), runtime))
+    if work == 0:
+        raise WorkloadError(f"the jobs that {model.name} drew all run 0 s; draw more of them, or take another seed")
+    return work
+
+
+def stretch_to(span: Callable[[float], float], wanted: float) -> float:
+    """The factor for which a span, which grows with the factor and vanishes with it, is the one wanted; by bisection.
+
+    >>> round(stretch_to(lambda factor: 3 * factor**2, 12.0), 9)
+    2.0
+    """
+    high = 1.0
+    while span(high) < wanted:
+        high *= 2
+    low = high / 2
+    while span(low) > wanted:
+        low, high = low / 2, low
+    while high - low > 1e-14 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if span(middle) < wanted else (low, middle)
+    return high
+
+
+def packed(
+    model: WorkloadModel,
+    *,
+    submit: Array,
+    runtime: Array,
+    procs: Array,
+    machine_procs: int,
+    load: float | None,
+    seed: int,
+    columns: dict[str, Array] | None = None,
+) -> Workload:
+    """A workload from submit times, runtimes (int64 seconds) and sizes (int64 processors), with a header that tells its origin."""
+    jobs = len(submit)
+    asked = f"load {load:g}" if load is not None else "no load asked for"
+    origin = Origin(
+        name=f"{model.name}-{jobs}-{machine_procs}" + (f"-{load:g}" if load is not None else "") + f"-{seed}",
+        records=jobs,
+        header=(
+            "; Version: 2.2",
+            f"; Computer: synthetic, {model.name}",
+            f"; Note: synthetic workload of the model {model.name}, {asked}, seed {seed}",
+            f"; Note: parameters of the model {model.changes or 'as they come'}",
+            f"; MaxJobs: {jobs}",
+            f"; MaxRecords: {jobs}",
+            "; UnixStartTime: 0",
+            "; TimeZoneString: UTC",
+            f"; MaxNodes: {machine_procs}",
+            f"; MaxProcs: {machine_procs}",
+        ),
+        unix_start_time=0,
+    )
+    return Workload.from_arrays(submit=submit, runtime=runtime, procs=procs, machine_procs=machine_procs, columns=columns, origin=origin)
