@@ -30,16 +30,7 @@ def kth() -> wt.Workload:
 @pytest.fixture(scope="module")
 def months(kth) -> list[metrics.Month]:
     schedule = wt.simulate(kth, wt.Easy())
-    rows = metrics.monthly(
-        submit=kth.submit,
-        start=schedule.start,
-        end=schedule.end,
-        runtime=schedule.runtime,
-        procs=kth.procs,
-        machine_procs=kth.machine_procs,
-        unix_start_time=kth.origin.unix_start_time,
-        tzinfo=kth.origin.tzinfo(),
-    )
+    rows = schedule.monthly()
     return [row for row in rows if (row.year, row.month) in MONTHS]
 
 

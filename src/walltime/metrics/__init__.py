@@ -1,5 +1,15 @@
 """Measure: one definition per function, with the paper it comes from. Everything here works on plain arrays."""
 
+from walltime.metrics.confidence import (
+    BatchMeans,
+    Interval,
+    batch_means,
+    bootstrap,
+    mean_interval,
+    paired_difference,
+    percentile_band,
+    relative_spread,
+)
 from walltime.metrics.jobs import (
     BackfillStatistics,
     backfill_statistics,
@@ -18,18 +28,26 @@ from walltime.metrics.trim import TRIMS, measured
 __all__ = [
     "TRIMS",
     "BackfillStatistics",
+    "BatchMeans",
+    "Interval",
     "Month",
     "Summary",
     "backfill_statistics",
+    "batch_means",
+    "bootstrap",
     "bounded_slowdown",
     "busy_processors",
     "levels_at",
+    "mean_interval",
     "measured",
     "month_starts",
     "monthly",
     "offered_load",
+    "paired_difference",
+    "percentile_band",
     "queue_length",
     "relative_difference",
+    "relative_spread",
     "response",
     "slowdown",
     "steps",

@@ -1,0 +1,102 @@
+"""The f-model: estimates that are a multiple of the runtime, at random or always the same, without limit or truncated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.estimates.model import Array, EstimateModel, whole_seconds
+from walltime.workload import Workload
+from walltime.workload.draws import uniforms
+
+STREAM_F = 1
+
+
+@dataclass(frozen=True, init=False)
+class FModel(EstimateModel):
+    """Estimates from r to F r: uniform at random, or always F r.
+
+    `F` follows P1 and P2, whose f it is: 1 is perfect. P3's badness is f = F - 1: `FModel.of_badness(f)`.
+    `deterministic`: the estimate is F r. `truncated`: no estimate is over this many seconds, E_max; longer runtimes are cut
+    to it, by the kill limit (then `limit` must be the model's). Estimates are drawn as real numbers and rounded to the
+    nearest second, never under the runtime and never under 1 s.
+
+    Source: P1 section 3.3, P2 section 4.2 (SPEC T-01); P3 section II (T-02), section VII (T-03); rounding SPEC Q-02.
+
+    >>> FModel(4).F, FModel.of_badness(3).F, FModel(4).twin()
+    (4.0, 4.0, FModel(2.5, deterministic=True))
+    """
+
+    F: float = 1.0
+    deterministic: bool = False
+    truncated: int | None = None
+
+    def __init__(
+        self, F: float, *, deterministic: bool = False, truncated: int | None = None, limit: Literal["model", "user"] = "model"
+    ) -> None:
+        for name, value in (("limit", limit), ("F", float(F)), ("deterministic", bool(deterministic)), ("truncated", truncated)):
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+        if not 1 <= self.F <= 1e6:
+            raise PolicyError(f"F of the f-model must be from 1 (perfect) to a million, not {self.F:g}; P3's f is F - 1")
+        if truncated is not None and truncated < 1:
+            raise PolicyError(f"the largest estimate must be at least 1 s, not {truncated}")
+        if truncated is not None and limit == "user":
+            raise PolicyError("a truncated f-model sets the kill limit itself; the users' limits cannot stay")
+
+    @classmethod
+    def of_badness(cls, f: float, **options: bool | int | None) -> FModel:
+        """The model of P3's badness f, from 0 (perfect): F = f + 1 (SPEC Q-04)."""
+        if f < 0:
+            raise PolicyError(f"the badness of the f-model must be 0 (perfect) or more, not {f:g}")
+        return cls(f + 1, **options)  # type: ignore[arg-type]
+
+    @property
+    def badness(self) -> float:
+        """P3's f."""
+        return self.F - 1
+
+    @property
+    def random(self) -> bool:
+        """Unless it is deterministic or perfect."""
+        return not self.deterministic and self.F > 1
+
+    def twin(self) -> FModel:
+        """The deterministic model with the mean of this random one: factor (F + 1) / 2, P3's f / 2 (SPEC T-02, Q-04)."""
+        return FModel((self.F + 1) / 2, deterministic=True, truncated=self.truncated, limit=self.limit)
+
+    def draw(self, workload: Workload, seed: int = 0) -> Array:
+        """Estimates, int64 seconds; never under the runtime unless truncated, and then never over `truncated`."""
+        runtime = self.runtime(workload)
+        if self.truncated is not None:
+            runtime = np.minimum(runtime, self.truncated)
+        if self.deterministic:
+            estimates = runtime * self.F
+        else:
+            share, _ = uniforms(seed, workload.job_id, STREAM_F)
+            estimates = runtime * (1 + (self.F - 1) * share)
+        estimates = whole_seconds(estimates, runtime)
+        return estimates if self.truncated is None else np.minimum(estimates, self.truncated)
+
+    def __repr__(self) -> str:
+        options = [f"{name}={value!r}" for name, value in (("deterministic", self.deterministic), ("truncated", self.truncated)) if value]
+        if self.limit != "model":
+            options.append(f"limit={self.limit!r}")
+        return f"FModel({', '.join([f'{self.F:g}', *options])})"
+
+
+def wrong_order_probability(r1: float, r2: float, F: float) -> float:
+    """Probability that the random f-model makes the shorter job look longer: Pr(e1 > e2) for runtimes r1 < r2.
+
+    For estimates that are not rounded. Source: P3 Fig. 10 (SPEC X-P3-F10).
+
+    >>> round(wrong_order_probability(1, 2, 4), 4), wrong_order_probability(1, 4, 3)
+    (0.1111, 0.0)
+    """
+    if not 0 < r1 < r2:
+        raise PolicyError(f"the runtimes must be over 0 and in ascending order, not {r1:g} and {r2:g}")
+    overlap = F * r1 - r2
+    return 0.0 if overlap <= 0 else 0.5 * overlap**2 / ((F - 1) * r1 * (F - 1) * r2)

@@ -1,0 +1,57 @@
+"""Estimates without chance: the users', perfect ones, and multiples of either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.estimates.model import Array, EstimateModel, whole_seconds
+from walltime.workload import Workload
+
+
+@dataclass(frozen=True)
+class UserEstimates(EstimateModel):
+    """The users' own requests, which remain the kill limit."""
+
+    limit: Literal["model", "user"] = "user"
+
+    def draw(self, workload: Workload, seed: int = 0) -> Array:
+        """The requests."""
+        return workload.requested
+
+
+@dataclass(frozen=True)
+class ExactEstimates(EstimateModel):
+    """Perfect knowledge: the runtimes themselves, a runtime of 0 lifted to 1 s.
+
+    Source: P2 section 4.2, f = 1 (SPEC T-01, Q-02).
+    """
+
+    def draw(self, workload: Workload, seed: int = 0) -> Array:
+        """The runtimes, at least 1."""
+        return np.maximum(self.runtime(workload), 1)
+
+
+@dataclass(frozen=True)
+class FactorEstimates(EstimateModel):
+    """The users' requests times a factor, in the eyes of the scheduler only: the kill limit stays the request.
+
+    Twice a perfect estimate is another model, `FModel(2, deterministic=True)`.
+
+    Source: P2 section 4.5 and P3 Fig. 2, with a factor of 2 (SPEC T-04).
+    """
+
+    limit: Literal["model", "user"] = "user"
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.factor <= 1e6:
+            raise PolicyError(f"the factor of the estimates must be over 0 and up to a million, not {self.factor:g}")
+
+    def draw(self, workload: Workload, seed: int = 0) -> Array:
+        """The products, rounded to the nearest second, at least 1."""
+        return whole_seconds(workload.requested * self.factor, np.ones(1, np.int64))

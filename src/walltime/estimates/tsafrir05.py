@@ -1,0 +1,171 @@
+"""The modal model of user estimates: most jobs use one of twenty round values, and the largest one above all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.estimates import modes as m
+from walltime.estimates.model import Array, EstimateModel
+from walltime.workload import Workload
+from walltime.workload.draws import uniforms
+
+STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5
+FEWEST_JOBS = 200
+"""With fewer jobs the model has fewer than its 20 popular values."""
+
+
+@dataclass(frozen=True)
+class Tsafrir05(EstimateModel):
+    """Estimates drawn for all jobs together: a few round values, dealt out so that none is under its job's runtime.
+
+    Unlike the other models this one is a function of the whole set of jobs: take a job away, and the others' estimates may
+    change. It remains one of the seed and the set alone; job ids decide ties, so the order of the jobs is of no matter.
+
+    `emax`: the largest estimate, s, from one hour on; by default the site's limit as the log shows it (`largest_estimate`).
+    Longer runtimes are cut to it by the kill limit, which is the model's. `share`: percent of the jobs that use `emax`, exact
+    to the job; by default what the model's curve leaves, 21.73. A larger share means worse estimates. `bins`: more pairs of a
+    time, s, and its exact number of jobs, at most 19 besides `emax`.
+
+    `modes`: number of distinct estimates, by default found from the number of jobs, `linear` or by the `power` law with
+    `power_law` a, b. `head_curve` a, b, c: percent a exp(b x) + c for popularity rank x from 2 on, `head_total` percent for the
+    first 20 together; `tail_curve` a, b: a x^b for the other ranks; `tail_bend` p, q: their times follow
+    y = (a - 1) x / (a - x) with a = 1 + p K^q.
+
+    Source: Tsafrir, Etsion, Feitelson, JSSPP 2005, recommended in P3 section VII (SPEC 8.3).
+
+    >>> jobs = Workload.from_arrays(submit=range(300), runtime=[k * k // 20 for k in range(300)], procs=[1] * 300, machine_procs=4)
+    >>> estimates = Tsafrir05(emax=36_000, share=25).draw(jobs, seed=1)
+    >>> bool((estimates >= jobs.runtime).all()), int((estimates == 36_000).sum())
+    (True, 75)
+    """
+
+    emax: int | None = None
+    share: float | None = None
+    bins: tuple[tuple[int, int], ...] = ()
+    modes: int | None = None
+    modes_rule: Literal["linear", "power"] = "linear"
+    power_law: tuple[float, float] = (0.653566, 0.547761)
+    head_curve: tuple[float, float, float] = (14.0491, -0.177531, 0.462513)
+    head_total: float = 89.0
+    tail_curve: tuple[float, float] = (795.6, -2.267)
+    tail_bend: tuple[float, float] = (12.1039, -0.6026)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bins", tuple((int(t), int(n)) for t, n in self.bins))
+        if self.limit == "user":
+            raise PolicyError("the modal model sets the kill limit itself; the users' limits cannot stay")
+        if self.emax is not None and not m.HOUR <= self.emax < 2**60:
+            raise PolicyError(f"the largest estimate of the modal model must be at least 3600 s, one hour, not {self.emax}")
+        if self.share is not None and not 0 < self.share < 100:
+            raise PolicyError(f"the share of jobs with the largest estimate must be between 0 and 100 percent, not {self.share:g}")
+        if self.modes_rule not in ("linear", "power"):
+            raise PolicyError(f"the number of modes follows the rule linear or power, not {self.modes_rule!r}")
+        if self.modes is not None and self.modes < m.HEAD:
+            raise PolicyError(f"the modal model has at least {m.HEAD} modes, not {self.modes}")
+        if not 0 < self.head_total < 100:
+            raise PolicyError(f"the {m.HEAD} most popular estimates must hold between 0 and 100 percent, not {self.head_total:g}")
+        if any(t < 1 or n < 1 for t, n in self.bins) or len({t for t, _ in self.bins}) < len(self.bins):
+            raise PolicyError("each bin of the modal model is a time of its own, in s, and a number of jobs, both at least 1")
+
+    @property
+    def random(self) -> bool:
+        """Always."""
+        return True
+
+    def draw(self, workload: Workload, seed: int = 0) -> Array:
+        """Estimates, int64 seconds; none is over E_max, nor under the runtime as far as E_max allows.
+
+        Raises WorkloadError for fewer than 200 jobs, or where too many jobs are too long for the modes drawn.
+        """
+        jobs = len(workload)
+        if jobs < FEWEST_JOBS:
+            raise WorkloadError(f"the modal model needs at least {FEWEST_JOBS} jobs, there are {jobs}; take another estimate model")
+        emax = self.largest(workload)
+        counts = self.histogram(jobs, emax, seed)
+        ascending = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
+        return assign(np.minimum(workload.runtime, emax), workload.job_id, ascending[::-1], seed)
+
+    def largest(self, workload: Workload) -> int:
+        """E_max for these jobs, s; raises WorkloadError where it is found from the log and under one hour."""
+        emax = self.emax if self.emax is not None else m.largest_estimate(workload.requested)
+        if emax < m.HOUR:
+            raise WorkloadError(f"the largest request is {emax} s, the modal model needs an hour: give it one with emax=SECONDS")
+        return emax
+
+    def histogram(self, jobs: int, emax: int, seed: int = 0) -> dict[int, int]:
+        """The modes for so many jobs: number of jobs by estimate in s, ascending."""
+        given = self._given(jobs, emax)
+        times = m.merge_times(m.head_times(emax), list(given))
+        percent = {t: 100 * n / jobs for t, n in given.items()}
+        sizes = m.head_sizes(len(times), share=percent.get(emax), curve=self.head_curve, total=self.head_total)
+        if min(sizes) < 0:
+            raise PolicyError(f"ranks 2 to {len(times)} alone hold more than the head's {self.head_total:g} percent; change head_curve")
+        sizes, ranks = m.merge_sizes(sizes, percent, emax, self.head_total)
+        draws = np.stack(uniforms(seed, np.arange(len(times)), STREAM_RANKS), axis=1)
+        order = m.popularity_ranks(draws, len(times), {times.index(t): rank for t, rank in ranks.items()})
+        percents = {t: sizes[rank - 1] for t, rank in zip(times, order, strict=True)}
+        modes = self.number_of_modes(jobs)
+        tail = m.tail_times(modes - len(times), emax, times, m.tail_bend(modes, *self.tail_bend))
+        shares = m.tail_sizes(len(tail), curve=self.tail_curve, total=100 - self.head_total)
+        shuffled = np.argsort(uniforms(seed, np.arange(len(tail)), STREAM_TAIL)[0], kind="stable")
+        percents |= {t: shares[k] for t, k in zip(tail, shuffled.tolist(), strict=True)}
+        return {t: n for t, n in m.jobs_per_mode(percents, jobs, given).items() if n}
+
+    def number_of_modes(self, jobs: int) -> int:
+        """K, the number of distinct estimates that so many jobs are given."""
+        if self.modes is not None:
+            return self.modes
+        return m.number_of_modes(jobs) if self.modes_rule == "linear" else m.number_of_modes_power(jobs, *self.power_law)
+
+    def _given(self, jobs: int, emax: int) -> Mapping[int, int]:
+        """The user's bins, that of E_max with them: jobs by time."""
+        given = dict(self.bins)
+        if self.share is not None:
+            if emax in given:
+                raise PolicyError(f"both the share and a bin say how many jobs estimate {emax} s; give one of them")
+            given[emax] = max(1, int(self.share * jobs / 100 + 0.5))
+        if max(given, default=0) > emax:
+            raise PolicyError(f"a bin's time of {max(given)} s is over the largest estimate, {emax} s")
+        if len(given.keys() - {emax}) >= m.HEAD:
+            raise PolicyError(f"the modal model takes at most {m.HEAD - 1} bins besides that of the largest estimate, not {len(given)}")
+        if sum(given.values()) > jobs:
+            raise WorkloadError(f"the bins hold {sum(given.values()):,} jobs, there are {jobs:,}")
+        return given
+
+
+def assign(runtime: Array, job_id: Array, estimates: Array, seed: int = 0) -> Array:
+    """Deal estimates out to jobs at random, none to a job that runs longer; int64 s, shape (jobs,), in the order of the jobs.
+
+    The longest job draws first, from all estimates that are not under its runtime, then the next one; jobs of one length in
+    the order of their ids. `runtime`, `job_id`: int64. `estimates`: int64 s, descending, one per job.
+    Raises WorkloadError where it cannot be done: some k-th longest runtime is over the k-th largest estimate.
+
+    Source: SPEC 8.3 step 8.
+
+    >>> assign(np.array([50, 10]), np.array([1, 2]), np.array([60, 20])).tolist()
+    [60, 20]
+    """
+    order = np.lexsort((job_id, -runtime))
+    longest = runtime[order]
+    short = longest > estimates
+    if short.any():
+        need = int(np.count_nonzero(runtime > int(estimates[np.argmax(short)])))
+        raise WorkloadError(
+            f"{need:,} jobs run longer than {int(estimates[np.argmax(short)]):,} s, but the modal model gives only "
+            f"{int(np.argmax(short)):,} a longer estimate: raise emax (now {int(estimates[0])}) or share, or take another seed"
+        )
+    below = len(estimates) - np.searchsorted(estimates[::-1], longest, side="left")
+    first = np.arange(len(estimates))
+    picks = first + (uniforms(seed, job_id[order], STREAM_ASSIGN)[0] * (below - first)).astype(np.int64)
+    left = estimates.tolist()
+    for j, k in enumerate(picks.tolist()):
+        left[j], left[k] = left[k], left[j]
+    dealt = np.empty(len(estimates), np.int64)
+    dealt[order] = left
+    return dealt

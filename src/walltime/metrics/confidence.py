@@ -1,0 +1,213 @@
+"""How far a mean can be trusted: batch means, bands over replications, paired differences, the bootstrap, and chaos."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+
+Array = np.ndarray
+
+ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "saturated", "out of jobs"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with an interval, and a word for what the interval is."""
+
+    mean: float
+    low: float
+    high: float
+    what: str
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class BatchMeans:
+    """A mean by batch means: its confidence interval, the batches behind it, and which rule stopped it."""
+
+    interval: Interval
+    batches: int
+    stopped: str
+
+
+def batch_means(
+    values: Array,
+    *,
+    batch: int = 3333,
+    discard: int = 1,
+    most: int = 100,
+    least: int = 10,
+    precision: float = 0.05,
+    saturation: float = 30_000,
+    confidence: float = 0.90,
+) -> BatchMeans:
+    """Mean of a steady state with a confidence interval, from values in the order in which the jobs terminate.
+
+    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are left out as
+    warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done),
+    `precise` (the half-width is under `precision` of the mean, and `least` batches are done), `saturated` (the mean is over
+    `saturation`, so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if not even two
+    batches are left.
+
+    Source: P2 section 3.1 (SPEC M-21, Q-16: half-width). `least` is ours: P2's rules say nothing of it, but the width of an
+    interval over a few batches is noise itself, and to stop as soon as it happens to be small holds the mean too seldom.
+
+    >>> result = batch_means(np.tile([1.0, 3.0], 10_000), batch=1000)
+    >>> result.interval.mean, result.batches, result.stopped
+    (2.0, 10, 'precise')
+    """
+    if batch < 1 or discard < 0 or most < 2 or least < 2:
+        given = f"{batch=}, {discard=}, {most=}, {least=}"
+        raise WorkloadError(f"batch means need batches of 1 job or more, 2 of them at least, not {given}")
+    count = len(values) // batch
+    if count < discard + 2:
+        raise WorkloadError(f"{len(values)} jobs make {count} batches of {batch}; batch means need {discard + 2} with the warm-up")
+    means = np.asarray(values[: count * batch], np.float64).reshape(count, batch).mean(axis=1)[discard:]
+    stopped = OUT_OF_JOBS
+    for k in range(2, min(len(means), most) + 1):
+        used = means[:k]
+        interval = mean_interval(used, confidence)
+        if interval.mean > saturation:
+            stopped = SATURATED
+        elif k >= least and interval.half_width < precision * interval.mean:
+            stopped = PRECISE
+        elif k == most:
+            stopped = ALL_BATCHES
+        else:
+            continue
+        break
+    return BatchMeans(interval, k, stopped)
+
+
+def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
+    """Confidence interval of the mean of independent values, by Student's t.
+
+    `values`: float64, at least 2. Raises WorkloadError for fewer.
+    """
+    values = np.asarray(values, np.float64)
+    if len(values) < 2:
+        raise WorkloadError("a confidence interval needs at least 2 independent values")
+    mean = float(values.mean())
+    half = student_t(0.5 + confidence / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half, f"{100 * confidence:g} % confidence interval of the mean")
+
+
+def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
+    """Mean of the results of replications, and the band between two of their percentiles.
+
+    The band says where single results lie; it is no confidence interval of the mean, though P3 calls it one.
+    Source: P3 section III (SPEC M-22). Raises WorkloadError without any replication.
+
+    >>> band = percentile_band(np.arange(101))
+    >>> band.mean, band.low, band.high
+    (50.0, 5.0, 95.0)
+    """
+    values = np.asarray(values, np.float64)
+    if not len(values):
+        raise WorkloadError("a band of percentiles needs at least 1 replication")
+    below, above = np.percentile(values, [low, high])
+    return Interval(float(values.mean()), float(below), float(above), f"{low:g}th to {high:g}th percentile of {len(values)} replications")
+
+
+def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:
+    """Confidence interval of the mean difference of two sets of replications made with the same seeds (SPEC L-32).
+
+    Raises WorkloadError if the sets differ in length or hold fewer than 2 values.
+    """
+    if len(values) != len(baseline):
+        raise WorkloadError(f"{len(values)} and {len(baseline)} replications do not make pairs")
+    interval = mean_interval(np.asarray(values, np.float64) - np.asarray(baseline, np.float64), confidence)
+    return Interval(interval.mean, interval.low, interval.high, f"{interval.what} of the paired differences")
+
+
+def bootstrap(
+    values: Array,
+    groups: Array,
+    statistic: Callable[[Array], float] = np.mean,
+    *,
+    samples: int = 1000,
+    confidence: float = 0.90,
+    seed: int = 0,
+) -> Interval:
+    """Percentile interval of a statistic when whole groups of jobs (users, or weeks) are drawn anew with replacement.
+
+    `values`: float64, one per job; `groups`: one label per job. Jobs of one group depend on each other, so single jobs must
+    not be drawn. Source: Efron, Ann. Statist. 7 (1979); groups as in SPEC L-32.
+
+    Raises WorkloadError without any value, for groups that are not one per value, and without any sample.
+    """
+    if not len(values) or len(values) != len(groups) or samples < 1:
+        needs = "1 value or more, a group for each, and 1 sample or more"
+        raise WorkloadError(f"the bootstrap needs {needs}, not {len(values)} values, {len(groups)} groups and {samples} samples")
+    order = np.argsort(groups, kind="stable")
+    _, first = np.unique(np.asarray(groups)[order], return_index=True)
+    parts = np.split(np.asarray(values, np.float64)[order], first[1:])
+    random = np.random.Generator(np.random.Philox(seed))
+    drawn = [float(statistic(np.concatenate([parts[i] for i in random.integers(0, len(parts), len(parts))]))) for _ in range(samples)]
+    below, above = np.percentile(drawn, [50 - 50 * confidence, 50 + 50 * confidence])
+    what = f"{100 * confidence:g} % bootstrap interval over {len(parts)} groups"
+    return Interval(float(statistic(np.asarray(values, np.float64))), float(below), float(above), what)
+
+
+def relative_spread(values: Array) -> float:
+    """Standard deviation over mean of replications that should agree: how chaotic a result is (SPEC L-33).
+
+    Not a number for a single one; raises WorkloadError without any.
+
+    >>> relative_spread(np.array([1.0, 1.0, 1.0]))
+    0.0
+    """
+    values = np.asarray(values, np.float64)
+    if not len(values):
+        raise WorkloadError("a spread needs at least 1 replication")
+    mean = float(values.mean())
+    return float(values.std(ddof=1)) / abs(mean) if len(values) > 1 and mean else 0.0 if len(values) > 1 else math.nan
+
+
+def student_t(probability: float, degrees: int) -> float:
+    """Quantile of Student's t distribution, by bisection of its distribution function.
+
+    >>> round(student_t(0.95, 9), 4), round(student_t(0.95, 99), 4)
+    (1.8331, 1.6604)
+    """
+    if not 0.5 <= probability < 1 or degrees < 1:
+        raise ValueError(f"the quantile must be from 0.5 to below 1 and the degrees of freedom at least 1, not {probability}, {degrees}")
+    low, high = 0.0, 1.0
+    while _t_cdf(high, degrees) < probability:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if _t_cdf(middle, degrees) < probability:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _t_cdf(t: float, degrees: int) -> float:
+    """Distribution function for t >= 0, by the finite sums for whole degrees of freedom (Abramowitz and Stegun 26.7.3-4)."""
+    theta = math.atan2(t, math.sqrt(degrees))
+    cosine = math.cos(theta)
+    term, total = (cosine, 0.0) if degrees % 2 else (1.0, 1.0)
+    if degrees % 2:
+        for k in range(1, degrees - 1, 2):
+            total += term
+            term *= cosine**2 * (k + 1) / (k + 2)
+        area = 2 / math.pi * (theta + math.sin(theta) * total)
+    else:
+        for k in range(1, degrees - 2, 2):
+            term *= cosine**2 * k / (k + 1)
+            total += term
+        area = math.sin(theta) * total
+    return 0.5 + area / 2

@@ -1,0 +1,180 @@
+"""Measures of estimates: how much of them jobs use, how accurate they are, and which values people choose."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+
+Array = np.ndarray
+
+OVER = 101
+"""The histogram's last bin: jobs that used more than 100 percent."""
+FAILED = 0
+"""SWF's status of a job that failed; in the logs of P2 these are the killed ones."""
+SHORT, FEW_HOURS = 90, 7200
+"""Limits of two rows of P2 Table 2: jobs that ran under 90 s, and jobs that estimated at most 2 h."""
+
+
+def estimate_use(runtime: Array, requested: Array) -> Array:
+    """Percent of the estimate that a job used, `floor(100 r / e)`.
+
+    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1. Returns int64, shape (jobs,).
+    Source: P1 Fig. 4, P2 Fig. 8 (SPEC M-09, Q-18).
+
+    >>> estimate_use(np.array([0, 99, 100, 150]), np.array([100, 100, 100, 100])).tolist()
+    [0, 99, 100, 150]
+    """
+    return 100 * np.asarray(runtime, np.int64) // np.asarray(requested, np.int64)
+
+
+def use_histogram(runtime: Array, requested: Array) -> Array:
+    """Number of jobs in each percent of use, 0 to 100, and over 100 in the last bin; int64, shape (102,).
+
+    `runtime`, `requested`: int64 s, shape (jobs,).
+    Source: P2 Fig. 8 (SPEC M-09, Q-18).
+
+    >>> use_histogram(np.array([0, 99, 300]), np.array([100, 100, 100]))[[0, 99, 100, 101]].tolist()
+    [1, 1, 0, 1]
+    """
+    return np.bincount(np.minimum(estimate_use(runtime, requested), OVER), minlength=OVER + 1)
+
+
+@dataclass(frozen=True)
+class EstimateUse:
+    """The rows of P2 Table 2, numbers of jobs; None for the killed ones where nothing says who was killed."""
+
+    total: int
+    killed: int | None
+    """jobs with status 0 (failed)"""
+    full: int
+    """100 % peak: jobs in the bins 99 and 100"""
+    killed_full: int | None
+    """killed jobs among these"""
+    zero: int
+    """0 % peak: jobs in bin 0"""
+    short: int
+    """jobs that ran under 90 s"""
+    few_hours: int
+    """jobs that estimated at most 2 h"""
+
+    def percent(self, name: str) -> float:
+        """This row in percent of the total, but the killed ones in the peak in percent of the peak; nan of nothing."""
+        count = getattr(self, name)
+        whole = self.full if name == "killed_full" else self.total
+        return 100 * count / whole if count is not None and whole else float("nan")
+
+    def as_dict(self) -> dict[str, int | None]:
+        """The numbers of jobs by name."""
+        return asdict(self)
+
+
+def estimate_use_table(runtime: Array, requested: Array, killed: Array | None = None) -> EstimateUse:
+    """The numbers of P2 Table 2 for these jobs.
+
+    `runtime`, `requested`: int64 s; `killed`: bool; shape (jobs,). The paper's row "zero jobs" needs data of the single nodes
+    that no SWF log has.
+    Source: P2 Table 2, with the definitions that SPEC recovered (SPEC X-P2-T2).
+
+    >>> estimate_use_table(np.array([10, 100]), np.array([9000, 100]), np.array([False, True])).as_dict()
+    {'total': 2, 'killed': 1, 'full': 1, 'killed_full': 1, 'zero': 1, 'short': 1, 'few_hours': 1}
+    """
+    use = estimate_use(runtime, requested)
+    full = (use == 99) | (use == 100)
+    count = np.count_nonzero
+    return EstimateUse(
+        total=len(use),
+        killed=None if killed is None else int(count(killed)),
+        full=int(count(full)),
+        killed_full=None if killed is None else int(count(full & np.asarray(killed, bool))),
+        zero=int(count(use == 0)),
+        short=int(count(np.asarray(runtime) < SHORT)),
+        few_hours=int(count(np.asarray(requested) <= FEW_HOURS)),
+    )
+
+
+def accuracy(runtime: Array, estimate: Array) -> Array:
+    """Accuracy of an estimate: the smaller of runtime and estimate over the larger, 1 where they are equal.
+
+    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1. Returns float64 in [0, 1], shape (jobs,).
+    Source: P4 eq. 3 (SPEC M-10).
+
+    >>> accuracy(np.array([50, 100, 200, 0]), np.array([100, 100, 100, 1])).tolist()
+    [0.5, 1.0, 0.5, 0.0]
+    """
+    runtime, estimate = np.asarray(runtime), np.asarray(estimate)
+    return np.minimum(runtime, estimate) / np.maximum(runtime, estimate)
+
+
+def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tuple[Array, Array]:
+    """Mean accuracy r / e of the shortest hundredth of the jobs, of the next one, and so on to the longest.
+
+    `runtime`, `requested`: int64 s, shape (jobs,). Jobs that ran longer than requested count as killed there, r = e; jobs of
+    one runtime stay in the order given. The bins are equal but for one job; of fewer jobs than `bins` each is one.
+    Returns mean runtime in s and mean accuracy, float64, shape (bins,).
+    Source: P3 Fig. 12 (SPEC M-12); the killing (SPEC Q-05) is our reading.
+
+    >>> means = accuracy_by_runtime(np.array([10, 40, 20, 90]), np.array([100, 100, 100, 60]), bins=2)
+    >>> [values.round(2).tolist() for values in means]
+    [[15.0, 50.0], [0.15, 0.7]]
+    """
+    if bins < 1:
+        raise WorkloadError(f"the accuracy needs at least one bin, not {bins}")
+    ran = np.minimum(np.asarray(runtime), np.asarray(requested))
+    order = np.argsort(ran, kind="stable")
+    parts = [part for part in np.array_split(order, min(bins, max(len(order), 1))) if len(part)]
+    ratio = ran / np.asarray(requested)
+    return np.array([ran[p].mean() for p in parts]), np.array([ratio[p].mean() for p in parts])
+
+
+def popular_values(values: Array) -> tuple[Array, Array]:
+    """The distinct values, the most frequent first, equally frequent ones ascending, and how many jobs have each; int64.
+
+    >>> [a.tolist() for a in popular_values(np.array([60, 300, 60, 10]))]
+    [[60, 10, 300], [2, 1, 1]]
+    """
+    distinct, counts = np.unique(np.asarray(values), return_counts=True)
+    order = np.lexsort((distinct, -counts))
+    return distinct[order], counts[order]
+
+
+def top_share(values: Array, top: int = 20) -> float:
+    """Percent of the jobs that have one of the `top` most frequent values; nan for no jobs.
+
+    Source: P3 section VII: about 90 % for the first 20 estimates (SPEC X-P3-F11).
+
+    >>> top_share(np.array([60, 300, 60, 10]), top=1)
+    50.0
+    """
+    _, counts = popular_values(values)
+    return 100 * float(counts[:top].sum()) / float(counts.sum()) if len(counts) else float("nan")
+
+
+def rank_of(value: int, values: Array) -> tuple[int, float]:
+    """Popularity rank of a value, from 1, and the percent of jobs that have it; rank 0 where none has.
+
+    The rank is one more than the number of values that are more frequent.
+    Source: P3 section VII, of the largest estimate (SPEC X-P3-F11).
+
+    >>> rank_of(300, np.array([60, 300, 60, 10]))
+    (2, 25.0)
+    """
+    distinct, counts = popular_values(values)
+    mine = counts[distinct == value]
+    if not len(mine):
+        return 0, 0.0
+    return int(np.count_nonzero(counts > mine[0])) + 1, 100 * float(mine[0]) / float(counts.sum())
+
+
+def distribution(values: Array) -> tuple[Array, Array]:
+    """Distribution function: the distinct values, ascending, and the percent of jobs with at most each; float64 percent.
+
+    Source: P3 Fig. 11 (SPEC X-P3-F11).
+
+    >>> [a.tolist() for a in distribution(np.array([60, 300, 60, 10]))]
+    [[10, 60, 300], [25.0, 75.0, 100.0]]
+    """
+    distinct, counts = np.unique(np.asarray(values), return_counts=True)
+    return distinct, 100 * np.cumsum(counts) / max(len(values), 1)
