@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traces import trace_names, trace_path
 
+from tests.traces import trace_names, trace_path
 from walltime.errors import LogError
 from walltime.logs import BadLine, Comment, SwfLog, read_swf
 from walltime.workload import SWF_COLUMNS
@@ -380,13 +379,6 @@ def test_bad_file__missing(tmp_path):
 
 def test_bad_file__directory(tmp_path):
     assert error_of(tmp_path) == " this is a directory; name a file in it"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
-def test_bad_file__no_permission(written):
-    path = written(GOOD)
-    path.chmod(0)
-    assert error_of(path) == " no permission to read the file; ask its owner"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traces import trace_path
 
+from tests.traces import trace_path
 from walltime.errors import WorkloadError
 from walltime.logs import RULES, BadLine, Comment, SwfLog, read
 

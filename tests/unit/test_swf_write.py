@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.traces import trace_path
 
+from tests.traces import trace_path
 from walltime.errors import LogError, OutputError, WorkloadError
 from walltime.logs import Comment, SwfLog, read, read_swf, whole_file, write_swf
 from walltime.workload import SWF_COLUMNS, Origin, Workload

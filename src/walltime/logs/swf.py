@@ -179,34 +179,46 @@ def read(
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 
-def write_swf(path: str | os.PathLike[str], workload: Workload, *, wait: Array | None = None, extra_header: Sequence[str] = ()) -> None:
+def write_swf(
+    path: str | os.PathLike[str],
+    workload: Workload,
+    *,
+    wait: Array | None = None,
+    submit: Array | None = None,
+    runtime: Array | None = None,
+    extra_header: Sequence[str] = (),
+) -> None:
     """Write a workload as a log; read back on its defaults, it gives the same jobs on the same machine.
 
-    `wait`: int64 seconds, one per job, replaces field 3 (the wait of a simulated schedule). The header is that of the
-    log the workload came from, with MaxProcs of the workload's machine, or a minimal one; `extra_header` lines come after it.
+    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 by those of a simulated schedule; the
+    records then are in order of that submission. The header is that of the log the workload came from, with MaxProcs of
+    the workload's machine, or a minimal one; `extra_header` lines come after it.
 
     Where a field would make the reader choose otherwise, it follows the job: allocated processors are those of the job
     if the log's numbers lead to others, and the status is -1 if it says part of a job, or cancelled with runtime 0.
 
-    Raises WorkloadError where `wait` does not fit the jobs, LogError where a header line is no line of text,
+    Raises WorkloadError where an array does not fit the jobs, LogError where a header line is no line of text,
     OutputError where the file cannot be written.
     """
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
-    if wait is not None:
-        columns["wait"] = np.asarray(wait)
-        if columns["wait"].shape != (len(workload),):
-            raise WorkloadError(f"wait has shape {columns['wait'].shape}; it must have one entry for each of the {len(workload)} jobs")
+    for name, values in (("wait", wait), ("submit", submit), ("runtime", runtime)):
+        if values is None:
+            continue
+        columns[name] = np.asarray(values)
+        if columns[name].shape != (len(workload),):
+            raise WorkloadError(f"{name} has shape {columns[name].shape}; it must have one entry for each of the {len(workload)} jobs")
     unknown = np.full(len(workload), MISSING, np.int64)
     allocated, asked = columns.get("allocated_procs", unknown), columns.get("requested_procs", workload.procs)
     taken = np.where(allocated > 0, allocated, asked)
     columns["allocated_procs"] = np.where(taken == workload.procs, columns.get("allocated_procs", workload.procs), workload.procs)
     columns["requested_procs"] = asked
     status = columns.get("status", unknown)
-    columns["status"] = np.where(np.isin(status, (2, 3, 4)) | ((status == 5) & (workload.runtime == 0)), MISSING, status)
+    columns["status"] = np.where(np.isin(status, (2, 3, 4)) | ((status == 5) & (columns["runtime"] == 0)), MISSING, status)
     header = [*_header(workload), *extra_header]
     comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)
-    swf_columns = {name: values for name, values in columns.items() if name in SWF_BY_NAME}
+    order = np.lexsort((columns["job_id"], columns["submit"]))
+    swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME}
     SwfLog(len(workload), swf_columns, comments, path=os.fspath(path)).write(path)
 
 

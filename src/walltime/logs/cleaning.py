@@ -1,0 +1,165 @@
+"""Cleaning a log: filters that remove jobs, those that the archive published, and a detector of flurries (SPEC L-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.logs.filters import select
+from walltime.workload import Workload
+
+Array = np.ndarray
+WEEK = 7 * 86_400
+
+PUBLISHED: Mapping[str, tuple[str, ...]] = {
+    "SDSC-SP2-1998": (
+        "user=21 and 13716<job<16208",
+        "user=374 and 14968<job<28553",
+        "user=197 and 31766<job<33203",
+        "user=328 and 66552<job<68107",
+        "job<=10",
+    ),
+    "OSC-Clust-2000": ("user=174",),
+    "KTH-SP2-1996": ("job<=14",),
+    "LANL-CM5-1994": (
+        "user=50 and 24439<=job<=64542",
+        "user=31 and 64587<=job<=115040",
+        "user=38 and 178585<=job<=192710",
+    ),
+}
+"""Filters that made the archive's cleaned logs, in the numbering of the logs before cleaning. Source: the Parallel Workloads
+Archive, and the headers of its cleaned logs."""
+
+
+@dataclass(frozen=True)
+class Flurry:
+    """A burst of activity of one user: whole weeks in which the user alone submitted most of the jobs."""
+
+    user: int
+    first_job: int
+    last_job: int
+    begin: int
+    """s, submission of the first job"""
+    end: int
+    """s, submission of the last job"""
+    jobs: int
+    share: float
+    """of all jobs submitted in these weeks"""
+
+    @property
+    def filter(self) -> str:
+        """The filter that removes it."""
+        return f"user={self.user} and {self.begin}<=submit<={self.end}"
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """What cleaning did: how many jobs each filter removed, and the workload before and after."""
+
+    removed: Mapping[str, int]
+    before: Workload
+    after: Workload
+
+    def rows(self) -> list[tuple[str, float, float]]:
+        """Facts of the log with their values before and after: jobs, users, load, largest weekly share of one user."""
+        return [(name, of(self.before), of(self.after)) for name, of in FACTS.items()]
+
+
+def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
+    """Remove the jobs that any of the filters picks; the remaining ones keep their numbers.
+
+    The counts go into `origin.dropped`, a job under the first filter that picks it; a filter of several lines is named there,
+    and in the report, as one. Raises PolicyError for text that is no
+    filter, WorkloadError if no job would remain.
+
+    >>> jobs = Workload.from_arrays(submit=[0, 5, 9], runtime=[60, 7200, 10], procs=[1, 2, 4], machine_procs=4)
+    >>> clean(jobs, ["job<=1", "procs=4"]).after.job_id.tolist()
+    [2]
+    """
+    keep = np.ones(len(workload), bool)
+    removed: dict[str, int] = {}
+    for given in filters:
+        text = " ".join(given.split())
+        picked = select(workload, text) & keep
+        removed[text] = removed.get(text, 0) + int(picked.sum())
+        keep &= ~picked
+    if not keep.any():
+        raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}")
+    after = workload.take(keep, "cleaned: " + "; ".join(f"{count} jobs removed by {text}" for text, count in removed.items()))
+    already = workload.origin.dropped
+    dropped = dict(already) | {(rule := f"filter {text}"): already.get(rule, 0) + count for text, count in removed.items()}
+    return CleaningReport(removed, workload, replace(after, origin=replace(after.origin, dropped=dropped)))
+
+
+def published_filters(name: str) -> tuple[str, ...]:
+    """The archive's filters for the log of this name, such as `SDSC-SP2-1998-4`; raises PolicyError naming the known ones."""
+    for log, filters in PUBLISHED.items():
+        if name.lower().startswith(log.lower()):
+            return filters
+    raise PolicyError(f"no filters are published here for {name!r}; known are {', '.join(PUBLISHED)}")
+
+
+def find_flurries(workload: Workload, *, times: float = 2.0, share: float = 0.5) -> list[Flurry]:
+    """Flurries: weeks in which one user submitted over `times` the median week's jobs and over `share` of that week's.
+
+    Weeks are counted from the first submission; those that follow each other make one flurry. Returns them by their begin.
+    Raises WorkloadError for a log that does not say whose jobs they are. Source: SPEC L-05; the thresholds are an
+    interpretation.
+    """
+    if "user" not in workload.columns:
+        raise WorkloadError(f"{workload.origin.name} does not say whose jobs they are, so no flurry can be found")
+    user = workload.columns["user"]
+    week = (workload.submit - workload.submit[0]) // WEEK
+    weekly = np.bincount(week)
+    usual = float(np.median(weekly[weekly > 0]))
+    pairs, whose, count = np.unique(np.stack([user, week]), axis=1, return_inverse=True, return_counts=True)
+    hot = (pairs[0] >= 0) & (count > times * usual) & (count > share * weekly[pairs[1]])
+    found = []
+    for group in _runs(pairs, np.flatnonzero(hot)):
+        mine = np.flatnonzero(np.isin(whose.ravel(), group))
+        found.append(
+            Flurry(
+                user=int(pairs[0][group[0]]),
+                first_job=int(workload.job_id[mine].min()),
+                last_job=int(workload.job_id[mine].max()),
+                begin=int(workload.submit[mine[0]]),
+                end=int(workload.submit[mine[-1]]),
+                jobs=len(mine),
+                share=len(mine) / float(weekly[pairs[1][group]].sum()),
+            )
+        )
+    return sorted(found, key=lambda flurry: flurry.begin)
+
+
+def _runs(pairs: Array, hot: Array) -> list[Array]:
+    """Indices of the hot (user, week) pairs, those of one user in weeks that follow each other together."""
+    if not len(hot):
+        return []
+    same = (np.diff(pairs[0][hot]) == 0) & (np.diff(pairs[1][hot]) == 1)
+    return np.split(hot, np.flatnonzero(~same) + 1)
+
+
+def _largest_weekly_share(workload: Workload) -> float:
+    if "user" not in workload.columns:
+        return float("nan")
+    week = (workload.submit - workload.submit[0]) // WEEK
+    weekly = np.bincount(week)
+    known = workload.columns["user"] >= 0
+    if not known.any():
+        return float("nan")
+    _, count = np.unique(np.stack([workload.columns["user"], week])[:, known], axis=1, return_counts=True)
+    return float(count.max() / np.median(weekly[weekly > 0]))
+
+
+FACTS = {
+    "jobs": len,
+    "users": lambda w: len(np.unique(w.columns["user"])) if "user" in w.columns else float("nan"),
+    "offered load": lambda w: w.offered_load,
+    "mean runtime (s)": lambda w: float(w.runtime.mean()),
+    "mean processors": lambda w: float(w.procs.mean()),
+    "busiest week of one user, in median weeks": _largest_weekly_share,
+}
+"""What a before/after report shows of a workload."""

@@ -1,0 +1,173 @@
+"""A small language for picking jobs by their columns, as the archive writes its cleaning filters.
+
+    user=21 and 13716<job<16208
+    (user=174 or group=3) and not runtime >= 2h
+    procs > 64 and submit < 30d
+
+Comparisons are =, !=, <, <=, >, >= and may be chained; they are joined by `and`, `or`, `not` and parentheses. Values are
+whole numbers of up to 18 digits, or times with a unit: s, m, h, d, w. Columns are those of the workload; `job` is `job_id`.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+MOST_DIGITS = 18
+"""of a number; such a one fits an int64"""
+MOST_DEPTH = 100
+"""parentheses and `not` around a comparison"""
+SHOWN = 200
+"""characters of a filter that an error repeats"""
+OWN = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)|(?P<sign><=|>=|!=|==|[<>=()]))")
+
+
+def select(workload: Workload, text: str) -> Array:
+    """Which jobs a filter picks: bool, one per job in order of arrival.
+
+    Raises PolicyError for text that is no filter, saying where, and for a column that the workload does not have.
+
+    >>> jobs = Workload.from_arrays(submit=[0, 5, 9], runtime=[60, 7200, 10], procs=[1, 2, 4], machine_procs=4)
+    >>> select(jobs, "runtime > 1h or 2 < job <= 3").tolist()
+    [False, True, True]
+    """
+    return _Parser(workload, text).parse()
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    place: int
+    value: int | None = None
+
+
+class _Parser:
+    """Reads a filter from left to right and computes its mask on the way."""
+
+    def __init__(self, workload: Workload, text: str):
+        self.workload = workload
+        self.text = text
+        self.tokens = self._tokens()
+        self.next = 0
+        self.depth = 0
+
+    def parse(self) -> Array:
+        mask = self._either()
+        if self.next < len(self.tokens):
+            raise self._error("and or or", self.tokens[self.next])
+        return mask
+
+    def _tokens(self) -> list[_Token]:
+        tokens, place = [], 0
+        text = self.text.rstrip()
+        while place < len(text):
+            match = TOKEN.match(text, place)
+            if match is None:
+                rest = text[place:].strip()
+                raise PolicyError(f"{self._name()} has {rest[0]!r} where a column, a number or a comparison belongs")
+            start = match.start() + len(match.group()) - len(match.group().lstrip())
+            if match["number"] is not None:
+                digits = len(match["number"].lstrip("-"))
+                if digits > MOST_DIGITS:
+                    raise PolicyError(f"{self._name()} has a number of {digits} digits (character {start + 1}); the most is {MOST_DIGITS}")
+                tokens.append(_Token(match.group().strip(), start, int(match["number"]) * UNITS[match["unit"]]))
+            else:
+                tokens.append(_Token((match["word"] or match["sign"]).lower(), start))
+            place = match.end()
+        return tokens
+
+    def _name(self) -> str:
+        return f"the filter {self.text!r}" if len(self.text) <= SHOWN else f"the filter that begins with {self.text[:SHOWN]!r}"
+
+    def _error(self, wanted: str, found: _Token | None = None) -> PolicyError:
+        where = "at its end" if found is None else f"at {found.text[:SHOWN]!r} (character {found.place + 1})"
+        return PolicyError(f"{self._name()} needs {wanted} {where}")
+
+    def _peek(self) -> _Token | None:
+        return self.tokens[self.next] if self.next < len(self.tokens) else None
+
+    def _take(self, *texts: str) -> bool:
+        token = self._peek()
+        if token is not None and token.text in texts:
+            self.next += 1
+            return True
+        return False
+
+    def _either(self) -> Array:
+        mask = self._both()
+        while self._take("or"):
+            mask = mask | self._both()
+        return mask
+
+    def _both(self) -> Array:
+        mask = self._one()
+        while self._take("and"):
+            mask = mask & self._one()
+        return mask
+
+    def _one(self) -> Array:
+        if self._take("not"):
+            self._enter()
+            mask = ~self._one()
+        elif self._take("("):
+            self._enter()
+            mask = self._either()
+            if not self._take(")"):
+                raise self._error("a closing parenthesis", self._peek())
+        else:
+            return self._comparison()
+        self.depth -= 1
+        return mask
+
+    def _enter(self) -> None:
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} parentheses or nots inside each other")
+
+    def _comparison(self) -> Array:
+        left = self._operand()
+        mask: Array | None = None
+        while (token := self._peek()) is not None and token.text in COMPARE:
+            self.next += 1
+            right = self._operand()
+            part = np.broadcast_to(COMPARE[token.text](left, right), (len(self.workload),))
+            mask = part if mask is None else mask & part
+            left = right
+        if mask is None:
+            raise self._error("a comparison such as = or <", self._peek())
+        return mask
+
+    def _operand(self) -> Array | int:
+        token = self._peek()
+        if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
+            raise self._error("a column or a number", token)
+        self.next += 1
+        return token.value if token.value is not None else self._column(token.text)
+
+    def _column(self, name: str) -> Array:
+        name = "job_id" if name == "job" else name
+        known = [*OWN, *self.workload.columns]
+        if name not in known:
+            raise PolicyError(f"{self._name()} asks for {name[:SHOWN]!r}; {self.workload.origin.name} has {', '.join(known)}")
+        column: Array = getattr(self.workload, name) if name in OWN else self.workload.columns[name]
+        return column
