@@ -16,10 +16,20 @@ if TYPE_CHECKING:
     from walltime.errors import PolicyError as PolicyError
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
+    from walltime.estimates import ExactEstimates as ExactEstimates
+    from walltime.estimates import FactorEstimates as FactorEstimates
+    from walltime.estimates import FModel as FModel
+    from walltime.estimates import Mualem01 as Mualem01
+    from walltime.estimates import Tsafrir05 as Tsafrir05
+    from walltime.estimates import UserEstimates as UserEstimates
+    from walltime.estimates import parse_estimates as parse_estimates
     from walltime.logs import SwfLog as SwfLog
     from walltime.logs import read as read
     from walltime.logs import read_swf as read_swf
     from walltime.logs import write_swf as write_swf
+    from walltime.logs.cleaning import clean as clean
+    from walltime.logs.cleaning import find_flurries as find_flurries
+    from walltime.logs.fetch import fetch as fetch
     from walltime.policy import FCFS as FCFS
     from walltime.policy import SJF as SJF
     from walltime.policy import WFP as WFP
@@ -41,22 +51,62 @@ if TYPE_CHECKING:
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
     from walltime.schedule import simulate as simulate
+    from walltime.schedule.replication import Replications as Replications
+    from walltime.schedule.replication import replicate as replicate
     from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
+    from walltime.workload.downey97 import Downey97 as Downey97
+    from walltime.workload.feitelson96 import Feitelson96 as Feitelson96
+    from walltime.workload.jann97 import Jann97 as Jann97
+    from walltime.workload.lublin99 import Lublin99 as Lublin99
+    from walltime.workload.models import parse_model as parse_model
+    from walltime.workload.p2variants import FeitelsonVariant as FeitelsonVariant
+    from walltime.workload.scaling import head as head
+    from walltime.workload.scaling import resize as resize
+    from walltime.workload.scaling import scale_load as scale_load
+    from walltime.workload.scaling import shake as shake
+    from walltime.workload.scaling import tail as tail
+    from walltime.workload.scaling import window as window
 
 _HOMES = {
-    "errors": ("EngineError", "LogError", "OutputError", "PolicyError", "WalltimeError", "WorkloadError"),
-    "logs": ("SwfLog", "read", "read_swf", "write_swf"),
+    "errors": (
+        "EngineError",
+        "LogError",
+        "OutputError",
+        "PolicyError",
+        "WalltimeError",
+        "WorkloadError",
+    ),
+    "estimates": (
+        "ExactEstimates",
+        "FModel",
+        "FactorEstimates",
+        "Mualem01",
+        "Tsafrir05",
+        "UserEstimates",
+        "parse_estimates",
+    ),
+    "logs": (
+        "SwfLog",
+        "read",
+        "read_swf",
+        "write_swf",
+    ),
+    "logs.cleaning": (
+        "clean",
+        "find_flurries",
+    ),
+    "logs.fetch": ("fetch",),
     "policy": (
-        "FCFS",
-        "SJF",
-        "WFP",
         "Conservative",
         "Easy",
+        "FCFS",
         "Fcfs",
         "Hybrid",
         "PlainPolicy",
         "Policy",
+        "SJF",
+        "WFP",
         "Wfp",
         "order",
         "parse_order",
@@ -64,8 +114,36 @@ _HOMES = {
     ),
     "provenance": ("version",),
     "report": ("write_report",),
-    "schedule": ("Kind", "Schedule", "audit", "compare", "read_schedule", "simulate"),
-    "workload": ("Origin", "Workload"),
+    "schedule": (
+        "Kind",
+        "Schedule",
+        "audit",
+        "compare",
+        "read_schedule",
+        "simulate",
+    ),
+    "schedule.replication": (
+        "Replications",
+        "replicate",
+    ),
+    "workload": (
+        "Origin",
+        "Workload",
+    ),
+    "workload.downey97": ("Downey97",),
+    "workload.feitelson96": ("Feitelson96",),
+    "workload.jann97": ("Jann97",),
+    "workload.lublin99": ("Lublin99",),
+    "workload.models": ("parse_model",),
+    "workload.p2variants": ("FeitelsonVariant",),
+    "workload.scaling": (
+        "head",
+        "resize",
+        "scale_load",
+        "shake",
+        "tail",
+        "window",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

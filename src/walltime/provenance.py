@@ -60,6 +60,8 @@ def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
         "procs": workload.machine_procs,
         "dropped": _counts(origin.dropped),
         "changed": _counts(origin.changed),
+        "steps": list(origin.steps),
+        "feedback": workload.feedback,
         "noticed": _counts(origin.noticed),
         "settings": {name: plain(value) for name, value in settings.items() if value is not None},
     }

@@ -137,3 +137,25 @@ def test_schedule_table__is_one_row_per_job(schedule):
     assert len(table) == len(schedule) == 4
     assert np.array_equal(table["end"].to_numpy(), schedule.end)
     assert repr(schedule) == "<Schedule easy: 4 jobs of workload>"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "swf"])
+@pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])
+@pytest.mark.parametrize("feedback", [False, True])
+def test_schedule_file__says_what_really_happened(tmp_path, ending, overrun, feedback):
+    """Jobs that are killed, run on, or are submitted late: every format gives the same starts and ends back."""
+    jobs = Workload.from_arrays(
+        submit=[0, 1, 2, 40],
+        runtime=[30, 10, 50, 4],
+        requested=[12, 12, 6, 8],
+        procs=[3, 4, 1, 2],
+        machine_procs=4,
+        columns={"preceding_job": np.array([-1, -1, 1, 2]), "think_time": np.array([-1, -1, 3, 0])},
+        feedback=feedback,
+    )
+    schedule = simulate(jobs, Easy(), overrun=overrun)
+    back = read_schedule(schedule.write(tmp_path / f"s.{ending}"))
+    order = np.argsort(back["job_id"])
+    for name in ("submit", "start", "end"):
+        assert back[name][order].tolist() == getattr(schedule, name).tolist(), name
+    assert audit(jobs, back, Easy(), overrun=overrun).ok

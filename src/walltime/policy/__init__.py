@@ -1,6 +1,6 @@
 """Decide: what a scheduler reserves, and in which order it looks at the queue."""
 
-from walltime.policy.names import parse_order, parse_policy
+from walltime.policy.names import parse_order, parse_policies, parse_policy
 from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
 from walltime.policy.policies import Conservative, Easy, Fcfs, Hybrid, PlainPolicy, Policy
 
@@ -20,5 +20,6 @@ __all__ = [
     "Wfp",
     "order",
     "parse_order",
+    "parse_policies",
     "parse_policy",
 ]

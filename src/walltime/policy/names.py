@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 
 from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, ORDERS, Order, UserOrder
 from walltime.policy.policies import Conservative, Easy, Fcfs, Hybrid, Policy
 
+WITHOUT_BACKFILL_ORDER = ("fcfs", "conservative", "conservative-compress", "conservative-scratch")
 POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:DEPTH")
 
 
@@ -19,6 +21,8 @@ def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = 
     3
     """
     name, _, parameter = text.strip().lower().partition(":")
+    if backfill_order is not None and name in WITHOUT_BACKFILL_ORDER:
+        raise PolicyError(f"{name} has no backfill order of its own; leave it out, or take easy or hybrid:DEPTH")
     match name, parameter:
         case "fcfs", "":
             return Fcfs(order=order)
@@ -31,6 +35,17 @@ def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = 
         case "hybrid", depth if depth.isdecimal():
             return Hybrid(order=order, backfill_order=backfill_order, depth=int(depth))
     raise PolicyError(f"unknown policy {text!r}; known are {', '.join(POLICY_NAMES)}")
+
+
+def parse_policies(texts: Sequence[str], order: Order = FCFS, backfill_order: Order | None = None) -> list[Policy]:
+    """The policies of these names; those that have a backfill order get it.
+
+    Raises PolicyError for an unknown name, and where none of them has a backfill order but one is given.
+    """
+    takes = [text.strip().lower() not in WITHOUT_BACKFILL_ORDER for text in texts]
+    if backfill_order is not None and not any(takes):
+        raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or add easy or hybrid:DEPTH")
+    return [parse_policy(text, order, backfill_order if taken else None) for text, taken in zip(texts, takes, strict=True)]
 
 
 def parse_order(text: str) -> Order:

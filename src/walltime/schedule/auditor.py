@@ -97,18 +97,7 @@ class AuditReport:
 
 def audit_schedule(schedule: Schedule) -> AuditReport:
     """Audit a simulated schedule by all rules that its policy promises to keep."""
-    w = schedule.workload
-    columns = {
-        "job_id": w.job_id,
-        "submit": schedule.submit,
-        "start": schedule.start,
-        "end": schedule.end,
-        "procs": w.procs,
-        "requested": w.requested,
-        "believed": w.believed,
-        "kind": schedule.kind.astype(np.int64),
-        "promised": schedule.promised,
-    }
+    w, columns = schedule.workload, schedule.columns()
     return audit(w, columns, schedule.policy, overrun=schedule.overrun, coincident=schedule.coincident)
 
 
@@ -191,11 +180,14 @@ class _Audit:
             end = np.full(len(self.w), np.iinfo(np.int64).max // 2)
             end[self.job] = self.file["end"][self.row]
             submit = np.where(after >= 0, end[after] + think, self.w.submit)[self.job]
-            # Those submitted at one instant may have arrived in several passes; they are taken in the order of their starts.
+            # Who came first of those submitted at one instant cannot be told, as they may have arrived in several passes.
             order = np.lexsort((self.job, self.file["start"][self.row], submit))
             self.row, self.job, self.submit = self.row[order], self.job[order], submit[order]
+            _, place, count = np.unique(self.submit, return_inverse=True, return_counts=True)
+            self.tied = count[place] > 1
         else:
             self.submit = self.w.submit[self.job]
+            self.tied = np.zeros(len(self.job), bool)
         self.ids = self.w.job_id[self.job]
         self.procs = self.w.procs[self.job]
         self.ran = self.runtime[self.job]
@@ -306,7 +298,7 @@ class _Audit:
 
     def _head_waits(self) -> Iterator[Violation]:
         head_from = self._became_head()
-        for i in np.flatnonzero(self.start > head_from):
+        for i in np.flatnonzero((self.start > head_from) & ~self.tied):
             # The machine's use is constant between moments; the last piece may reach over the start of the head.
             first = int(np.searchsorted(self.moments, head_from[i], side="right")) - 1
             last = int(np.searchsorted(self.moments, self.start[i], side="left"))
@@ -323,7 +315,7 @@ class _Audit:
     def _head_delayed(self) -> Iterator[Violation]:
         """Property 2 of P2: what the head waits for are the jobs that ran when it became head, and nothing later."""
         head_from = self._became_head()
-        heads = np.flatnonzero(self.start > head_from)
+        heads = np.flatnonzero((self.start > head_from) & ~self.tied)
         heads = heads[np.argsort(head_from[heads], kind="stable")]
         by_start = np.argsort(self.start, kind="stable")
         empty_at = set(self.start[self.start == self.end].tolist())
@@ -378,9 +370,7 @@ class _Audit:
         wrong = np.where(overtakes, kind != Kind.BACKFILLED, kind != right)
         # A job ahead that starts at the same second may have done so in a later pass of that second.
         wrong &= ~((latest == self.start) & (kind == Kind.BACKFILLED) & backfills)
-        if self.w.feedback:  # who came first of those submitted at one instant cannot be told
-            _, place, count = np.unique(self.submit, return_inverse=True, return_counts=True)
-            wrong &= ~((count[place] > 1) & (kind == Kind.BACKFILLED) & backfills)
+        wrong &= ~(self.tied & (kind == Kind.BACKFILLED) & backfills)
         names = {int(k): k.name.lower() for k in Kind}
         for i in np.flatnonzero(wrong):
             said = names.get(int(kind[i]), str(kind[i]))

@@ -22,20 +22,8 @@ NAMES = tuple(column.name for column in SCHEDULE_COLUMNS)
 
 def schedule_table(schedule: Schedule) -> pl.DataFrame:
     """One row per job in order of arrival; the columns are `walltime.workload.SCHEDULE_COLUMNS`."""
-    w = schedule.workload
-    arrays = {
-        "job_id": w.job_id,
-        "submit": schedule.submit,
-        "start": schedule.start,
-        "end": schedule.end,
-        "procs": w.procs,
-        "requested": w.requested,
-        "runtime": schedule.runtime,
-        "believed": w.believed,
-        "kind": schedule.kind,
-        "promised": schedule.promised,
-    }
-    return pl.DataFrame({column.name: arrays[column.name] for column in SCHEDULE_COLUMNS})
+    columns = schedule.columns()
+    return pl.DataFrame({column.name: columns[column.name] for column in SCHEDULE_COLUMNS})
 
 
 def output_format(path: Path) -> str:
@@ -47,7 +35,7 @@ def output_format(path: Path) -> str:
 
 
 def write_schedule(schedule: Schedule, path: Path) -> Path:
-    """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (field 3 is the simulated wait).
+    """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
     Raises OutputError where the file cannot be written or its ending is not known.
     """
@@ -56,7 +44,14 @@ def write_schedule(schedule: Schedule, path: Path) -> Path:
         provenance(schedule.workload, policy=schedule.policy.label, overrun=schedule.overrun, coincident=schedule.coincident)
     )
     if ending.startswith(".swf"):
-        write_swf(path, schedule.workload, wait=schedule.wait, extra_header=[f"; Note: simulated schedule, {record}"])
+        write_swf(
+            path,
+            schedule.workload,
+            wait=schedule.wait,
+            submit=schedule.submit,
+            runtime=schedule.runtime,
+            extra_header=[f"; Note: simulated schedule, {record}"],
+        )
         return path
     table = schedule_table(schedule)
     with whole_file(path) as file:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,8 +77,15 @@ def replicate(
     if not len(seeds):
         raise PolicyError("replications need at least one seed")
 
+    stop = threading.Event()
+
+    def check(_started: int = 0) -> None:
+        if stop.is_set():
+            raise CancelledError
+
     def run(seed: int) -> metrics.Summary:
-        return simulate(workload_of(seed), policy, coincident=coincident, overrun=overrun).summary(trim)
+        check()
+        return simulate(workload_of(seed), policy, coincident=coincident, overrun=overrun, progress=check).summary(trim)
 
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         futures = [pool.submit(run, seed) for seed in seeds]
@@ -87,6 +95,7 @@ def replicate(
                 if progress is not None:
                     progress(done)
         except BaseException:
+            stop.set()  # what runs looks at it between two pieces of the simulation
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return Replications(policy, list(seeds), [future.result() for future in futures])

@@ -90,6 +90,49 @@ class Schedule:
             trim=trim,
         )
 
+    def batch_means(self, **options: Any) -> metrics.BatchMeans:
+        """Mean response with a confidence interval by batch means, jobs in order of termination (SPEC M-21).
+
+        `options` are those of `walltime.metrics.batch_means`, such as `batch=1000`. Raises WorkloadError for too few jobs.
+        """
+        in_order = np.lexsort((self.start, self.end))
+        return metrics.batch_means((self.end - self.submit)[in_order], **options)
+
+    def monthly(self, by: str = "end") -> list[metrics.Month]:
+        """Averages for each calendar month, in the site's time zone, as P1 and P2 print them (SPEC Q-03, Q-03b).
+
+        `by`: the event, end, start or submit, that says which month a job belongs to. Raises WorkloadError where the log does
+        not say when it starts.
+        """
+        w = self.workload
+        return metrics.monthly(
+            submit=self.submit,
+            start=self.start,
+            end=self.end,
+            runtime=self.runtime,
+            procs=w.procs,
+            machine_procs=w.machine_procs,
+            unix_start_time=w.origin.unix_start_time,
+            tzinfo=w.origin.tzinfo(),
+            by=by,
+        )
+
+    def columns(self) -> dict[str, Array]:
+        """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order."""
+        w = self.workload
+        return {
+            "job_id": w.job_id,
+            "submit": self.submit,
+            "start": self.start,
+            "end": self.end,
+            "procs": w.procs,
+            "requested": w.requested,
+            "runtime": self.runtime,
+            "believed": w.believed,
+            "kind": self.kind,
+            "promised": self.promised,
+        }
+
     def audit(self) -> AuditReport:
         """Check this schedule against its workload and its policy's promises (see `walltime.schedule.auditor`)."""
         from walltime.schedule.auditor import audit_schedule
