@@ -1,6 +1,8 @@
 """The page: whole, self-contained, the same twice, safe, and right in what it says."""
 
+import html
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from walltime.errors import OutputError, PolicyError, WorkloadError
+from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid
 from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
 from walltime.report.care import cautions
@@ -239,9 +242,9 @@ def test_write_report__compares_the_same_jobs_only():
         render([made(jobs=5), replace(bigger, workload=bigger.workload.with_machine(5000))])
 
 
-def care(*schedules, trim="none"):
+def care(*schedules, trim="none", estimates=None):
     masks = [np.ones(len(s), bool) for s in schedules]
-    return " ".join(cautions(labels(schedules), schedules, [s.summary() for s in schedules], masks, trim))
+    return " ".join(cautions(labels(schedules), schedules, [s.summary() for s in schedules], masks, trim, estimates))
 
 
 def test_cautions__saturated_and_growing():
@@ -283,3 +286,119 @@ def test_repeat_command__only_where_one_line_says_it():
     assert repeat_command([made(Fcfs()), made(Easy(order=SJF))], "none") is None
     assert repeat_command([made(Easy(backfill_order=SJF))], "none") is None
     assert repeat_command([made(origin=Origin())], "none") is None
+
+
+@pytest.mark.parametrize("estimates", ["f:4", "badness:3", " F:11:truncated=64800", FModel(4)])
+def test_cautions__the_f_model_is_too_good(estimates):
+    told = care(made(jobs=2000), trim="p3", estimates=estimates)
+    assert "the f-model" in told
+    assert "unrealistically good results (P3" in told
+
+
+def test_cautions__name_the_model_of_the_estimates():
+    calm = made(jobs=2000)
+    assert care(calm, trim="p3", estimates="user") == care(calm, trim="p3", estimates=UserEstimates()) == ""
+    assert "with those of the model double" in care(calm, trim="p3", estimates="double")
+    assert "unrealistically" not in care(calm, trim="p3", estimates="tsafrir05")
+    exact = made(jobs=2000, estimate=1)
+    assert "the model exact. Every one equals the runtime" in care(exact, trim="p3", estimates="exact")
+
+
+def killed(count, overrun="kill"):
+    one = made(jobs=2000)
+    requested = one.workload.requested.copy()
+    chosen = np.flatnonzero(one.runtime > 1)[:count]
+    requested[chosen] = one.runtime[chosen] - 1
+    return replace(one, workload=replace(one.workload, requested=requested, believed=requested), overrun=overrun)
+
+
+def test_cautions__many_killed_jobs():
+    assert "1,001 jobs are killed at the estimate (50 % of all)" in care(killed(1001), trim="p3")
+    assert "101 jobs are killed at the estimate (5.0 % of all)" in care(killed(101), trim="p3")
+    assert care(killed(100), trim="p3") == ""
+    assert care(killed(1001, "overrun"), trim="p3") == ""
+
+
+def rows(page):
+    """The rows of the provenance table: name and value."""
+    table = page[page.index("Where this comes from") :]
+    return dict(re.findall(r'<tr><th scope="row">(.*?)</th><td class="wrap">(.*?)</td></tr>', table))
+
+
+def test_page__says_what_was_chosen_and_done():
+    one = made(Easy(order=SJF))
+    w = replace(one.workload, origin=one.workload.origin.after("the first 300 jobs").after("load 0.9"))
+    one = replace(one, workload=w)
+    settings = {"command": ["walltime", "compare", "my log.swf"], "seed": 3, "estimates": "f:4", "feedback": False}
+    found = rows(render([one], settings=settings))
+    assert (found["seed"], found["estimates"], found["feedback"]) == ("3", "f:4", "no")
+    assert found["steps"] == "the first 300 jobs; load 0.9"
+    assert (found["order"], found["backfill_order"]) == ("sjf", "sjf")
+    assert rows(render([made(Fcfs()), made(Easy(backfill_order=SJF))]))["backfill_order"] == "sjf"
+    several = [made(Fcfs()), made(Easy(backfill_order=SJF)), made(Easy())]
+    assert rows(render(several))["backfill_order"] == "none; sjf; fcfs"
+    assert rows(render(several))["steps"] == "none"
+
+
+def test_page__feedback_is_said():
+    one = made()
+    page = render([replace(one, workload=one.workload.with_feedback(), submitted=one.workload.submit)])
+    assert rows(page)["feedback"] == "yes"
+    assert "jobs are submitted after the ends of the jobs that precede them" in page
+    assert "that precede them" not in render([one])
+
+
+def test_page__a_command_is_quoted_for_the_shell():
+    words = ["walltime", "compare", "my log.swf", "--remove", "user=3 & more", "it's"]
+    page = render([made()], settings={"command": words})
+    line = html.unescape(re.search(r"To repeat it</h3>\s*<pre>(.*?)</pre>", page, re.DOTALL)[1])
+    assert line == "walltime compare 'my log.swf' --remove 'user=3 & more' 'it'\"'\"'s'"
+    assert shlex.split(line) == shlex.split(html.unescape(rows(page)["command"])) == words
+    assert "<pre>walltime compare x</pre>" in render([made()], settings={"command": "walltime compare x"})
+
+
+def test_page__no_command_where_none_says_it_all():
+    one = made()
+    for steps, feedback, settings in ((("load 0.9",), False, {}), ((), True, {}), ((), False, {"estimates": "f:4"})):
+        w = replace(one.workload, origin=replace(one.workload.origin, steps=steps), feedback=feedback)
+        assert "To repeat it" not in render([replace(one, workload=w)], settings=settings)
+    assert "To repeat it" in render([one], settings={"estimates": "user"})
+
+
+def test_page__says_which_numbers_a_trim_leaves_alone():
+    trimmed, whole = render([made()], trim="p3"), render([made()])
+    for said in (
+        "utilization, offered load, makespan, months and the queue over time are of all jobs",
+        "All jobs, also those that",
+    ):
+        assert said in trimmed
+        assert said not in whole
+
+
+def over_months(policy, wait, days, start=10**9):
+    submit = np.arange(0, days * 86_400, 43_200)
+    origin = Origin("log", sha256="0", unix_start_time=start, time_zone="Europe/Stockholm")
+    w = Workload.from_arrays(submit=submit, runtime=submit * 0 + 3600, procs=submit * 0 + 1, machine_procs=9, origin=origin)
+    begin = w.submit + wait
+    return Schedule(w, policy, begin, begin + 3600, w.runtime, np.zeros(len(w), np.uint8), w.submit * 0 - 1)
+
+
+def test_page__months():
+    one, two = over_months(Fcfs(), 3600, 80), over_months(Easy(), 0, 80)
+    page = render([one, two])
+    table = page[page.index("<h2>By month</h2>") : page.index("<h2>How the waits")]
+    assert table.index("<details>") < table.index("<table")
+    assert "3 months, 2001-09 to 2001-11" in table
+    october = one.monthly()[1]
+    cells = ["2001-10</th>", f"{october.load:.3f}", f"{october.jobs:,}", "7,200", "3,600", "-50 %", "2.0", "1.0", "-50 %"]
+    assert "<td>".join(f"{cell}</td>" for cell in cells).replace("</th></td>", "</th>") in table
+    assert table.count(">difference<") == 2
+    Page(page)
+    three = render([one, two, over_months(Conservative(), 60, 80)])
+    assert ">difference<" not in three
+    assert "response (s), conservative" in three
+
+
+@pytest.mark.parametrize(("days", "start"), [(5, 10**9), (31 * 125, 10**9), (80, None), (80, 10**14)])
+def test_page__months_only_where_there_are_some(days, start):
+    assert "By month" not in render([over_months(Fcfs(), 0, days, start)])

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import matplotlib
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from walltime.errors import WorkloadError
 from walltime.policy import Fcfs
 from walltime.report import figures
+from walltime.report.estimates import estimates_figure, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
+from walltime.report.workloads import compare_workloads, figure_bytes
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
 
@@ -185,3 +188,16 @@ def test_moment__outside_the_calendar_is_counted_from_the_first_submission():
     s = Schedule(w, Fcfs(), w.submit, w.submit + 1, w.runtime, np.zeros(1, np.uint8), w.submit)
     assert figures.moment(s, 60) == "the first submission"
     assert figures.moment(s, 180) == "2 min 00 s after the first submission"
+
+
+def test_figures__letters_that_the_font_lacks_give_no_warning(tmp_path):
+    name = "日本 ü"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runtime = np.arange(1, 301)
+        write_figure(estimates_figure(runtime, runtime * 2, title=name), tmp_path / "x.png")
+        s = random_schedule()
+        w = Workload.from_arrays(submit=s.submit, runtime=s.runtime, procs=s.workload.procs, machine_procs=32, origin=Origin(name=name))
+        for kind in ("png", "svg"):
+            figure_bytes(compare_workloads([w, w], [name, "b"]), kind)
+        figures.to_svg(figures.gantt(s, 0, 5000, title=name), "x")

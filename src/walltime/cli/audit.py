@@ -19,8 +19,11 @@ def audit(
         str | None, typer.Option("--policy", help="The policy whose promises to check; without it, what every schedule must keep.")
     ] = None,
     order: o.OrderOption = "fcfs",
+    estimates: o.EstimatesOption = "user",
+    seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
+    feedback: o.FeedbackOption = False,
     procs: o.ProcsOption = None,
     too_wide: o.TooWideOption = o.TooWide.drop,
     partial: o.PartialOption = o.Partial.summary,
@@ -29,12 +32,15 @@ def audit(
 ) -> None:
     """Check a schedule, from whichever simulator, against its log; exit status 1 if a rule is broken."""
     from walltime.cli import common
+    from walltime.estimates import parse_estimates
     from walltime.policy import parse_order, parse_policy
     from walltime.schedule import audit as check
     from walltime.schedule import read_schedule
 
     chosen = parse_policy(policy, parse_order(order)) if policy else None
+    model = parse_estimates(estimates)
     workload, _ = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    workload = workload.with_feedback(feedback).with_estimates(model, seed)
     report = check(workload, read_schedule(schedule), chosen, overrun=overrun.value, coincident=coincident.value)
     if as_json:
         common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": chosen.label if chosen else None, **report.as_dict()})

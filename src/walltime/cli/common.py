@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from walltime.errors import OutputError, PolicyError, WorkloadError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from walltime.policy import Policy
     from walltime.schedule import Schedule
     from walltime.workload import Workload
+    from walltime.workload.synthetic import WorkloadModel
 
 PATIENCE = 1.0
 """Seconds that a run may take before a progress bar appears."""
@@ -37,6 +41,33 @@ def load(trace: Path, **options: Any) -> tuple[Workload, float]:
     return workload, time.perf_counter() - begin
 
 
+def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int) -> Workload:
+    """Generate a workload; what is wrong then is the call, as there is no data yet."""
+    try:
+        return model.generate(jobs, procs, load, seed)
+    except WorkloadError as error:
+        raise PolicyError(str(error)) from error
+
+
+def check_output(path: Path, endings: Sequence[str]) -> None:
+    """Refuse a file that cannot be written before any work is done; raises OutputError."""
+    from walltime.logs.output import printable
+
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return  # a device or a pipe
+    except OSError as error:
+        raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place") from error
+    if not path.name.lower().endswith(tuple(endings)):
+        raise OutputError(f"{printable(path)}: is to be written as {', '.join(endings)}; name a file with such an ending")
+    if path.is_dir():
+        raise OutputError(f"{printable(path)}: cannot be written (it is a directory); name another place")
+    if not path.absolute().parent.is_dir():
+        raise OutputError(
+            f"{printable(path)}: cannot be written (there is no folder {printable(path.absolute().parent)}); name another place"
+        )
+
+
 def note(message: str) -> None:
     """Say something on standard error that is no result."""
     typer.echo(f"walltime: {message}", err=True)
@@ -44,17 +75,23 @@ def note(message: str) -> None:
 
 def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str) -> Schedule:
     """Simulate, with a word when the engine has to be compiled first and a progress bar when it takes long."""
-    from walltime.engine.run import kernel_is_cached
     from walltime.schedule import simulate
 
-    if not kernel_is_cached():
-        note("compiling the engine, once on this machine, in some 10 s")
-    with _progress(len(workload), policy.label) as progress:
+    announce_compilation()
+    with progress_bar(len(workload), policy.label) as progress:
         return simulate(workload, policy, coincident=coincident, overrun=overrun, progress=progress)
 
 
+def announce_compilation() -> None:
+    """Say so when the engine has to be compiled first."""
+    from walltime.engine.run import kernel_is_cached
+
+    if not kernel_is_cached():
+        note("compiling the engine, once on this machine, in some 15 s")
+
+
 @contextmanager
-def _progress(jobs: int, label: str) -> Iterator[Any]:
+def progress_bar(total: int, label: str) -> Iterator[Any]:
     """A callback that shows a bar on standard error once a run has lasted a second, if somebody watches."""
     if not sys.stderr.isatty():
         yield None
@@ -70,13 +107,13 @@ def _progress(jobs: int, label: str) -> Iterator[Any]:
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(label, total=jobs)
+    task = bar.add_task(label, total=total)
     begin = time.monotonic()
 
-    def show(started: int) -> None:
+    def show(done: int) -> None:
         if time.monotonic() - begin > PATIENCE and not bar.live.is_started:
             bar.start()
-        bar.update(task, completed=started)
+        bar.update(task, completed=done)
 
     try:
         yield show
@@ -85,15 +122,36 @@ def _progress(jobs: int, label: str) -> Iterator[Any]:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+    """Print one object; what is not defined (NaN) is null."""
+    typer.echo(json.dumps(_defined(value), indent=2, allow_nan=False))
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _defined(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_defined(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def console() -> Console:
     """Standard output; wide enough for the tables where it is no terminal."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    class Output(Console):
+        """A console that leaves it to the command what becomes of a reader that has gone."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Output(width=None if sys.stdout.isatty() else 140, highlight=False)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage; n/a where it is not defined."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else "n/a"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -158,7 +216,10 @@ def run_record(
         "dropped": dict(w.origin.dropped),
         "changed": dict(w.origin.changed),
         "noticed": dict(w.origin.noticed),
+        "steps": list(w.origin.steps),
+        "killed": int((w.runtime > w.requested).sum()) if schedule.overrun == "kill" else 0,
         "estimates": estimates,
+        "feedback": w.feedback,
         "overrun": schedule.overrun,
         "coincident": schedule.coincident,
         "trim": trim,
@@ -169,19 +230,23 @@ def run_record(
     return record, summary
 
 
-def months_of(schedule: Schedule, by: str) -> list[Any]:
-    """The rows of `metrics.monthly` for this schedule."""
-    from walltime import metrics
+def replication_object(workload: Workload, runs: Sequence[Mapping[str, Any]], *, trace: Path, **settings: Any) -> dict[str, Any]:
+    """What `--json` prints of replications."""
+    from walltime.provenance import version
 
-    w = schedule.workload
-    return metrics.monthly(
-        submit=schedule.submit,
-        start=schedule.start,
-        end=schedule.end,
-        runtime=schedule.runtime,
-        procs=w.procs,
-        machine_procs=w.machine_procs,
-        unix_start_time=w.origin.unix_start_time,
-        tzinfo=w.origin.tzinfo(),
-        by=by,
-    )
+    origin = workload.origin
+    return {
+        "trace": str(trace),
+        "sha256": origin.sha256,
+        "procs": workload.machine_procs,
+        "jobs": len(workload),
+        "offered_load": workload.offered_load,
+        "steps": list(origin.steps),
+        "dropped": dict(origin.dropped),
+        "changed": dict(origin.changed),
+        "noticed": dict(origin.noticed),
+        "feedback": workload.feedback,
+        **settings,
+        "replications": list(runs),
+        "version": version(),
+    }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
@@ -23,12 +24,22 @@ def compare(
     order: o.OrderOption = "fcfs",
     backfill_order: o.BackfillOrderOption = None,
     estimates: o.EstimatesOption = "user",
+    seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
     procs: o.ProcsOption = None,
     too_wide: o.TooWideOption = o.TooWide.drop,
     partial: o.PartialOption = o.Partial.summary,
     skip_bad_lines: o.SkipBadLinesOption = False,
+    remove: o.RemoveOption = None,
+    window: o.WindowOption = None,
+    head: o.HeadOption = None,
+    tail: o.TailOption = None,
+    load: o.LoadOption = None,
+    scale_by: o.ScaleByOption = o.ScaleBy.interarrival,
+    feedback: o.FeedbackOption = False,
+    shake: o.ShakeOption = 0,
+    replications: o.ReplicationsOption = 1,
     trim: o.TrimOption = o.Trim.none,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
@@ -37,19 +48,44 @@ def compare(
 ) -> None:
     """Replay a log under several policies and put the results side by side."""
     from walltime.cli import common
+    from walltime.cli.vary import Variation, run_replications
     from walltime.estimates import parse_estimates
-    from walltime.policy import parse_order, parse_policy
+    from walltime.policy import parse_order, parse_policies
 
     own = parse_order(backfill_order) if backfill_order else None
-    chosen = [parse_policy(name, parse_order(order), own) for name in policy or DEFAULT]
+    chosen = parse_policies(policy or DEFAULT, parse_order(order), own)
+    if report is not None:
+        common.check_output(report, (".html", ".htm"))
+    if month_of != o.By.end and not monthly:
+        raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     model = parse_estimates(estimates)
     workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
-    workload = workload.with_estimates(model)
+    variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
+    workload = variation.apply(workload, seed)
+    if replications > 1:
+        if report is not None or monthly:
+            raise PolicyError("--report and --monthly show one run; leave them out or take one replication")
+        run_replications(
+            variation,
+            workload,
+            model,
+            chosen,
+            range(seed, seed + replications),
+            as_json=as_json,
+            settings={"trace": trace, "estimates": estimates},
+            trim=trim.value,
+            coincident=coincident.value,
+            overrun=overrun.value,
+        )
+        return
+    workload = variation.replica(workload, model, seed)
     schedules = [common.run_policy(workload, p, coincident=coincident.value, overrun=overrun.value) for p in chosen]
-    records = [common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates)[0] for s in schedules]
-    months = [common.months_of(s, month_of.value) for s in schedules] if monthly else []
+    records = [
+        common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)[0] for s in schedules
+    ]
+    months = [s.monthly(month_of.value) for s in schedules] if monthly else []
     if report is not None:
-        write_page(report, schedules, trim.value)
+        write_page(report, schedules, trim.value, seed=seed, estimates=estimates, feedback=feedback or None)
     if as_json:
         common.print_json(as_object(records, months, report))
         return
@@ -64,8 +100,7 @@ def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings:
     """Write the HTML page, with the command line in its provenance."""
     from walltime.report import write_report
 
-    command = " ".join(["walltime", *sys.argv[1:]])
-    write_report(path, schedules, trim=trim, settings={"command": command, **settings})
+    write_report(path, schedules, trim=trim, settings={"command": ["walltime", *sys.argv[1:]], **settings})
 
 
 def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None) -> dict[str, Any]:
@@ -78,6 +113,8 @@ def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]]
         "dropped",
         "changed",
         "noticed",
+        "steps",
+        "feedback",
         "estimates",
         "overrun",
         "coincident",
@@ -95,7 +132,7 @@ def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]]
 
 def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
     """Print one row per policy, then the answer in a sentence."""
-    from walltime.cli.common import print_table
+    from walltime.cli.common import percent, print_table
     from walltime.report import answer, human_number, human_time, labels
     from walltime.schedule.comparison import compare as side_by_side
 
@@ -109,7 +146,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
             f"{s.mean_wait:,.0f}",
             f"{s.mean_response:,.0f}",
             human_number(s.mean_bounded_slowdown),
-            f"{100 * s.utilization:.1f} %",
+            percent(s.utilization),
             f"{s.backfilled_percent:.1f} %",
             human_time(s.max_wait),
         ]
@@ -117,7 +154,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
     ]
     first = comparison.summaries[0]
     jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
-    title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {100 * workload.offered_load:.1f} %"
+    title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(workload.offered_load)}"
     columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
     print_table(title, columns, rows)
     typer.echo(answer(workload.origin.name, names, schedules, comparison.summaries))
@@ -146,4 +183,4 @@ def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]
             if len(names) == 2:
                 row.append(f"{relative_difference(values[1], values[0]):+.1f} %")
         rows.append(row)
-    print_table(f"by month of the jobs' end; load and jobs under {names[0]}", columns, rows)
+    print_table(f"by month, all jobs; load and jobs under {names[0]}", columns, rows)

@@ -12,19 +12,20 @@ from walltime.cli import options as o
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Where to write the HTML page.")] = Path("report.html"),
-    jobs: Annotated[int, typer.Option("--jobs", min=2, help="Jobs to make up.")] = 5000,
+    jobs: Annotated[int, typer.Option("--jobs", min=2, help="Jobs to make up.")] = 10_000,
     procs: Annotated[int, typer.Option("--procs", min=1, help="Processors of the machine.")] = 128,
-    load: Annotated[float, typer.Option("--load", help="Offered load, over 0 and up to 1.5.")] = 0.85,
+    load: Annotated[float, typer.Option("--load", help="Offered load, over 0 and up to 1.5.")] = 0.7,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed makes up another workload.")] = 1,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Replay a made-up workload under FCFS, EASY and conservative backfilling; no files needed."""
+    """Replay a workload made up by the model Lublin'99 under FCFS, EASY and conservative backfilling; no files needed."""
     from walltime.cli import common
     from walltime.cli.compare import DEFAULT, as_object, print_comparison, write_page
     from walltime.policy import parse_policy
-    from walltime.workload.demo import demo_workload
+    from walltime.workload.models import MODELS
 
-    workload = demo_workload(jobs=jobs, procs=procs, load=load, seed=seed)
+    common.check_output(out, (".html", ".htm"))
+    workload = common.make_up(MODELS["lublin99"], jobs, procs, load, seed)
     schedules = [common.run_policy(workload, parse_policy(name), coincident="batch", overrun="kill") for name in DEFAULT]
     write_page(out, schedules, "none", seed=seed)
     if as_json:

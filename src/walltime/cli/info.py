@@ -29,10 +29,11 @@ def info(
     """Show what is in a log: its machine, its span, its load, and every rule that drops, changes or notices a job."""
     from walltime.cli import common
     from walltime.logs import read_swf
+    from walltime.logs.fetch import find_log
     from walltime.provenance import version
 
     begin = time.perf_counter()
-    log = read_swf(trace, skip_bad_lines=skip_bad_lines)
+    log = read_swf(find_log(trace), skip_bad_lines=skip_bad_lines)
     workload = log.to_workload(procs=procs, too_wide=too_wide.value, partial=partial.value)
     seconds = time.perf_counter() - begin
     facts = _facts(log, workload)
@@ -91,16 +92,19 @@ def _counts(w: Workload, column: str) -> dict[str, int]:
 
 
 def _print(facts: dict[str, Any], w: Workload) -> None:
-    from walltime.cli.common import print_facts, print_table
+    from walltime.cli.common import percent, print_facts, print_table, print_text_table
     from walltime.logs import RULES
     from walltime.report import human_time
 
     days = timedelta(seconds=facts["last_submit"] - facts["first_submit"]).total_seconds() / 86400
     span = f"{days:,.1f} days"
     if facts["unix_start_time"] is not None:
-        local = datetime.fromtimestamp(facts["unix_start_time"] + facts["first_submit"], UTC).astimezone(w.origin.tzinfo())
-        span += f" from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
-    load = "n/a" if facts["offered_load"] is None else f"{100 * facts['offered_load']:.1f} %"
+        try:
+            local = datetime.fromtimestamp(facts["unix_start_time"] + facts["first_submit"], UTC).astimezone(w.origin.tzinfo())
+            span += f" from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
+        except (OverflowError, OSError, ValueError):
+            span += f" from {facts['unix_start_time']} s since 1970, which no calendar has"
+    load = percent(w.offered_load)
     rows = [
         ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
         ("processors", f"{facts['procs']:,}", ""),
@@ -125,24 +129,9 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
         for rule, count in counts.items()
     ]
     if odd:
-        _print_rules(odd)
+        print_text_table("what is odd in it", ["", "records", "rule", "meaning"], odd)
     else:
         typer.echo("nothing odd: no job dropped or changed")
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
         print_table(f"{len(facts['bad_lines']):,} lines left out", ["line", "why"], bad)
-
-
-def _print_rules(rows: list[list[str]]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from walltime.cli.common import console
-
-    table = Table(title=Text("what is odd in it", style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, justify in (("", "left"), ("records", "right"), ("rule", "left"), ("meaning", "left")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table)

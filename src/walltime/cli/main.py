@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from walltime.cli.audit import audit
+from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.demo import demo
+from walltime.cli.estimates import estimates
+from walltime.cli.fetch import fetch
+from walltime.cli.generate import generate
 from walltime.cli.info import info
 from walltime.cli.simulate import simulate
 from walltime.errors import OutputError, PolicyError, WalltimeError
@@ -24,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, info, simulate, compare, audit):
+for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, clean):
     app.command()(command)
 
 
@@ -50,6 +55,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command line with these arguments and return its exit status."""
+    _prepare_streams()
     try:
         result = app(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
@@ -65,11 +71,29 @@ def run(arguments: list[str]) -> int:
         result = INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone; nothing more can be said to them, not even on flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        _discard_output()
+        return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
     if result == INTERRUPTED:
         return _complain("interrupted; no file was left half-written", INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _prepare_streams() -> None:
+    """Let no character that a stream cannot encode, and no closed stream, end the command."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (it stays open until the end)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """Send what is still to be flushed to nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:

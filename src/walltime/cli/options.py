@@ -54,11 +54,26 @@ class By(StrEnum):
     submit = "submit"
 
 
-INPUT, RUN, OUTPUT = "The log", "The scheduler", "The result"
+class ScaleBy(StrEnum):
+    """What is changed to change the load."""
+
+    interarrival = "interarrival"
+    runtime = "runtime"
+    machine = "machine"
+    size = "size"
+    thin = "thin"
+    users = "users"
+
+
+INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
+
+MOST = 2**40
+"""No machine has more processors, and no workload more jobs."""
 
 TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log in Standard Workload Format, plain or gzip.")]
 ProcsOption = Annotated[
-    int | None, typer.Option("--procs", min=1, help="Processors of the machine, instead of the log's MaxProcs.", rich_help_panel=INPUT)
+    int | None,
+    typer.Option("--procs", min=1, max=MOST, help="Processors of the machine, instead of the log's MaxProcs.", rich_help_panel=INPUT),
 ]
 SkipBadLinesOption = Annotated[
     bool, typer.Option("--skip-bad-lines", help="Leave out lines that cannot be read, count and list them.", rich_help_panel=INPUT)
@@ -68,6 +83,41 @@ TooWideOption = Annotated[
 ]
 PartialOption = Annotated[
     Partial, typer.Option("--partial", help="For jobs that were interrupted: their summary record, or their parts.", rich_help_panel=INPUT)
+]
+LoadOption = Annotated[
+    float | None, typer.Option("--load", help="Scale the log to this offered load, over 0 and up to 1.5.", rich_help_panel=VARY)
+]
+ScaleByOption = Annotated[ScaleBy, typer.Option("--scale-by", help="What to change for it.", rich_help_panel=VARY)]
+RemoveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--remove", metavar="FILTER", help="Leave out the jobs that a filter picks, e.g. 'user=21 and job<16208'.", rich_help_panel=VARY
+    ),
+]
+HeadOption = Annotated[int | None, typer.Option("--head", min=1, help="Only the first jobs.", rich_help_panel=VARY)]
+TailOption = Annotated[int | None, typer.Option("--tail", min=1, help="Only the last jobs.", rich_help_panel=VARY)]
+WindowOption = Annotated[
+    str | None,
+    typer.Option(
+        "--window", metavar="BEGIN:END", help="Only jobs submitted in this span, s or with m, h, d, w, e.g. 30d:60d.", rich_help_panel=VARY
+    ),
+]
+ShakeOption = Annotated[
+    int, typer.Option("--shake", min=0, metavar="SECONDS", help="Move each submission by up to so much, at random.", rich_help_panel=VARY)
+]
+ReplicationsOption = Annotated[
+    int,
+    typer.Option(
+        "--replications", min=1, help="Repeat with seeds SEED, SEED + 1, ...: shaken, or with other random estimates.", rich_help_panel=VARY
+    ),
+]
+FeedbackOption = Annotated[
+    bool,
+    typer.Option(
+        "--feedback",
+        help="Submit a job with a preceding job only when that one has ended, and its think time passed.",
+        rich_help_panel=VARY,
+    ),
 ]
 PolicyOption = Annotated[
     str,
@@ -89,8 +139,14 @@ BackfillOrderOption = Annotated[
     typer.Option("--backfill-order", help="Order in which jobs are tried for backfilling; default: --order.", rich_help_panel=RUN),
 ]
 EstimatesOption = Annotated[
-    str, typer.Option("--estimates", help="Runtimes that the scheduler believes: user, exact, or double.", rich_help_panel=RUN)
+    str,
+    typer.Option(
+        "--estimates",
+        help="What the scheduler believes: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on estimates).",
+        rich_help_panel=RUN,
+    ),
 ]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63, help="Seed of whatever is drawn at random.", rich_help_panel=RUN)]
 OverrunOption = Annotated[
     Overrun,
     typer.Option(
@@ -104,6 +160,16 @@ CoincidentOption = Annotated[
 TrimOption = Annotated[
     Trim,
     typer.Option("--trim", help="p3: leave out the first 1 % to end and those that end after the last arrival.", rich_help_panel=OUTPUT),
+]
+BatchMeansOption = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-means",
+        min=1,
+        metavar="JOBS",
+        help="For a workload without end: mean response by batches of so many jobs, with its confidence interval (P2 took 3333).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 MonthlyOption = Annotated[
     bool, typer.Option("--monthly", help="A row for each calendar month as well, in the site's time zone.", rich_help_panel=OUTPUT)

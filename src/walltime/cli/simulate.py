@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.errors import PolicyError
 
 
 def simulate(
@@ -16,13 +17,24 @@ def simulate(
     order: o.OrderOption = "fcfs",
     backfill_order: o.BackfillOrderOption = None,
     estimates: o.EstimatesOption = "user",
+    seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
     procs: o.ProcsOption = None,
     too_wide: o.TooWideOption = o.TooWide.drop,
     partial: o.PartialOption = o.Partial.summary,
     skip_bad_lines: o.SkipBadLinesOption = False,
+    remove: o.RemoveOption = None,
+    window: o.WindowOption = None,
+    head: o.HeadOption = None,
+    tail: o.TailOption = None,
+    load: o.LoadOption = None,
+    scale_by: o.ScaleByOption = o.ScaleBy.interarrival,
+    feedback: o.FeedbackOption = False,
+    shake: o.ShakeOption = 0,
+    replications: o.ReplicationsOption = 1,
     trim: o.TrimOption = o.Trim.none,
+    batch_means: o.BatchMeansOption = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
     out: Annotated[
@@ -32,19 +44,50 @@ def simulate(
 ) -> None:
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
+    from walltime.cli.vary import Variation, run_replications
     from walltime.estimates import parse_estimates
     from walltime.policy import parse_order, parse_policy
-    from walltime.schedule.files import output_format
+    from walltime.schedule.files import FORMATS
 
     chosen = parse_policy(policy, parse_order(order), parse_order(backfill_order) if backfill_order else None)
     model = parse_estimates(estimates)
     if out is not None:
-        output_format(out)
+        common.check_output(out, FORMATS)
+    if month_of != o.By.end and not monthly:
+        raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
-    workload = workload.with_estimates(model)
+    variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
+    workload = variation.apply(workload, seed)
+    if replications > 1:
+        if out is not None or monthly or batch_means is not None:
+            raise PolicyError("--out, --monthly and --batch-means show one run; leave them out or take one replication")
+        run_replications(
+            variation,
+            workload,
+            model,
+            [chosen],
+            range(seed, seed + replications),
+            as_json=as_json,
+            settings={"trace": trace, "estimates": estimates},
+            trim=trim.value,
+            coincident=coincident.value,
+            overrun=overrun.value,
+        )
+        return
+    workload = variation.replica(workload, model, seed)
     schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value)
-    record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates)
-    months = common.months_of(schedule, month_of.value) if monthly else []
+    record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)
+    batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
+    if batches is not None:
+        record["batch_means"] = {
+            "mean_response": batches.interval.mean,
+            "low": batches.interval.low,
+            "high": batches.interval.high,
+            "what": batches.interval.what,
+            "batches": batches.batches,
+            "stopped": batches.stopped,
+        }
+    months = schedule.monthly(month_of.value) if monthly else []
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
@@ -54,6 +97,12 @@ def simulate(
         common.print_json(record)
         return
     _print(record, summary, schedule)
+    if batches is not None:
+        interval = batches.interval
+        typer.echo(
+            f"mean response by batch means {interval.mean:,.0f} s +- {interval.half_width:,.0f} s ({interval.what}; "
+            f"{batches.batches} batches of {batch_means:,}, stopped: {batches.stopped})"
+        )
     if monthly:
         _print_months(months)
     if out is not None:
@@ -61,7 +110,7 @@ def simulate(
 
 
 def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
-    from walltime.cli.common import print_facts
+    from walltime.cli.common import percent, print_facts
     from walltime.report import human_number, human_time
 
     jobs = f"{s.measured_jobs:,} jobs" if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
@@ -77,8 +126,9 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
             human_number(s.mean_slowdown),
             f"{s.zero_runtime_jobs} jobs of no length left out" if s.zero_runtime_jobs else "",
         ),
-        ("utilization", f"{100 * s.utilization:.1f} %", f"offered load {100 * s.offered_load:.1f} %"),
+        ("utilization", percent(s.utilization), f"of all jobs; offered load {percent(s.offered_load)}"),
         ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
+        ("killed at their limit", f"{record['killed']:,}", ""),
     ]
     title = f"{schedule.policy.label} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
     print_facts(title, facts)
@@ -99,4 +149,4 @@ def _print_months(months: list[Any]) -> None:
         ]
         for m in months
     ]
-    print_table("by month", ["month", "load", "jobs", "mean wait (s)", "mean response (s)", "mean bounded slowdown"], rows)
+    print_table("by month, all jobs", ["month", "load", "jobs", "mean wait (s)", "mean response (s)", "mean bounded slowdown"], rows)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from walltime import metrics
+from walltime.estimates import FModel, UserEstimates
 from walltime.metrics import Summary
 from walltime.report.text import human_percent, in_prose
 from walltime.schedule.schedule import Schedule
@@ -20,14 +21,23 @@ HEAVY = 50.0
 """Percent of the summed bounded slowdown that 1 % of the jobs may make up before it is said."""
 CLOSE = 5.0
 """Percent by which two mean waits may differ and still count as close."""
+MANY_KILLED = 5.0
+"""Percent of the jobs that may be killed at their estimates before it is said."""
 
 
 def cautions(
-    names: Sequence[str], schedules: Sequence[Schedule], summaries: Sequence[Summary], masks: Sequence[Array], trim: str
+    names: Sequence[str],
+    schedules: Sequence[Schedule],
+    summaries: Sequence[Summary],
+    masks: Sequence[Array],
+    trim: str,
+    estimates: object = None,
 ) -> list[str]:
     """Sentences on what to keep in mind, the weightiest first.
 
     `names, schedules, summaries`: one of each per policy; `masks`: bool, shape (jobs,), the measured jobs of each.
+    `estimates`: the model that the estimates come from or its name, None where nobody says.
+    Source: the checklist of SPEC L-30.
     """
     workload = schedules[0].workload
     if not len(workload):
@@ -54,7 +64,13 @@ def cautions(
             "Nothing is trimmed: the averages include the jobs that met an empty machine at the start and those that ended after the last "
             "arrival, when the machine ran dry."
         )
-    found += _estimates(schedules)
+    if any(s.workload.feedback for s in schedules):
+        found.append(
+            "With feedback: jobs are submitted after the ends of the jobs that precede them. So they arrive at other times under another "
+            "policy, and a policy that makes them wait gets less work in the same time."
+        )
+    found += _estimates(schedules, estimates)
+    found += _killed(schedules)
     least = min(s.measured_jobs for s in summaries)
     if least < FEW_JOBS:
         found.append(f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can move such averages a good deal.")
@@ -89,13 +105,36 @@ def queue_keeps_growing(schedule: Schedule) -> bool:
     return bool((np.diff(quarters) > 0).all() and quarters[3] >= 10 and quarters[3] >= 2 * quarters[1])
 
 
-def _estimates(schedules: Sequence[Schedule]) -> list[str]:
+def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
     workload = schedules[0].workload
+    name = "" if estimates is None else estimates.strip().lower() if isinstance(estimates, str) else repr(estimates)
+    if isinstance(estimates, FModel) or name.startswith(("f:", "badness:")):
+        return [
+            f"The estimates are not the users' but drawn from the f-model ({name}), which gives unrealistically good results (P3, "
+            "Tsafrir and Feitelson 2006): spread "
+            "evenly above the runtimes they tell the scheduler which jobs are short, which real users' estimates hardly do."
+        ]
+    if name not in ("", "user") and not isinstance(estimates, UserEstimates):
+        exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
+        more = " Every one equals the runtime; real users guess worse." if exact else ""
+        return [f"The scheduler does not plan with the users' estimates as they are in the log but with those of the model {name}.{more}"]
     if any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules):
         return ["The scheduler plans with other runtimes than the users asked for (an estimate model or a predictor)."]
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
         return ["Every estimate equals the runtime: the log has no users' estimates, or they were replaced. Real users guess worse."]
     return []
+
+
+def _killed(schedules: Sequence[Schedule]) -> list[str]:
+    workload = schedules[0].workload
+    killed = int(np.count_nonzero(workload.runtime > workload.requested))
+    share = 100 * killed / len(workload)
+    if share <= MANY_KILLED or all(s.overrun != "kill" for s in schedules):
+        return []
+    return [
+        f"{killed:,} job{' is' if killed == 1 else 's are'} killed at the estimate ({human_percent(share)} of all): "
+        "their runtimes are cut, so the machine has less to do than in the log."
+    ]
 
 
 def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from walltime.errors import OutputError
 from walltime.logs.output import printable, whole_file
 from walltime.metrics.estimates import FEW_HOURS, OVER, SHORT, accuracy_by_runtime, distribution, use_histogram
-from walltime.report.figures import BLUE, COLOURS, DASHES, INK, RC, TIME_TICKS
+from walltime.report.figures import BLUE, COLOURS, DASHES, INK, TIME_TICKS, style
 
 Array = np.ndarray
 
@@ -216,12 +213,3 @@ def write_figure(figure: Figure, path: str | Path) -> Path:
     with style(), whole_file(path) as file:
         figure.savefig(file, format=ending[1:], dpi=DPI, metadata=METADATA[ending], facecolor="white")
     return Path(path)
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """The look of all figures of reports, whatever the user's own settings of matplotlib are."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(RC)
-        yield

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from walltime import metrics
+from walltime.errors import WorkloadError
 from walltime.report.stretch import assign_processors
 from walltime.report.text import human_time, labels, policy_label
 from walltime.schedule.schedule import Kind, Schedule
@@ -90,8 +92,13 @@ RC: dict[Any, Any] = {
 
 
 @contextmanager
-def _style() -> Iterator[None]:
-    with matplotlib.rc_context():
+def style() -> Iterator[None]:
+    """The look of all figures of reports, whatever the user's own settings of matplotlib are.
+
+    A name with letters that the font lacks is drawn with boxes for them, without a warning.
+    """
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
         yield
@@ -104,7 +111,7 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
     """
     waits = _chosen([s.wait for s in schedules], masks)
     longest = max((int(w.max()) for w in waits if len(w)), default=1)
-    with _style():
+    with style():
         figure, axes = _panel("wait less than")
         grid = np.geomspace(1, max(longest + 1, 60), POINTS)
         for k, (name, values) in enumerate(zip(labels(schedules), waits, strict=True)):
@@ -125,7 +132,7 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
     """
     ratios = _chosen([metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules], masks)
     highest = max((float(r.max()) for r in ratios if len(r)), default=1.0)
-    with _style():
+    with style():
         figure, axes = _panel("bounded slowdown at most")
         grid = np.geomspace(1, max(highest * 1.001, 10), POINTS)
         for k, (name, values) in enumerate(zip(labels(schedules), ratios, strict=True)):
@@ -147,7 +154,7 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
     length = next((b for b in BIN_LENGTHS if (end - begin) / b <= BINS), BIN_LENGTHS[-1])
     edges = np.append(np.arange(begin, max(end - length // 4, begin + 1), length, dtype=np.int64), end)
     highest = 0.0
-    with _style():
+    with style():
         figure = Figure(figsize=(9.2, 4.2), layout="constrained")
         queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         for k, (name, schedule) in enumerate(zip(labels(schedules), schedules, strict=True)):
@@ -191,7 +198,7 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
     thin = (count * 120 < w.machine_procs) | ((right - left) * 400 < end - begin)
     width = np.where(count * 500 < w.machine_procs, EDGES[2], np.where(thin, EDGES[1], EDGES[0]))
     divisor, unit = _unit(end - begin)
-    with _style():
+    with style():
         figure = Figure(figsize=(9.2, 3.1), layout="constrained")
         axes = figure.subplots()
         for kind, colour in KIND_COLOURS.items():
@@ -228,7 +235,7 @@ def moment(schedule: Schedule, seconds: int) -> str:
 def to_svg(figure: Figure, prefix: str) -> str:
     """A figure as an inline SVG element, the same bytes every time, its ids made unique by `prefix`, its text in the page's colour."""
     buffer = io.StringIO()
-    with _style():
+    with style():
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
@@ -311,11 +318,14 @@ def _round_time(seconds: int) -> str:
 def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
     """Ticks at the firsts of months where the log has a calendar and is long enough, else in round units from its start."""
     origin = schedule.workload.origin
+    epoch, firsts = origin.unix_start_time or 0, []
     if origin.unix_start_time is not None and 75 * 86_400 <= end - begin <= 60 * 366 * 86_400:
-        firsts = metrics.month_starts(origin.unix_start_time + begin, origin.unix_start_time + end, origin.tzinfo())[1:-1]
+        with suppress(WorkloadError):  # where the times leave the calendar
+            firsts = metrics.month_starts(epoch + begin, epoch + end, origin.tzinfo())[1:-1]
+    if firsts:
         every = next(k for k in (1, 2, 3, 6, 12, 24, 60, 120) if len(firsts) / k <= 13)
         shown = [(y, m, t) for y, m, t in firsts if (12 * y + m - 1) % every == 0]
-        axes.set_xticks([t - origin.unix_start_time for *_, t in shown], [f"{datetime(y, m, 1, tzinfo=UTC):%b}\n{y}" for y, m, _ in shown])
+        axes.set_xticks([t - epoch for *_, t in shown], [f"{datetime(y, m, 1, tzinfo=UTC):%b}\n{y}" for y, m, _ in shown])
         return
     divisor, unit = _unit(end - begin)
     ticks = np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(0, (end - begin) / divisor))

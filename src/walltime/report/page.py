@@ -11,6 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.logs import whole_file
+from walltime.policy.policies import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
 from walltime.report.care import cautions
@@ -36,9 +37,9 @@ def write_report(
 
     The page needs no network and no other file, and equal schedules give equal bytes. It is written whole or not at all.
     `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
-    what else belongs into the provenance, such as the seed and, as `command`, the command line. Returns the path. Raises
-    WorkloadError if the schedules are not of the same jobs and machine, PolicyError for an unknown trim, OutputError where
-    the page cannot be written.
+    what else belongs into the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command
+    line, a string or a list of arguments. Returns the path. Raises WorkloadError if the schedules are not of the same jobs
+    and machine, PolicyError for an unknown trim, OutputError where the page cannot be written.
     """
     path = Path(path)
     page = render(schedules, title=title, trim=trim, notes=notes, settings=settings)
@@ -63,9 +64,11 @@ def render(
     masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
     log = workload.origin.name
     heading = title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}")
-    chosen = {"policies": [s.policy.label for s in schedules], "trim": trim, **_runs(schedules), **(settings or {})}
+    settings = settings or {}
+    chosen = {"policies": [s.policy.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
+    chosen["feedback"] = any(s.workload.feedback for s in schedules)
     record = provenance(workload, **chosen)
-    care = [*cautions(names, schedules, summaries, masks, trim), *notes]
+    care = [*cautions(names, schedules, summaries, masks, trim, settings.get("estimates")), *notes]
     body = [
         '<p class="eyebrow">walltime: what every job would have waited</p>',
         f"<h1>{text(heading)}</h1>",
@@ -73,11 +76,12 @@ def render(
         tables.facts(workload, record),
         _care(care),
         "<h2>The numbers</h2>",
-        tables.summary_table(names, summaries),
+        tables.summary_table(names, summaries, trim),
         tables.details_table(names, summaries),
+        tables.months_table(names, schedules),
     ]
     if len(workload):
-        body += _figures(names, schedules, masks)
+        body += _figures(names, schedules, masks, trim)
         body += ["<h2>How the jobs started</h2>", tables.kinds_table(names, [_shares(s, m) for s, m in zip(schedules, masks, strict=True)])]
     body += ["<h2>What was dropped or changed</h2>", tables.rules_table(workload)]
     body += ["<h2>Where this comes from</h2>", tables.provenance_table(record), tables.repeat(schedules, record, trim)]
@@ -104,7 +108,14 @@ def _check(schedules: Sequence[Schedule]) -> None:
 
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
     """The settings of the runs: one value where they all share it, else one for each."""
-    options = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident")}
+    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident")}
+    policies = [s.policy for s in schedules]
+    options["order"] = [p.order.name for p in policies]
+    backfilling = [p for p in policies if isinstance(p, Backfilling)]
+    if backfilling:
+        options["backfill_order"] = [(p.backfill_order or p.order).name for p in backfilling]
+    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, also for those that have none
+        options["backfill_order"] = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
     return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
 
 
@@ -120,7 +131,7 @@ def _care(sentences: Sequence[str]) -> str:
     return f'<aside class="care" aria-labelledby="care"><h2 id="care">Read with care</h2>\n<ul>\n{items}\n</ul></aside>'
 
 
-def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:
+def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str) -> list[str]:
     from walltime.report import figures  # matplotlib takes its time to load; only a page needs it
 
     def show(figure: Any, prefix: str, alt: str, caption: str = "", wide: bool = True) -> str:
@@ -162,7 +173,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
             figures.queue_and_utilization(schedules),
             "time",
             f"Number of waiting jobs and share of busy processors over time, for {', '.join(names)}.",
-            "All jobs, trimmed or not.",
+            "All jobs, also those that are not measured." if trim != "none" else "",
         ),
         "<h2>A stretch of the schedules</h2>",
         f'<p class="note">{text(where)} Each rectangle is a job, its height the processors, its width the time. The model gives a job a '

@@ -46,6 +46,7 @@ th, td { padding: .45rem .55rem; text-align: right; border-bottom: 1px solid var
 thead th { color: var(--soft); font-weight: 600; font-size: .82rem; vertical-align: bottom; white-space: normal; min-width: 4.6rem; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 tbody th { font-weight: 600; white-space: normal; }
+.months tbody th { white-space: nowrap; }
 .words { width: auto; }
 .words th, .words td { text-align: left; }
 td.wrap { white-space: normal; overflow-wrap: anywhere; text-align: left; }

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.metrics import Summary, relative_difference
+from walltime.errors import WorkloadError
+from walltime.metrics import Month, Summary, relative_difference
 from walltime.policy import ORDERS
 from walltime.report.text import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
 from walltime.schedule.schedule import Schedule
@@ -31,6 +32,8 @@ COLUMNS = (
 )
 """Field of a Summary, what the table calls it, how it is written, unit of the raw value."""
 LESS_IS_BETTER = {"mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "max_wait"}
+MOST_MONTHS = 120
+"""A page with more months has no table of them."""
 KINDS = {
     "immediate": "on arrival, nobody ahead of it waiting",
     "reserved": "after a wait, nobody ahead of it waiting",
@@ -92,7 +95,7 @@ def facts(workload: Workload, record: Mapping[str, Any]) -> str:
     return '<dl class="facts">' + "".join(f"<div><dt>{text(a)}</dt><dd>{text(b)}</dd></div>" for a, b in values) + "</dl>"
 
 
-def summary_table(names: Sequence[str], summaries: Sequence[Summary]) -> str:
+def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str = "none") -> str:
     """One row per policy, in units for people; the raw values are in the cells' titles."""
     first = summaries[0]
     best = {
@@ -115,6 +118,8 @@ def summary_table(names: Sequence[str], summaries: Sequence[Summary]) -> str:
     note = ["Point at a value for its exact number."]
     if len(names) > 1:
         note = [f"Small print: difference from {in_prose(names[0])}. Shaded: the lowest of a column.", *note]
+    if trim != "none":
+        note.append("Trimmed as in P3; utilization, offered load, makespan, months and the queue over time are of all jobs all the same.")
     return table(head, rows, "Averages, one row per policy") + f'<p class="note">{text(" ".join(note))}</p>'
 
 
@@ -135,6 +140,42 @@ def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> str:
     rows = [[text(f.name), *(text(raw(getattr(s, f.name), "")) for s in summaries)] for f in fields(Summary)]
     inside = table(["seconds, processors, ratios", *map(text, names)], rows, "All values of the summaries")
     return f"<details><summary>All numbers, unrounded</summary>{inside}</details>"
+
+
+def months_table(names: Sequence[str], schedules: Sequence[Schedule]) -> str:
+    """The months as in P2 Table 1, folded away; nothing where the log has no calendar, or not 2 to 120 months of it."""
+    workload = schedules[0].workload
+    spans = [int(s.end.max() - s.submit.min()) for s in schedules if len(s)]
+    if workload.origin.unix_start_time is None or not spans or max(spans) > 31 * 86_400 * MOST_MONTHS:
+        return ""
+    try:
+        by_month: list[dict[tuple[int, int], Month]] = [{(m.year, m.month): m for m in s.monthly()} for s in schedules]
+    except WorkloadError:  # its times leave the calendar
+        return ""
+    keys = sorted({key for months in by_month for key in months})
+    if not 2 <= len(keys) <= MOST_MONTHS:
+        return ""
+    two = len(names) == 2
+    head = ["month", "load", "jobs"]
+    for what in ("response (s)", "bounded slowdown"):
+        head += [f"{what}, {text(in_prose(name))}" for name in names] + (["difference"] if two else [])
+    rows = []
+    for key in keys:
+        mine = [months.get(key) for months in by_month]
+        first = mine[0]
+        cells = [f"{key[0]}-{key[1]:02d}", f"{first.load:.3f}" if first else "", f"{first.jobs:,}" if first else ""]
+        for field, digits in (("mean_response", 0), ("mean_bounded_slowdown", 1)):
+            values = [getattr(m, field) if m else math.nan for m in mine]
+            cells += [f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED for value in values]
+            if two:
+                cells.append(human_difference(relative_difference(values[1], values[0])))
+        rows.append(cells)
+    note = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {in_prose(names[0])}."
+    if two:
+        note += f" Difference: of {in_prose(names[1])} from {in_prose(names[0])}."
+    inside = table(head, rows, "Averages by month", "months") + f'<p class="note">{text(note)}</p>'
+    title = f"{len(keys)} months, {rows[0][0]} to {rows[-1][0]}"
+    return f"<h2>By month</h2>\n<details><summary>{title}</summary>{inside}</details>"
 
 
 def kinds_table(names: Sequence[str], shares: Sequence[Mapping[str, float]]) -> str:
@@ -171,18 +212,29 @@ def provenance_table(record: Mapping[str, Any]) -> str:
     flat = {name: value for name, value in record.items() if name not in ("settings", "dropped", "changed", "noticed")}
     rows = []
     for name, value in (flat | dict(record["settings"])).items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else json.dumps(value) if isinstance(value, dict) else value
-        rows.append([text(name), f'<td class="wrap">{text(shown) if shown != "" else UNDEFINED}</td>'])
+        rows.append([text(name), f'<td class="wrap">{text(_shown(name, value)) or UNDEFINED}</td>'])
     return table(["what", "value"], rows, "Provenance", "words")
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return _line(value) if name == "command" else "; ".join(map(str, value)) or "none"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _line(command: str | Sequence[Any]) -> str:
+    """A command line that a shell takes apart as it was; a string is taken as it is."""
+    return command if isinstance(command, str) else shlex.join(map(str, command))
 
 
 def repeat(schedules: Sequence[Schedule], record: Mapping[str, Any], trim: str) -> str:
     """How to compute the page again: the command line where there is one, and the record for a program."""
-    command = record["settings"].get("command") or repeat_command(schedules, trim)
-    how = ""
-    if command:
-        line = command if isinstance(command, str) else shlex.join(map(str, command))
-        how = f"<h3>To repeat it</h3>\n<pre>{text(line)}</pre>"
+    settings = record["settings"]
+    users = settings.get("estimates", "user") == "user"
+    command = settings.get("command") or (repeat_command(schedules, trim) if users else None)
+    how = f"<h3>To repeat it</h3>\n<pre>{text(_line(command))}</pre>" if command else ""
     whole = text(json.dumps(record, indent=2, ensure_ascii=False))
     return f"{how}\n<details><summary>The same as JSON</summary><pre>{whole}</pre></details>"
 
@@ -196,7 +248,8 @@ def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
         s.policy.order not in ORDERS.values() or getattr(s.policy, "backfill_order", None) not in (None, s.policy.order) for s in schedules
     )
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
-    if len(orders) > 1 or len(runs) > 1 or own or replaced or not workload.origin.sha256:
+    varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
+    if len(orders) > 1 or len(runs) > 1 or own or replaced or varied or not workload.origin.sha256:
         return None
     (order,), ((overrun, coincident),) = orders, runs
     words = ["walltime", "compare", workload.origin.name, "--procs", str(workload.machine_procs)]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import POINTS, TIME_TICKS, _legend, _line, _style
+from walltime.report.figures import POINTS, TIME_TICKS, _legend, _line, style
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -36,7 +36,7 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
             raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions of")
     called = list(names) if names is not None else [w.origin.name for w in workloads]
     gaps = [np.diff(w.submit) for w in workloads]
-    with _style():
+    with style():
         figure = Figure(figsize=(9.2, 6.4), layout="constrained")
         (size, runtime), (gap, day) = figure.subplots(2, 2)
         _shares(size, [w.procs for w in workloads], called, steps=True)
@@ -74,7 +74,7 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     """A figure as the content of a `png` or `svg` file, on white; the same figure always gives the same bytes."""
     buffer = io.BytesIO()
     nothing = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-    with _style():
+    with style():
         figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=nothing[kind])
     return buffer.getvalue()
 

@@ -1,0 +1,234 @@
+"""`walltime estimates`: how good the users' estimates are, or those of a model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from walltime.workload import Workload
+
+ROWS = {
+    "total": ("total jobs", "total"),
+    "killed": ("killed jobs", "total"),
+    "full": ("100 % peak", "total"),
+    "killed_full": ("killed in the 100 % peak", "the peak"),
+    "zero": ("0 % peak", "total"),
+    "short": ("jobs under 90 s", "total"),
+    "few_hours": ("estimates up to 2 h", "total"),
+}
+"""Name and whole of each row of P2 Table 2."""
+PRINTED = {
+    "CTC": {"total": 79296, "killed": 16671, "full": 4806, "killed_full": 4547, "zero": 9027, "short": 18589, "few_hours": 35541},
+    "KTH": {"total": 28490, "killed": 7948, "full": 3601, "killed_full": 3590, "zero": 2333, "short": 9361, "few_hours": 16128},
+    "SDSC": {"total": 67665, "killed": 11175, "full": 3006, "killed_full": 2855, "zero": 9553, "short": 19719, "few_hours": 43515},
+}
+"""P2 Table 2; its row "zero jobs" (KTH: 6374) cannot be had from a log in Standard Workload Format."""
+LISTED = 10
+"""Most used values that are listed; `--json` has twice as many."""
+
+
+def estimates(
+    trace: o.TraceArgument,
+    model: Annotated[
+        str, typer.Option("--estimates", help="Estimates to look at: user, or a model's: f:4, mualem01, ...", rich_help_panel=o.INPUT)
+    ] = "user",
+    seed: o.SeedOption = 0,
+    procs: o.ProcsOption = None,
+    too_wide: o.TooWideOption = o.TooWide.drop,
+    partial: o.PartialOption = o.Partial.summary,
+    skip_bad_lines: o.SkipBadLinesOption = False,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Also draw four panels here: .svg, .png or .pdf.", rich_help_panel=o.OUTPUT)
+    ] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Show how good estimates are: how much of them is used, which values are chosen, how accurate they are."""
+    from walltime.cli import common
+    from walltime.estimates import parse_estimates
+
+    parse_estimates(model)
+    if figure is not None:
+        from walltime.report.estimates import figure_format
+
+        figure_format(figure)
+    workload, seconds = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    seen = look_at(workload, model, seed)
+    record = analyse(workload, seen)
+    drawn = figure if record["table"] is not None else None
+    if drawn is not None:
+        _draw(drawn, workload, seen, record, model)
+    if as_json:
+        from walltime.provenance import version
+
+        head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+        chosen = {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
+        tail = {"figure": None if drawn is None else str(drawn), "seconds": {"read": seconds}, "version": version()}
+        common.print_json({**head, **chosen, **record, **tail})
+        return
+    _print(workload, record, model)
+    if drawn is not None:
+        typer.echo(f"figure written to {drawn}")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is analysed: int64 s and bool, one per job, and what is to be said of it."""
+
+    runtime: np.ndarray
+    requested: np.ndarray
+    killed: np.ndarray | None
+    cut_short: int
+    notes: tuple[str, ...]
+
+
+def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
+    """The users' estimates, or a model's; None for the users' where the log has none.
+
+    Under a model that sets the kill limit, jobs end at their estimates, as they do in a log, and those are the killed ones.
+    """
+    import numpy as np
+
+    from walltime.estimates import parse_estimates
+    from walltime.metrics.estimates import FAILED
+
+    chosen = parse_estimates(model)
+    notes = []
+    if model.strip().lower() == "user" or chosen.limit == "user":
+        missing = workload.origin.changed.get("runtime_as_estimate", 0)
+        if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
+            return None
+        if missing:
+            of = f"{missing:,} of {len(workload):,} jobs without an estimate in the log"
+            notes.append(f"{of}: the runtime stands for it and adds to the 100 % peak")
+    drawn = workload.with_estimates(chosen, seed)
+    if chosen.limit == "model":
+        killed = workload.runtime > drawn.believed
+        return Seen(np.minimum(workload.runtime, drawn.believed), drawn.believed, killed, int(killed.sum()), tuple(notes))
+    status = workload.columns.get("status")
+    failed = None if status is None else status == FAILED
+    if failed is None or not failed.any():
+        failed = None
+        notes.append("no job of the log has status 0 (failed), so nothing is known of killed jobs")
+    if "recon" in workload.origin.name:
+        notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs of no length are missing")
+    return Seen(workload.runtime, drawn.believed, failed, 0, tuple(notes))
+
+
+def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
+    """What `--json` prints of the estimates: None everywhere for a log that has none."""
+    from walltime.estimates import largest_estimate
+    from walltime.metrics import estimates as e
+
+    names = ("table", "percent", "printed", "distinct", "top", "top20_percent", "emax", "emax_rank", "emax_percent", "largest")
+    if seen is None:
+        note = "the log has no users' estimates, each equals the runtime; look at a model's with --estimates f:4"
+        rest = dict.fromkeys((*names, "mean_accuracy", "over_estimate", "cut_short", "histogram", "accuracy_by_runtime"))
+        return {**rest, "notes": [note]}
+    r, q = seen.runtime, seen.requested
+    table = e.estimate_use_table(r, q, seen.killed)
+    values, counts = e.popular_values(q)
+    emax = largest_estimate(q)
+    rank, percent = e.rank_of(emax, q)
+    mean_runtime, ratio = e.accuracy_by_runtime(r, q)
+    log = printed_log(workload.origin.name)
+    top = zip(values[: 2 * LISTED].tolist(), counts[: 2 * LISTED].tolist(), strict=True)
+    return {
+        "table": table.as_dict(),
+        "percent": {name: _defined(table.percent(name)) for name in ROWS},
+        "printed": None if log is None else {"log": log, "source": "P2 Table 2", **PRINTED[log]},
+        "distinct": len(values),
+        "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
+        "top20_percent": e.top_share(q),
+        "emax": emax,
+        "emax_rank": rank,
+        "emax_percent": percent,
+        "largest": int(q.max()),
+        "mean_accuracy": float(e.accuracy(r, q).mean()),
+        "over_estimate": int((r > q).sum()),
+        "cut_short": seen.cut_short,
+        "histogram": e.use_histogram(r, q).tolist(),
+        "accuracy_by_runtime": {"mean_runtime": mean_runtime.tolist(), "accuracy": ratio.tolist()},
+        "notes": list(seen.notes),
+    }
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def printed_log(name: str) -> str | None:
+    """Which of the logs of P2 Table 2 a log is, by its name.
+
+    >>> printed_log("SDSC-SP2-1998-4.2-cln"), printed_log("SDSC-BLUE-2000-4.2-cln")
+    ('SDSC', None)
+    """
+    return next((log for log in PRINTED if name.upper().startswith(f"{log}-SP2")), None)
+
+
+def _draw(path: Path, workload: Workload, seen: Seen | None, record: dict[str, Any], model: str) -> None:
+    from walltime.report.estimates import estimates_figure, write_figure
+
+    if seen is not None:
+        title = workload.origin.name if model == "user" else f"{workload.origin.name}, estimates {model}"
+        figure = estimates_figure(seen.runtime, seen.requested, killed=seen.killed, emax=record["emax"], title=title)
+        write_figure(figure, path)
+
+
+def _print(workload: Workload, record: dict[str, Any], model: str) -> None:
+    from walltime.cli.common import note, print_facts, print_table
+    from walltime.report import human_time
+
+    name = workload.origin.name
+    if record["table"] is not None:
+        _print_table_2(name, record, model)
+        share = record["top20_percent"]
+        rows = [[human_time(t["seconds"]), f"{t['seconds']:,}", f"{t['jobs']:,}", f"{t['percent']:.1f} %"] for t in record["top"][:LISTED]]
+        print_table(f"the {len(rows)} most used of {record['distinct']:,} values", ["estimate", "(s)", "jobs", "% of total"], rows)
+        rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
+        if record["largest"] > record["emax"]:
+            rank += f"; outliers up to {human_time(record['largest'])} left out"
+        facts = [
+            ("the 20 most used values", f"{share:.1f} %", "of the jobs"),
+            ("largest estimate, E_max", human_time(record["emax"]), rank),
+            ("mean accuracy", f"{record['mean_accuracy']:.2f}", "1 is perfect"),
+            ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs"),
+        ]
+        if model != "user":
+            facts[-1] = ("killed at the estimate", f"{record['cut_short']:,}", "jobs that the model gives less than they run")
+        print_facts("", facts)
+    for line in record["notes"]:
+        note(f"{name}: {line}")
+
+
+def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
+    from walltime.cli.common import print_table
+
+    printed = record["printed"]
+    rows = []
+    for key, (label, whole) in ROWS.items():
+        count, percent = record["table"][key], record["percent"][key]
+        row = [label, "n/a" if count is None else f"{count:,}", "" if percent is None else f"{percent:.1f}", whole]
+        if printed:
+            base = printed["full"] if key == "killed_full" else printed["total"]
+            row += [f"{printed[key]:,}", f"{100 * printed[key] / base:.1f}"]
+        rows.append(row)
+    columns = ["", "jobs", "%", "of"]
+    title = f"{name}: {'users' if model == 'user' else model}"
+    if printed:
+        columns += [f"P2, {printed['log']}", "%"]
+        rows.append(["zero jobs", "n/a", "", "total", *(["6,374", "22.4"] if printed["log"] == "KTH" else ["", ""])])
+    print_table(title, columns, rows)
+    killed = "status 0 (failed)" if model == "user" else "given less than they run"
+    typer.echo(f"rows as in P2 Table 2; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
+    if printed:
+        typer.echo(f"P2, {printed['log']}: the users' estimates as printed; zero jobs need data that no log in this format has")
+    typer.echo("")

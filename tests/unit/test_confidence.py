@@ -1,0 +1,303 @@
+"""How far a mean can be trusted: compared with scipy, with examples by hand, and with how often an interval holds the truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tests.strategies import examples
+from walltime.errors import WorkloadError
+from walltime.metrics import (
+    Interval,
+    batch_means,
+    bootstrap,
+    mean_interval,
+    paired_difference,
+    percentile_band,
+    relative_spread,
+)
+from walltime.metrics.confidence import ALL_BATCHES, OUT_OF_JOBS, PRECISE, SATURATED, student_t
+
+numbers = st.floats(-1e6, 1e6)
+
+# ------------------------------------------------------------------------------------------------------------ Student's t
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 9, 10, 24, 99, 100, 999, 10_000])
+@pytest.mark.parametrize("probability", [0.5, 0.6, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995])
+def test_student_t__is_scipys(probability, degrees):
+    assert student_t(probability, degrees) == pytest.approx(stats.t.ppf(probability, degrees), rel=1e-9, abs=1e-12)
+
+
+def test_student_t__has_the_values_of_the_tables():
+    assert student_t(0.95, 9) == pytest.approx(1.833, abs=5e-4)
+    assert student_t(0.95, 98) == pytest.approx(1.661, abs=5e-4)
+    assert student_t(0.75, 1) == pytest.approx(1.0, rel=1e-12), "the quartile of Cauchy's distribution"
+
+
+@pytest.mark.parametrize(("probability", "degrees"), [(0.4, 3), (1.0, 3), (0.9, 0), (float("nan"), 3)])
+def test_student_t__says_what_it_cannot_do(probability, degrees):
+    with pytest.raises(ValueError, match="the quantile must be from"):
+        student_t(probability, degrees)
+
+
+# -------------------------------------------------------------------------------------------------------------- intervals
+
+
+def test_mean_interval__by_hand():
+    # Mean 3, standard deviation sqrt(2.5), five values; t(0.95; 4) = 2.1318.
+    interval = mean_interval(np.array([1, 2, 3, 4, 5]))
+    assert interval.mean == 3
+    assert interval.half_width == pytest.approx(2.1318468 * math.sqrt(2.5) / math.sqrt(5), rel=1e-7)
+    assert interval.what == "90 % confidence interval of the mean"
+
+
+@given(values=st.lists(numbers, min_size=2, max_size=30), confidence=st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]))
+@examples(100)
+def test_mean_interval__is_scipys(values, confidence):
+    interval = mean_interval(np.array(values), confidence)
+    error = np.std(values, ddof=1) / math.sqrt(len(values))
+    half = stats.t.ppf(0.5 + confidence / 2, len(values) - 1) * error
+    assert interval.mean == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
+    assert interval.half_width == pytest.approx(half, rel=1e-9, abs=1e-6)
+    assert interval.low <= interval.mean <= interval.high
+
+
+@pytest.mark.parametrize("values", [[], [1.0]])
+def test_mean_interval__of_fewer_than_two_values_gets_one_line(values):
+    with pytest.raises(WorkloadError, match="needs at least 2 independent values"):
+        mean_interval(np.array(values))
+
+
+def test_percentile_band__lies_between_percentiles_and_says_that_it_is_no_confidence_interval():
+    values = np.random.default_rng(1).exponential(size=100)
+    band = percentile_band(values)
+    assert (band.low, band.high) == tuple(np.percentile(values, [5, 95]))
+    assert band.mean == values.mean()
+    assert band.what == "5th to 95th percentile of 100 replications"
+    assert "confidence" not in band.what
+    wide = percentile_band(values, 0, 100)
+    assert (wide.low, wide.high, wide.what) == (values.min(), values.max(), "0th to 100th percentile of 100 replications")
+
+
+def test_percentile_band__does_not_shrink_with_more_replications_but_an_interval_of_the_mean_does():
+    random = np.random.default_rng(2)
+    few, many = random.normal(100, 10, 50), random.normal(100, 10, 5000)
+    assert percentile_band(many).half_width == pytest.approx(10 * stats.norm.ppf(0.95), rel=0.05)
+    assert percentile_band(few).half_width == pytest.approx(percentile_band(many).half_width, rel=0.3)
+    assert mean_interval(many).half_width < mean_interval(few).half_width / 5
+
+
+def test_paired_difference__is_scipys_paired_t_test():
+    random = np.random.default_rng(3)
+    common = random.exponential(1000, 25)
+    one, two = common + random.normal(5, 2, 25), common
+    interval = paired_difference(one, two, 0.95)
+    theirs = stats.ttest_rel(one, two).confidence_interval(0.95)
+    assert (interval.low, interval.high) == (pytest.approx(theirs.low), pytest.approx(theirs.high))
+    assert interval.mean == pytest.approx((one - two).mean())
+    assert interval.what == "95 % confidence interval of the mean of the paired differences"
+    # What pairing is for: the common part, hundreds of seconds, drops out.
+    assert interval.half_width < 2
+    assert mean_interval(one).half_width > 100
+
+
+def test_paired_difference__of_unequal_sets_gets_one_line():
+    with pytest.raises(WorkloadError, match="3 and 2 replications do not make pairs"):
+        paired_difference(np.ones(3), np.ones(2))
+
+
+def test_relative_spread__is_the_deviation_over_the_mean():
+    assert relative_spread(np.array([90, 100, 110])) == pytest.approx(0.1)
+    assert relative_spread(np.array([-90, -100, -110])) == pytest.approx(0.1)
+    assert relative_spread(np.array([5, 5])) == 0
+    assert relative_spread(np.array([0, 0])) == 0
+    assert math.isnan(relative_spread(np.array([5]))), "one result does not say how far results spread"
+
+
+def test_interval__knows_its_half_width():
+    assert Interval(2, 1, 4, "").half_width == 1.5
+
+
+# ------------------------------------------------------------------------------------------------------------ batch means
+
+
+def batches(*means: float, batch: int = 10) -> np.ndarray:
+    """Values whose batches have these means; the values within a batch differ."""
+    within = np.linspace(-1, 1, batch)
+    return np.concatenate([mean + within for mean in means])
+
+
+def test_batch_means__by_hand():
+    # The first batch is the warm-up; then 10 and 30: mean 20, s = 14.142, t(0.95; 1) = 6.3138, half-width 63.138.
+    result = batch_means(batches(1000, 10, 30), batch=10)
+    assert result.interval.mean == pytest.approx(20)
+    assert result.interval.half_width == pytest.approx(6.313752 * math.sqrt(200) / math.sqrt(2), rel=1e-6)
+    assert (result.batches, result.stopped) == (2, OUT_OF_JOBS)
+
+
+def test_batch_means__leaves_out_the_first_batch_and_what_fills_no_batch():
+    values = np.concatenate([batches(1e6, 10, 12, 14), [1e9] * 9])
+    assert batch_means(values, batch=10).interval.mean == pytest.approx(12)
+    assert batch_means(values, batch=10, discard=2).interval.mean == pytest.approx(13)
+    assert batch_means(values, batch=10, discard=0, saturation=1e9).interval.mean == pytest.approx((1e6 + 36) / 4)
+
+
+def test_batch_means__is_scipys_interval_of_the_means_of_the_batches():
+    random = np.random.default_rng(5)
+    values = random.exponential(500, 3333 * 21)
+    result = batch_means(values, precision=0)
+    means = values.reshape(21, 3333).mean(axis=1)[1:]
+    theirs = stats.t.interval(0.90, 19, loc=means.mean(), scale=means.std(ddof=1) / math.sqrt(20))
+    assert (result.batches, result.stopped) == (20, OUT_OF_JOBS)
+    assert (result.interval.low, result.interval.high) == pytest.approx(theirs, rel=1e-12)
+
+
+def test_batch_means__stops_when_it_is_precise():
+    # After two batches, 90 and 110, the interval is +- 63; it shrinks with each batch of 100.
+    means = [0, 90, 110] + [100] * 40
+    result = batch_means(batches(*means), batch=10, least=2)
+    assert result.stopped == PRECISE
+    used = np.array(means[1 : 1 + result.batches])
+    assert mean_interval(used).half_width < 0.05 * used.mean() <= mean_interval(used[:-1]).half_width
+    assert result.batches == 7  # half-width 1.943 sqrt(200 / 6 / 7) = 4.24; after 6 batches 2.015 sqrt(200 / 5 / 6) = 5.20
+    assert batch_means(batches(*means), batch=10).batches == 10, "fewer say too little of how precise they are"
+    assert batch_means(batches(*means), batch=10, least=12).batches == 12
+    assert batch_means(batches(*means), batch=10, most=8).stopped == ALL_BATCHES
+
+
+def test_batch_means__that_agree_by_chance_do_not_stop_it():
+    # The first two batches hardly differ, and lie far off; P2's rule alone would take their mean.
+    means = [0, 100, 100.5] + [200, 300, 220, 280] * 5
+    result = batch_means(batches(*means), batch=10)
+    assert batch_means(batches(*means), batch=10, least=2).interval.mean == 100.25
+    assert result.batches > 9
+    assert result.interval.high > 240
+
+
+def test_batch_means__of_a_saturated_machine_stop_at_once_whatever_is_the_least():
+    result = batch_means(batches(0, 40_000, 50_000, *[60_000] * 20), batch=10)
+    assert (result.batches, result.stopped) == (2, SATURATED)
+
+
+def test_batch_means__stops_when_the_machine_is_saturated():
+    # Responses grow without end: the mean of 20,000 and 30,000 is not over 30,000, with 50,001 it is.
+    result = batch_means(batches(10_000, 20_000, 30_000, 50_001, 60_000), batch=10)
+    assert (result.batches, result.stopped) == (3, SATURATED)
+    assert result.interval.mean == pytest.approx(100_001 / 3)
+    exactly = batch_means(batches(0, 20_000, 30_000, 40_000), batch=10)
+    assert exactly.stopped == OUT_OF_JOBS, "30,000 is not over 30,000"
+
+
+def test_batch_means__stops_after_all_batches():
+    means = [0] + [100, 200] * 100
+    result = batch_means(batches(*means), batch=10, precision=0.001)
+    assert (result.batches, result.stopped) == (100, ALL_BATCHES)
+    assert batch_means(batches(*means), batch=10, precision=0.001, most=7).batches == 7
+    assert batch_means(batches(*means[:101]), batch=10, precision=0.001).stopped == ALL_BATCHES, "the last job fills the last batch"
+    assert batch_means(batches(*means[:100]), batch=10, precision=0.001).stopped == OUT_OF_JOBS
+
+
+def test_batch_means__of_saturated_and_precise_values_says_saturated():
+    assert batch_means(batches(0, 40_000, 40_000), batch=10).stopped == SATURATED
+
+
+@pytest.mark.parametrize(("jobs", "discard"), [(0, 1), (2, 1), (29, 1), (19, 0), (39, 2)])
+def test_batch_means__of_too_few_jobs_gets_one_line(jobs, discard):
+    with pytest.raises(WorkloadError, match=f"{jobs} jobs make {jobs // 10} batches of 10; batch means need {discard + 2}"):
+        batch_means(np.ones(jobs), batch=10, discard=discard)
+
+
+@pytest.mark.parametrize("options", [{"batch": 0}, {"batch": -5}, {"discard": -1}, {"most": 1}, {"most": 0}, {"least": 1}])
+def test_batch_means__of_impossible_batches_gets_one_line(options):
+    with pytest.raises(WorkloadError, match="batch means need batches of 1 job or more"):
+        batch_means(np.ones(100), **({"batch": 10} | options))
+
+
+def test_batch_means__holds_the_true_mean_as_often_as_it_says():
+    # An autoregressive series, as waits are: neighbours resemble each other, batches of 500 hardly do.
+    random = np.random.default_rng(6)
+    held = 0
+    for _ in range(200):
+        noise = random.normal(size=500 * 11)
+        series = np.zeros(len(noise))
+        for k in range(1, len(series)):
+            series[k] = 0.9 * series[k - 1] + noise[k]
+        interval = batch_means(1000 + series, batch=500, precision=0).interval
+        held += interval.low <= 1000 <= interval.high
+    assert stats.binomtest(held, 200, 0.90).pvalue > 1e-3
+
+
+# --------------------------------------------------------------------------------------------------------------- bootstrap
+
+
+def test_bootstrap__draws_whole_groups():
+    # Two users; each drawn sample holds users 1+1, 1+2, 2+1 or 2+2: means 0, 8 (2 jobs of 0, 8 of 10) or 10, nothing else.
+    values, users = np.array([0.0] * 2 + [10.0] * 8), np.array([1] * 2 + [2] * 8)
+    seen = []
+    bootstrap(values, users, lambda drawn: seen.append(drawn.mean()) or float(drawn.mean()), samples=400, seed=1)
+    assert set(np.round(seen, 12)) == {0.0, 8.0, 10.0}
+    share = sum(value == 8.0 for value in seen[:400])
+    assert stats.binomtest(share, 400, 0.5).pvalue > 1e-3
+
+
+def test_bootstrap__is_the_same_for_the_same_seed_and_any_order_of_jobs_within_groups():
+    random = np.random.default_rng(7)
+    values, users = random.exponential(100, 500), random.integers(0, 40, 500)
+    one = bootstrap(values, users, seed=3)
+    assert one == bootstrap(values, users, seed=3)
+    assert one != bootstrap(values, users, seed=4)
+    order = random.permutation(500)
+    shuffled = bootstrap(values[order], users[order], seed=3)
+    assert (shuffled.low, shuffled.high) == pytest.approx((one.low, one.high))
+    assert one.what == "90 % bootstrap interval over 40 groups"
+
+
+def test_bootstrap__is_wider_where_jobs_of_a_user_resemble_each_other():
+    random = np.random.default_rng(8)
+    users = np.repeat(np.arange(50), 20)
+    values = np.repeat(random.normal(100, 10, 50), 20) + random.normal(0, 1, 1000)
+    by_user = bootstrap(values, users, seed=1)
+    by_job = bootstrap(values, np.arange(1000), seed=1)
+    assert by_user.half_width > 3 * by_job.half_width
+    # the standard error of the mean of 50 independent users
+    assert by_user.half_width == pytest.approx(1.645 * 10 / math.sqrt(50), rel=0.25)
+
+
+def test_bootstrap__holds_the_true_mean_about_as_often_as_it_says():
+    random = np.random.default_rng(9)
+    held = 0
+    for seed in range(200):
+        users = np.repeat(np.arange(30), 10)
+        values = np.repeat(random.normal(50, 5, 30), 10) + random.normal(0, 1, 300)
+        interval = bootstrap(values, users, samples=200, seed=seed)
+        held += interval.low <= 50 <= interval.high
+    assert 0.80 <= held / 200 <= 0.95, "somewhat under 90 %: with 30 groups the percentile interval is a little short"
+
+
+def test_bootstrap__takes_any_statistic():
+    values, users = np.arange(100.0), np.arange(100)
+    median = bootstrap(values, users, lambda v: float(np.median(v)), samples=300)
+    assert median.mean == 49.5
+    assert median.low < 49.5 < median.high
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: percentile_band(np.array([])), "a band of percentiles needs at least 1 replication"),
+        (lambda: relative_spread(np.array([])), "a spread needs at least 1 replication"),
+        (lambda: bootstrap(np.array([]), np.array([])), "not 0 values, 0 groups and 1000 samples"),
+        (lambda: bootstrap(np.ones(3), np.ones(2)), "not 3 values, 2 groups and 1000 samples"),
+        (lambda: bootstrap(np.ones(3), np.ones(3), samples=0), "not 3 values, 3 groups and 0 samples"),
+    ],
+)
+def test_nothing__to_compute_from_gets_one_line(wrong, message):
+    with pytest.raises(WorkloadError, match=message) as caught:
+        wrong()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,241 @@
+"""`walltime estimates` and its figure, as a user meets them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+from tests.traces import trace_path
+from walltime.cli.estimates import PRINTED, ROWS, printed_log
+from walltime.cli.main import run
+from walltime.report import estimates as report
+
+HEADER = "; Version: 2.2\n; MaxProcs: 4\n"
+KEYS = [
+    "trace",
+    "sha256",
+    "procs",
+    "jobs",
+    "dropped",
+    "estimates",
+    "seed",
+    "table",
+    "percent",
+    "printed",
+    "distinct",
+    "top",
+    "top20_percent",
+    "emax",
+    "emax_rank",
+    "emax_percent",
+    "largest",
+    "mean_accuracy",
+    "over_estimate",
+    "cut_short",
+    "histogram",
+    "accuracy_by_runtime",
+    "notes",
+    "figure",
+    "seconds",
+    "version",
+]
+
+
+def record(job: int, runtime: int, requested: int, status: int) -> str:
+    return f"{job} {job} -1 {runtime} 1 -1 -1 1 {requested} -1 {status} 1 1 -1 -1 -1 -1 -1\n"
+
+
+def write(path: Path, rows) -> Path:
+    path.write_text(HEADER + "".join(record(k, *row) for k, row in enumerate(rows, 1)))
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write(tmp_path / "small.swf", [(10, 9000, 1), (60, 60, 0), (200, 100, 0), (3000, 3600, 1), (3600, 3600, 1)])
+
+
+def call(capsys, *arguments: object) -> tuple[int, str, str]:
+    status = run([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def as_json(capsys, *arguments: object) -> dict:
+    status, out, _ = call(capsys, "estimates", *arguments, "--json")
+    assert status == 0
+    return json.loads(out)
+
+
+def test_table__counts_a_small_log(capsys, log):
+    found = as_json(capsys, log)
+    assert list(found) == KEYS
+    # uses: 0, 100, 200, 83 and 100 percent
+    assert found["table"] == {"total": 5, "killed": 2, "full": 2, "killed_full": 1, "zero": 1, "short": 2, "few_hours": 4}
+    assert found["percent"]["killed_full"] == 50
+    assert (found["distinct"], found["top"][0]) == (4, {"seconds": 3600, "jobs": 2, "percent": 40.0})
+    assert (found["emax"], found["emax_rank"], found["largest"], found["over_estimate"]) == (9000, 2, 9000, 1)
+    assert found["mean_accuracy"] == pytest.approx((10 / 9000 + 1 + 0.5 + 3000 / 3600 + 1) / 5)
+    assert sum(found["histogram"]) == 5
+    assert (found["printed"], found["seed"], found["figure"], found["notes"]) == (None, None, None, [])
+
+
+def test_text__names_rows_values_and_facts(capsys, log):
+    status, out, err = call(capsys, "estimates", log)
+    assert (status, err) == (0, "")
+    for words in [label for label, _ in ROWS.values()] + ["1 h 00 min", "largest estimate, E_max", "mean accuracy", "status 0 (failed)"]:
+        assert words in out
+    assert "P2, " not in out
+
+
+def test_kth__stands_beside_the_printed_column(capsys):
+    path = trace_path("KTH-SP2-1996-2")
+    found = as_json(capsys, path)
+    assert found["printed"] == {"log": "KTH", "source": "P2 Table 2", **PRINTED["KTH"]}
+    for name, value in found["table"].items():
+        assert value == pytest.approx(PRINTED["KTH"][name], rel=0.005)
+    assert round(found["top20_percent"], 1) == 74.9
+    status, out, _ = call(capsys, "estimates", path)
+    assert status == 0
+    for words in ("P2, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
+        assert words in out
+
+
+def test_reconstructed_log__says_what_is_not_known(capsys):
+    status, out, err = call(capsys, "estimates", trace_path("CTC-SP2-1996-3.1-cln.recon"))
+    assert status == 0
+    assert "n/a" in out
+    assert "no job of the log has status 0 (failed), so nothing is known of killed jobs" in err
+    assert "reconstruction" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [("KTH-SP2-1996-2.1-cln", "KTH"), ("ctc-sp2-1996-3.1-cln", "CTC"), ("SDSC-SP2-1998-4", "SDSC"), ("SDSC-BLUE-2000", None), ("x", None)],
+)
+def test_printed_log__is_known_by_its_name(name, log):
+    assert printed_log(name) == log
+
+
+def test_log_without_estimates__is_one_line_and_no_figure(capsys, tmp_path):
+    log = write(tmp_path / "none.swf", [(10, -1, 1), (0, -1, 1), (20, -1, 0)])
+    figure = tmp_path / "a.svg"
+    status, out, err = call(capsys, "estimates", log, "--figure", figure)
+    assert (status, out) == (0, "")
+    assert err.count("\n") == 1
+    assert "none: the log has no users' estimates" in err
+    assert not figure.exists()
+    found = as_json(capsys, log)
+    assert list(found) == KEYS
+    assert found["table"] is None
+    assert as_json(capsys, log, "--estimates", "double")["table"] is None
+    assert as_json(capsys, log, "--estimates", "f:4")["table"]["total"] == 3
+
+
+def test_log_with_some_estimates__says_how_many_have_none(capsys, tmp_path):
+    log = write(tmp_path / "some.swf", [(10, -1, 1), (20, 50, 1), (30, 40, -1)])
+    _, _, err = call(capsys, "estimates", log)
+    assert "1 of 3 jobs without an estimate in the log" in err
+    assert "nothing is known of killed jobs" in err
+
+
+def test_model__ends_jobs_at_its_estimates_and_counts_them(capsys):
+    found = as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "mualem01", "--seed", "3")
+    assert (found["estimates"], found["seed"], found["over_estimate"]) == ("mualem01", 3, 0)
+    assert found["cut_short"] == found["table"]["killed"] > 2000
+    assert found["histogram"][101] == 0
+    middle = found["histogram"][20:95]
+    assert max(middle) < 3 * min(middle)  # X-P2-S43: the histogram is flat again
+    again = as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "mualem01", "--seed", "3")
+    assert found["histogram"] == again["histogram"]
+    assert found["histogram"] != as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "mualem01", "--seed", "4")["histogram"]
+
+
+def test_modal_model__has_the_share_that_was_asked_for(capsys):
+    found = as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "tsafrir05:emax=64800:share=20")
+    assert (found["emax"], found["emax_rank"]) == (64_800, 1)
+    assert found["emax_percent"] == pytest.approx(20, abs=0.01)
+    assert found["top20_percent"] == pytest.approx(89, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--estimates", "best"], 2, "unknown estimates 'best'; known are user, exact"),
+        (["--estimates", "tsafrir05:emax=60"], 2, "at least 3600 s, one hour, not 60"),
+        (["--estimates", "tsafrir05"], 1, "at least 200 jobs, there are 5"),
+        (["--seed", "-1"], 2, "--seed"),
+        (["--figure", "a.jpg"], 2, "a.jpg: a figure can be written as .svg, .png, .pdf"),
+        (["--figure", "nowhere/a.svg"], 2, "nowhere/a.svg: cannot be written"),
+    ],
+)
+def test_errors__are_one_line(capsys, log, monkeypatch, arguments, status, words):
+    monkeypatch.chdir(log.parent)
+    code, _, err = call(capsys, "estimates", log, *arguments)
+    assert code == status
+    assert err.count("\n") == 1
+    assert words in err
+
+
+# the figure
+
+
+@pytest.mark.parametrize(("ending", "begin"), [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")])
+def test_figure__is_written_with_the_same_bytes_every_time(capsys, log, tmp_path, ending, begin):
+    first, second = tmp_path / f"first{ending}", tmp_path / f"second{ending}"
+    status, out, _ = call(capsys, "estimates", log, "--figure", first)
+    assert status == 0
+    assert f"figure written to {first}" in out
+    call(capsys, "estimates", log, "--figure", second)
+    assert first.read_bytes().startswith(begin)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_figure__leaves_the_users_settings_alone(log):
+    before = dict(matplotlib.rcParams)
+    report.estimates_figure(np.array([1, 20]), np.array([60, 60]))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_figure__bars_are_the_histogram_and_curves_the_distributions():
+    runtime, requested = np.array([0, 50, 60, 95, 3600, 200]), np.array([60, 100, 60, 100, 7200, 100])
+    killed = np.array([False, False, True, False, False, False])
+    use, scatter, spread, by_runtime = report.estimates_figure(runtime, requested, killed=killed, emax=7200, title="six jobs").axes
+    tops = {round(bar.get_x()): bar.get_y() + bar.get_height() for group in use.containers for bar in group if bar.get_height()}
+    assert tops == {0: 1, 50: 2, 100: 1, 95: 1, 104: 1}
+    assert [text.get_text() for text in use.get_legend().get_texts()] == ["killed (1)", "others under 90 s (2)", "all others (3)"]
+    dots = scatter.lines[1]
+    assert sorted(zip(dots.get_xdata() * 60, dots.get_ydata() * 60, strict=True)) == sorted(zip(requested, runtime, strict=True))
+    assert "1 ran longer" in scatter.get_title(loc="left")
+    estimate = next(line for line in spread.lines if line.get_label() == "estimate")
+    assert estimate.get_ydata()[-1] == 100
+    assert estimate.get_xdata()[1] == 60
+    assert len(by_runtime.lines[0].get_xdata()) == 6
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 250])
+def test_figure__stands_any_number_of_jobs_and_peaks(jobs):
+    runtime = np.full(jobs, 60)
+    requested = np.where(np.arange(jobs) % 2, 60, 100 * 3600)
+    figure = report.estimates_figure(runtime, requested)
+    with report.style():
+        figure.canvas.draw()
+
+
+def test_figure__cuts_peaks_and_says_how_high_they_are():
+    runtime = np.concatenate((np.zeros(5000, int), np.arange(1, 99), np.full(3000, 99), np.full(2000, 100)))
+    use = report.estimates_figure(runtime, np.full(len(runtime), 100)).axes[0]
+    assert {text.get_text() for text in use.texts} == {"5,000", "3,000", "2,000"}
+    assert use.get_ylim()[1] < 100
+
+
+def test_command__loads_no_figure_library_unless_asked(log):
+    program = (
+        "import sys\nfrom walltime.cli.main import run\nassert run(['estimates', sys.argv[1], '--json']) == 0\n"
+        "assert 'matplotlib' not in sys.modules and 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(log)], check=True, capture_output=True)
