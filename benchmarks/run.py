@@ -12,11 +12,13 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 RUNS = 10
@@ -27,9 +29,9 @@ import resource, sys, numpy as np
 from walltime.engine.run import Simulation, load_kernel
 from walltime.policy import parse_policy
 from walltime.schedule import simulate
-from walltime.workload.demo import demo_workload
+from walltime.workload.models import MODELS
 load_kernel()
-simulate(demo_workload(jobs=100), parse_policy(sys.argv[2]))
+simulate(MODELS["lublin99"].generate(100, 64), parse_policy(sys.argv[2]))
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
@@ -62,7 +64,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()
     print(f"load of the machine before: {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; {platform.processor() or platform.machine()}")
-    numbers = {"load": os.getloadavg()[0], "speed": speed(options.log, options.runs), "memory": memory(), "start": start(options.runs)}
+    numbers = {
+        "load": os.getloadavg()[0],
+        "speed": speed(options.log, options.runs),
+        "memory": memory(),
+        "making": making(),
+        "start": start(options.runs),
+    }
     if options.json:
         options.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
@@ -73,9 +81,9 @@ def speed(log: Path | None, runs: int) -> dict[str, float]:
     from walltime.engine.run import Simulation, load_kernel
     from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid
     from walltime.schedule.simulation import effective_times
-    from walltime.workload.demo import demo_workload
+    from walltime.workload.models import MODELS
 
-    workload = read(log) if log else demo_workload(jobs=30_000, load=0.7)
+    workload = read(log) if log else MODELS["lublin99"].generate(30_000, 128, 0.7)
     runtime, believed = effective_times(workload, "kill")
     load_kernel()
     policies = [
@@ -114,6 +122,31 @@ def memory() -> dict[str, float]:
     return result
 
 
+def making() -> dict[str, float]:
+    """Seconds to make up a million jobs by each model, and to draw a million estimates."""
+    from walltime.estimates import FModel, Mualem01, Tsafrir05
+    from walltime.workload.models import MODELS
+
+    def taken(work: Callable[[], object]) -> float:
+        seconds = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            work()
+            seconds.append(time.perf_counter() - begin)
+        return statistics.median(seconds)
+
+    result = {f"generate {name}": taken(lambda name=name: MODELS[name].generate(MEMORY_JOBS, 512, 0.7, 1)) for name in MODELS}
+    jobs = MODELS["lublin99"].generate(MEMORY_JOBS, 512, 0.7, 1)
+    for model in (FModel(4), FModel(4, deterministic=True), Mualem01(), Tsafrir05(emax=200_000)):
+        result[f"estimates {type(model).__name__}{' deterministic' if getattr(model, 'deterministic', False) else ''}"] = taken(
+            lambda model=model: model.draw(jobs, 1)
+        )
+    print(f"\n{MEMORY_JOBS:,} jobs, median of 3")
+    for name, seconds in result.items():
+        print(f"  {name:32} {seconds:9.2f} s")
+    return result
+
+
 def start(runs: int) -> dict[str, float]:
     """Seconds to compile, to load from the cache, and until `walltime --help` answers."""
     load = (
@@ -133,11 +166,28 @@ def start(runs: int) -> dict[str, float]:
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-m", "walltime.cli.main", "--help"], capture_output=True, check=True)
         answers.append(time.perf_counter() - begin)
-    result = {"compile": cold, "load from cache": warm, "walltime --help": statistics.median(answers)}
+    result = {"compile": cold, "load from cache": warm, "walltime --help": statistics.median(answers), "Ctrl-C to the end": interruption()}
     print("\nstart")
     for name, seconds in result.items():
         print(f"  {name:32} {seconds:9.2f} s")
     return result
+
+
+def interruption() -> float:
+    """Seconds from Ctrl-C to the end of the command, in the middle of a long conservative run."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "long.swf"
+        call = [sys.executable, "-m", "walltime.cli.main"]
+        generate = ["generate", "lublin99", "--jobs", "100000", "--procs", "64", "--load", "1.5", "--estimates", "f:4", "--out", str(log)]
+        subprocess.run([*call, *generate], capture_output=True, check=True)
+        running = subprocess.Popen(
+            [*call, "simulate", str(log), "--policy", "conservative"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(6)
+        begin = time.perf_counter()
+        running.send_signal(signal.SIGINT)
+        assert running.wait() == 130, "it was to be in the middle of the run"
+        return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

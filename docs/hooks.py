@@ -9,10 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mkdocs.structure.files import File
+
 from walltime.errors import WalltimeError
+from walltime.estimates import ESTIMATE_NAMES
 from walltime.logs import RULES
+from walltime.logs.catalogue import CATALOGUE
+from walltime.logs.cleaning import PUBLISHED
 from walltime.schedule import CHECKS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
+from walltime.workload.models import MODELS, _changeable
 
 MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 
@@ -20,6 +26,16 @@ MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 def on_page_markdown(markdown: str, **_) -> str:
     """Replace the marks of a page; called by MkDocs."""
     return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
+
+
+def on_files(files, config):
+    """Add the figures that are drawn anew for each build; called by MkDocs."""
+    from walltime.report.workloads import compare_workloads, figure_bytes
+
+    names = ("lublin99", "feitelson96", "jann97", "downey97")
+    figure = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
+    files.append(File.generated(config, "guides/models.svg", content=figure_bytes(figure, "svg")))
+    return files
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
@@ -54,6 +70,41 @@ def errors() -> str:
     return table(("class", "is also a", "meaning"), rows)
 
 
+def catalogue() -> str:
+    """The logs that can be fetched."""
+    rows = [(f"`{e.name}`", e.file, f"{e.procs:,}", e.used) for e in CATALOGUE]
+    return table(("name", "file", "processors", "used by"), rows)
+
+
+def published() -> str:
+    """The archive's filters."""
+    return table(("log", "filters"), [(log, "<br>".join(f"`{text}`" for text in filters)) for log, filters in PUBLISHED.items()])
+
+
+def models() -> str:
+    """The workload models, where each comes from, and the parameters that may follow its name."""
+    rows = []
+    for name, model in MODELS.items():
+        source = re.search(r"^ *Source: (.+?)\.$", type(model).__doc__, re.MULTILINE)[1]
+        source = re.sub(r" \(SPEC [^)]*\)", "", source)
+        rows.append((f"`{name}`", source, ", ".join(f"`{key}{shown(value)}`" for key, value in _changeable(model).items()) or "none"))
+    return table(("name", "source", "parameters, with their defaults"), rows)
+
+
+def shown(value: object) -> str:
+    """A default as it would stand behind the name of its parameter; nothing where there is none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "=yes" if value else "=no"
+    return f"={value:g}" if isinstance(value, float) else f"={value}"
+
+
+def estimates() -> str:
+    """The names of the models of estimates."""
+    return ", ".join(f"`{name}`" for name in ESTIMATE_NAMES)
+
+
 def help_text(command: str = "") -> str:
     """What `--help` prints."""
     program = Path(sys.executable).with_name("walltime")
@@ -63,4 +114,14 @@ def help_text(command: str = "") -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
-GENERATORS = {"columns": columns, "rules": rules, "checks": checks, "errors": errors, "help": help_text}
+GENERATORS = {
+    "columns": columns,
+    "rules": rules,
+    "checks": checks,
+    "errors": errors,
+    "help": help_text,
+    "catalogue": catalogue,
+    "published": published,
+    "models": models,
+    "estimates": estimates,
+}
