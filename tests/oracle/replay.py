@@ -38,7 +38,9 @@ def replay(case: dict, engine: str = "kernel") -> dict[str, list[int]]:
     """What becomes of the jobs of one case."""
     case = dict(case)
     order, backfill = wt.parse_order(case.pop("order")), case.pop("backfill_order")
-    policy = wt.parse_policy(case.pop("policy"), order, wt.parse_order(backfill) if backfill else None)
+    name = case.pop("policy")
+    own = backfill if name.startswith(("easy", "hybrid")) else None
+    policy = wt.parse_policy(name, order, wt.parse_order(own) if own else None)
     modes = {name: case.pop(name) for name in ("coincident", "overrun")}
     schedule = wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
     return {name: getattr(schedule, name).tolist() for name in ("start", "end", "kind", "promised")}

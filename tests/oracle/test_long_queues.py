@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from walltime.engine.index import LONG, SHORT, size_class
 
 import walltime as wt
+from walltime.engine.index import LONG, SHORT, size_class
 
 
 @wt.order
