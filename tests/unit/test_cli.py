@@ -413,3 +413,9 @@ def test_other_encoding_and_closed_output__are_no_error(log):
 def test_start_time_that_no_calendar_has__is_shown_as_it_is(capsys, log):
     log.write_text(GOOD.replace("843480031", "99999999999999999"))
     assert "s since 1970" in call(capsys, "info", log)[1]
+
+
+def test_estimates_below_the_runtimes__are_said_in_one_line(capsys, log):
+    status, out, err = call(capsys, "simulate", log, "--estimates", "f:2:truncated=5", "--json")
+    assert (status, json.loads(out)["killed"]) == (0, 2)
+    assert err == "walltime: 2 of 4 jobs run longer than their estimates under this model, and end there\n"

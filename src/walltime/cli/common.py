@@ -18,6 +18,7 @@ from walltime.errors import OutputError, PolicyError, WorkloadError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from walltime.estimates import EstimateModel
     from walltime.policy import Policy
     from walltime.schedule import Schedule
     from walltime.workload import Workload
@@ -66,6 +67,13 @@ def check_output(path: Path, endings: Sequence[str]) -> None:
         raise OutputError(
             f"{printable(path)}: cannot be written (there is no folder {printable(path.absolute().parent)}); name another place"
         )
+
+
+def note_cut_short(workload: Workload, model: EstimateModel) -> None:
+    """Say how many jobs an estimate model ends before their time, such as those over a truncated model's E_max."""
+    count = int((workload.runtime > workload.requested).sum())
+    if model.limit == "model" and count:
+        note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
 
 
 def note(message: str) -> None:

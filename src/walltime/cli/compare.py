@@ -79,6 +79,7 @@ def compare(
         )
         return
     workload = variation.replica(workload, model, seed)
+    common.note_cut_short(workload, model)
     schedules = [common.run_policy(workload, p, coincident=coincident.value, overrun=overrun.value) for p in chosen]
     records = [
         common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)[0] for s in schedules

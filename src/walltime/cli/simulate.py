@@ -75,6 +75,7 @@ def simulate(
         )
         return
     workload = variation.replica(workload, model, seed)
+    common.note_cut_short(workload, model)
     schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value)
     record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)
     batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
