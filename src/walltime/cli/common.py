@@ -95,7 +95,7 @@ def announce_compilation() -> None:
     from walltime.engine.run import kernel_is_cached
 
     if not kernel_is_cached():
-        note("compiling the engine, once on this machine, in some 15 s")
+        note("compiling the engine, once on this machine, in some 20 s")
 
 
 @contextmanager
