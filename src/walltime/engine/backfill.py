@@ -7,10 +7,12 @@ from walltime.engine.jit import kernel
 from walltime.engine.machine import kind_from_head, start_job
 from walltime.engine.memory import (
     BACKFILLED,
+    BEFORE_SHADOW,
     BY_ARRIVAL,
     EXTRA,
     FREE,
     FREED,
+    HEAD_JOB,
     INDEXED,
     NEVER,
     NOW,
@@ -50,7 +52,7 @@ def pass_with_head_reservation(jobs, rules, memory, result):
 
     candidates_from = first
     if rules.depth == 0:
-        state[SHADOW], state[EXTRA] = NEVER, 0
+        state[SHADOW], state[EXTRA] = NEVER, 0  # nobody is to be delayed
     else:
         _reserve_for_head(jobs, memory, result, queue[first])
         candidates_from += 1
@@ -90,7 +92,19 @@ def _start_heads(jobs, memory, result):
 
 @kernel
 def _reserve_for_head(jobs, memory, result, head):
-    """Find the shadow time and the extra nodes: when the head will fit, and what it will leave over.
+    """Find the shadow time and the extra nodes: when the head will fit, and what it will leave over."""
+    state = memory.state
+    if state[HEAD_JOB] == head and state[SHADOW] > state[NOW] and state[EXTRA] >= 0:
+        _draw_shadow_nearer(jobs, memory, head)
+    else:
+        _find_shadow(jobs, memory, head)
+    if result.promised[head] < 0:
+        result.promised[head] = state[SHADOW]
+
+
+@kernel
+def _find_shadow(jobs, memory, head):
+    """Walk the running jobs by expected end until the head fits.
 
     All running jobs whose expected end is the shadow time count, not only the first that suffice (SPEC Q-06). An overdue
     job is expected to end now (SPEC Q-05).
@@ -103,28 +117,43 @@ def _reserve_for_head(jobs, memory, result, head):
         available += jobs.procs[running[i]]
         shadow = max(shadow, expected[i])
         i += 1
+    state[HEAD_JOB] = head
     state[SHADOW] = shadow
     state[EXTRA] = available - jobs.procs[head]
-    if result.promised[head] < 0:
-        result.promised[head] = shadow
+    state[BEFORE_SHADOW] = i
+
+
+@kernel
+def _draw_shadow_nearer(jobs, memory, head):
+    """Bring the shadow time of the same head up to date: backfilled jobs have not moved it, jobs that ended early may have.
+
+    Starts and ends keep the extra nodes and `BEFORE_SHADOW` true (machine.py); extra nodes below zero tell that a job which
+    the queue order put before this head has started. So it is enough to walk back from the shadow time for as long as the
+    head fits without the jobs that end there; mostly that is no step at all.
+    """
+    state, expected, running = memory.state, memory.running_expected, memory.running_job
+    while state[SHADOW] > state[NOW]:
+        earlier = state[BEFORE_SHADOW]
+        at_shadow = 0
+        while earlier > 0 and expected[earlier - 1] == state[SHADOW]:
+            earlier -= 1
+            at_shadow += jobs.procs[running[earlier]]
+        if at_shadow > state[EXTRA]:
+            return
+        state[SHADOW] = max(state[NOW], expected[earlier - 1])  # the head does not fit now, so somebody runs until then
+        state[EXTRA] -= at_shadow
+        state[BEFORE_SHADOW] = earlier
 
 
 @kernel
 def _may_backfill(jobs, memory, job):
     """Whether a job fits now and does not delay the head: it ends by the shadow time, or uses extra nodes only.
 
-    In the second case it takes them. Source: P2 section 2.2, step 2b.
+    In the second case it will take them when it starts. Source: P2 section 2.2, step 2b.
     """
     state = memory.state
     procs = jobs.procs[job]
-    if procs > state[FREE]:
-        return False
-    if jobs.believed[job] <= state[SHADOW] - state[NOW]:
-        return True
-    if procs <= state[EXTRA]:
-        state[EXTRA] -= procs
-        return True
-    return False
+    return procs <= state[FREE] and (jobs.believed[job] <= state[SHADOW] - state[NOW] or procs <= state[EXTRA])
 
 
 @kernel

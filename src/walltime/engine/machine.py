@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
-from walltime.engine.memory import BACKFILLED, EARLY, EVENTS, FREE, FREED, IMMEDIATE, KEEP, NOW, RESERVED, RUNNING, STARTED
+from walltime.engine.memory import (
+    BACKFILLED,
+    BEFORE_SHADOW,
+    EARLY,
+    EVENTS,
+    EXTRA,
+    FREE,
+    FREED,
+    IMMEDIATE,
+    KEEP,
+    NOW,
+    RESERVED,
+    RUNNING,
+    SHADOW,
+    STARTED,
+)
 from walltime.engine.profile import occupy
 from walltime.engine.queue import submit_later
 
@@ -33,6 +48,10 @@ def start_job(jobs, memory, result, job, kind):
     expected[i] = expected_end
     running[i] = job
     state[RUNNING] += 1
+    if expected_end <= state[SHADOW]:
+        state[BEFORE_SHADOW] += 1
+    else:
+        state[EXTRA] -= jobs.procs[job]
 
 
 @kernel
@@ -68,6 +87,10 @@ def end_job(jobs, rules, memory, result, job):
         expected[i] = expected[i + 1]
         running[i] = running[i + 1]
     state[RUNNING] -= 1
+    if low < state[BEFORE_SHADOW]:
+        state[BEFORE_SHADOW] -= 1
+    else:
+        state[EXTRA] += jobs.procs[job]
     state[FREE] += jobs.procs[job]
     state[FREED] = 1
     if rules.mode == KEEP and end > now:

@@ -39,7 +39,7 @@ QUEUE_FIRST = 6  # the queue is Memory.queue[QUEUE_FIRST:QUEUE_LAST]
 QUEUE_LAST = 7
 PLANNED = 8  # queue places below this one have been looked at in an earlier pass
 FREED = 9  # 1 if processors were freed since the last pass
-SHADOW = 10  # EASY: reservation of the head, from the last pass that looked at the whole queue
+SHADOW = 10  # EASY: the shadow time, at which the head will fit
 EXTRA = 11  # EASY: processors beyond the head's that are free at the shadow time
 PROFILE_FIRST = 12  # the profile is Memory.profile_*[PROFILE_FIRST:PROFILE_LAST]
 PROFILE_LAST = 13
@@ -51,7 +51,9 @@ LATER = 18  # jobs in the heap of arrivals that waited for another job's end
 NEXT_ARRIVAL = 19  # time of the next arrival, NEVER if there is none
 INDEXED = 20  # 1 while the queue is so long that an index over it is kept
 CLASSES = 21  # size classes of that index
-STATE_SIZE = 22
+HEAD_JOB = 22  # EASY: the head that the shadow time is for, -1 for none
+BEFORE_SHADOW = 23  # EASY: running jobs that are expected to end by the shadow time
+STATE_SIZE = 24
 
 
 class Jobs(NamedTuple):
@@ -137,6 +139,7 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
     state = np.zeros(STATE_SIZE, np.int64)
     state[FREE] = rules.machine_procs
     state[NEXT_DUE] = NEVER
+    state[HEAD_JOB] = -1
     on_their_own = np.flatnonzero(after < 0) if rules.feedback else np.arange(min(jobs, 1))
     state[NEXT_JOB] = on_their_own[0] if len(on_their_own) else jobs
     state[NEXT_ARRIVAL] = submit[state[NEXT_JOB]] if len(on_their_own) else NEVER
