@@ -43,7 +43,7 @@ def test_kernel__stays_within_its_arrays(tmp_path):
 
 
 def test_kernel__bounds_are_really_checked(tmp_path):
-    # Else the test above shows nothing. Room for no job is four steps of the profile; three separate reservations need seven.
+    # Else the test above shows nothing. Room for no job is four blocks of the profile, of 64 steps each; 300 reservations need more.
     script = tmp_path / "beyond.py"
     script.write_text(
         "from walltime.engine import profile\n"
@@ -51,7 +51,7 @@ def test_kernel__bounds_are_really_checked(tmp_path):
         "import numpy as np\n"
         "none = np.zeros(0, np.int64)\n"
         "memory = new_memory(none, none, Rules(4, KEEP, 0, 1, 0, 0, 0, 0, 0, 0))\n"
-        "for begin in (10, 20, 30):\n"
+        "for begin in range(10, 3010, 10):\n"
         "    profile.occupy(memory, begin, begin + 1, 1)\n"
     )
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "WALLTIME_CACHE": str(tmp_path / "cache")}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.index import LONG, SHORT, size_class
+from walltime.engine.index import LONG, SHORT
+from walltime.engine.sizes import size_class
 
 
 @wt.order

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import examples
 from walltime.engine import heap, profile
-from walltime.engine.memory import FREE, KEEP, NOW, PROFILE_FIRST, PROFILE_LAST, RUNNING, Jobs, Memory, Rules, new_memory
+from walltime.engine.memory import BLOCKS, FREE, KEEP, NEVER, NOW, RUNNING, SPARE_BLOCKS, STEPS_IN_BLOCK, Jobs, Memory, Rules, new_memory
 
 MACHINE = 6
 HORIZON = 500
@@ -36,18 +36,21 @@ def new(jobs: int, processors: int = MACHINE) -> Memory:
 
 
 def steps_of(memory: Memory) -> list[tuple[int, int]]:
-    part = slice(memory.state[PROFILE_FIRST], memory.state[PROFILE_LAST])
-    return list(zip(memory.profile_time[part].tolist(), memory.profile_free[part].tolist(), strict=True))
+    steps: list[tuple[int, int]] = []
+    for block in memory.profile.order[: memory.state[BLOCKS]].tolist():
+        part = slice(block * STEPS_IN_BLOCK, block * STEPS_IN_BLOCK + int(memory.profile.filled[block]))
+        steps += zip(memory.profile.time[part].tolist(), memory.profile.free[part].tolist(), strict=True)
+    return steps
 
 
 def assert_is(memory: Memory, free: np.ndarray) -> None:
     """The steps say of every second from now on what the array says, in as few steps as there can be."""
-    now, steps = int(memory.state[NOW]), steps_of(memory)
+    now, steps, horizon = int(memory.state[NOW]), steps_of(memory), len(free)
     times = [time for time, _ in steps]
     assert times == sorted(set(times))
     assert times[0] <= now
     assert len(steps) == 1 or now <= times[1]  # else an anchor point could lie in the past
-    at = np.searchsorted(times, np.arange(now, HORIZON), side="right") - 1
+    at = np.searchsorted(times, np.arange(now, horizon), side="right") - 1
     assert np.array([value for _, value in steps])[at].tolist() == free[now:].tolist()
     assert all(a != b for (_, a), (_, b) in itertools.pairwise(steps))
 
@@ -75,9 +78,8 @@ def test_profile__equals_an_array_of_seconds(actions):
     for what, a, b in actions:
         if what == "reserve":
             expected = first_fit(free, now, a, b)
-            begin = profile.anchor_point(memory, a, b)
+            begin = profile.first_hole(memory, a, b, NEVER, NEVER)
             assert begin == expected
-            profile.forget_past(memory)  # fits_now, unlike the others, wants a profile without a past
             assert profile.fits_now(memory, a, b) == (expected == now)
             profile.occupy(memory, begin, begin + a, b)
             free[begin : begin + a] -= b
@@ -92,7 +94,7 @@ def test_profile__equals_an_array_of_seconds(actions):
                 free[begin:end] += procs
                 expected = first_fit(free, now, end - begin, procs)
                 free[begin:end] -= procs
-                found = profile.earlier_anchor_point(memory, begin, end - begin, procs)
+                found = profile.first_hole(memory, end - begin, procs, begin, NEVER)
                 assert found == expected <= begin
                 if found < begin:
                     profile.occupy(memory, begin, end, -procs)
@@ -135,13 +137,13 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
     assert_is(memory, free)
 
 
-def test_anchor_point__is_where_processors_stay_free_long_enough():
+def test_first_hole__is_where_processors_stay_free_long_enough():
     # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; P2's steps a to c.
     memory = new(jobs=4)
     for begin, end, procs in ((0, 4, 5), (4, 8, 3), (8, 12, 5)):
         profile.occupy(memory, begin, end, procs)
     assert steps_of(memory) == [(0, 1), (4, 3), (8, 1), (12, 6)]
-    found = {(believed, procs): profile.anchor_point(memory, believed, procs) for believed in (4, 5) for procs in (1, 2, 3, 4)}
+    found = {(believed, procs): profile.first_hole(memory, believed, procs, NEVER, NEVER) for believed in (4, 5) for procs in (1, 2, 3, 4)}
     assert found == {(4, 1): 0, (4, 2): 4, (4, 3): 4, (4, 4): 12, (5, 1): 0, (5, 2): 12, (5, 3): 12, (5, 4): 12}
 
 
@@ -158,8 +160,8 @@ def test_occupy__splits_and_merges_steps():
     assert steps_of(memory) == [(0, 4), (9, 6)]
 
 
-def test_occupy__moves_to_the_front_when_the_arrays_are_used_up():
-    # Room for 2 jobs: 8 steps. A hundred jobs pass through, two at a time.
+def test_blocks__are_used_again():
+    # A hundred jobs pass through, two at a time.
     memory = new(jobs=2)
     free = np.full(HORIZON, MACHINE)
     for now in range(100):
@@ -168,7 +170,77 @@ def test_occupy__moves_to_the_front_when_the_arrays_are_used_up():
         profile.occupy(memory, now + 1, now + 2, 1 + now % 2)
         free[now + 1 : now + 2] -= 1 + now % 2
         assert_is(memory, free)
-    assert memory.profile_time.size == 8
+
+
+def assert_blocks_are_in_order(memory: Memory) -> None:
+    """Every block is used once or spare, knows bounds of what is free in it, and is not nearly empty beside another such."""
+    state, of = memory.state, memory.profile
+    used, spare = of.order[: state[BLOCKS]].tolist(), of.spare[: state[SPARE_BLOCKS]].tolist()
+    assert sorted(used + spare) == list(range(len(of.order)))
+    if len(used) > 1:
+        for block in used:
+            inside = of.free[block * STEPS_IN_BLOCK : block * STEPS_IN_BLOCK + int(of.filled[block])]
+            assert of.least[block] <= inside.min()
+            assert of.most[block] >= inside.max()
+    counts = of.filled[used].tolist()
+    assert all(count > 0 for count in counts)
+    assert all(a + b > STEPS_IN_BLOCK // 2 for a, b in itertools.pairwise(counts[1:]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_profile__equals_an_array_of_seconds(seed):
+    # Some hundred steps in many blocks, growing and shrinking again.
+    random = np.random.Generator(np.random.Philox(seed))
+    horizon, machine = 40_000, 40
+    memory = new(jobs=1500, processors=machine)
+    free = np.full(horizon, machine)
+    held: list[tuple[int, int, int]] = []
+    most_blocks = now = 0
+    for number in range(1500):
+        growing = number < 900
+        what = random.choice(["reserve", "give back", "move", "pass time"], p=[0.6, 0.1, 0.25, 0.05] if growing else [0.1, 0.5, 0.3, 0.1])
+        if what == "reserve":
+            length, procs = int(random.integers(1, 60)), int(random.integers(1, machine + 1))
+            begin = first_fit_in(free, now, length, procs)
+            assert profile.first_hole(memory, length, procs, NEVER, NEVER) == begin
+            latest = int(random.integers(now + 1, begin + 2))
+            expected = begin if begin < latest else NEVER
+            assert profile.first_hole(memory, length, procs, NEVER, latest) == expected
+            assert profile.fits_now(memory, length, procs) == (begin == now)
+            profile.occupy(memory, begin, begin + length, procs)
+            free[begin : begin + length] -= procs
+            held.append((begin, begin + length, procs))
+        elif what == "give back" and held:
+            begin, end, procs = held.pop(int(random.integers(len(held))))
+            profile.occupy(memory, max(begin, now), end, -procs)
+            free[max(begin, now) : end] += procs
+        elif what == "move" and held:
+            which = int(random.integers(len(held)))
+            begin, end, procs = held[which]
+            if begin >= now:
+                free[begin:end] += procs
+                found = first_fit_in(free, now, end - begin, procs)
+                assert profile.first_hole(memory, end - begin, procs, begin, NEVER) == found
+                profile.occupy(memory, found, min(begin, found + end - begin), procs)
+                profile.occupy(memory, max(begin, found + end - begin), end, -procs)
+                free[found : found + end - begin] -= procs
+                held[which] = (found, found + end - begin, procs)
+        elif what == "pass time":
+            now += int(random.integers(0, 20))
+            memory.state[NOW] = now
+            profile.forget_past(memory)
+            held = [entry for entry in held if entry[1] > now]
+        most_blocks = max(most_blocks, int(memory.state[BLOCKS]))
+        assert_blocks_are_in_order(memory)
+        if number % 10 == 0:
+            assert_is(memory, free)
+    assert most_blocks > 4
+
+
+def first_fit_in(free: np.ndarray, now: int, length: int, procs: int) -> int:
+    """Earliest second from which on so many processors stay free for so long, by running sums of the seconds that are too full."""
+    full = np.concatenate([[0], np.cumsum(free < procs)])
+    return now + int(np.flatnonzero(full[now + length :] == full[now : len(full) - length])[0])
 
 
 @examples(300)

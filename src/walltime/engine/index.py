@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from walltime.engine.jit import kernel
 from walltime.engine.memory import CLASSES, EXTRA, FREE, INDEXED, NEVER, NOW, QUEUE_FIRST, QUEUE_LAST, SHADOW
+from walltime.engine.sizes import size_class
 
 BLOCK = 64
 GROUP = BLOCK * BLOCK
@@ -16,16 +17,6 @@ LONG = 512
 """A queue of more places than this is indexed."""
 SHORT = 128
 """A queue of fewer places than this is indexed no more."""
-
-
-@kernel
-def size_class(procs):
-    """0 for 1 processor, 1 for 2 and 3, 2 for 4 to 7, ...: so that a power of two is the smallest size of its class."""
-    found = 0
-    while procs > 1:
-        procs >>= 1
-        found += 1
-    return found
 
 
 @kernel

@@ -69,12 +69,22 @@ def kernel(function: F) -> F:
 
     Kernels allocate nothing, so they need no reference counts (`_nrt=False`); counting the arrays at every call would make
     them ten times slower. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may expect.
+    Kernels are put in the place where they are called (`forceinline`), since passing all the arrays takes time.
     """
+    return _compiled(function, forceinline=True)
+
+
+def called_kernel(function: F) -> F:
+    """A kernel that is called and not put in the place of the call: for what is large, so that compiling does not take long."""
+    return _compiled(function, forceinline=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     config = _numba.core.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder())
     try:
-        compiled: F = _numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+        compiled: F = _numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False, **options)(function)
     finally:
         config.CACHE_DIR = before
     return compiled

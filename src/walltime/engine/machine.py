@@ -20,7 +20,6 @@ from walltime.engine.memory import (
     SHADOW,
     STARTED,
 )
-from walltime.engine.profile import occupy
 from walltime.engine.queue import submit_later
 
 
@@ -68,7 +67,7 @@ def kind_behind(memory, job, blocked):
 
 @kernel
 def end_job(jobs, rules, memory, result, job):
-    """Free the processors of a running job; under kept reservations also the rest of its place in the profile."""
+    """Free the processors of a running job; under kept reservations note that it left its place in the profile early."""
     state = memory.state
     now = state[NOW]
     end = result.start[job] + jobs.believed[job]
@@ -94,8 +93,8 @@ def end_job(jobs, rules, memory, result, job):
     state[FREE] += jobs.procs[job]
     state[FREED] = 1
     if rules.mode == KEEP and end > now:
-        occupy(memory, now, end, -jobs.procs[job])
-        state[EARLY] = 1
+        memory.early_job[state[EARLY]] = job
+        state[EARLY] += 1
 
 
 @kernel

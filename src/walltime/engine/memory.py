@@ -41,9 +41,9 @@ PLANNED = 8  # queue places below this one have been looked at in an earlier pas
 FREED = 9  # 1 if processors were freed since the last pass
 SHADOW = 10  # EASY: the shadow time, at which the head will fit
 EXTRA = 11  # EASY: processors beyond the head's that are free at the shadow time
-PROFILE_FIRST = 12  # the profile is Memory.profile_*[PROFILE_FIRST:PROFILE_LAST]
-PROFILE_LAST = 13
-EARLY = 14  # 1 if a job ended before its expected end since the last pass
+BLOCKS = 12  # blocks of the profile in use
+SPARE_BLOCKS = 13  # blocks of the profile not in use
+EARLY = 14  # jobs that ended before their expected end since the last pass
 BROKEN = 15  # 1 if reservations were made while a running job was overdue
 NEXT_DUE = 16  # the earliest kept reservation
 ARRIVALS = 17  # jobs that have arrived so far
@@ -54,6 +54,9 @@ CLASSES = 21  # size classes of that index
 HEAD_JOB = 22  # EASY: the head that the shadow time is for, -1 for none
 BEFORE_SHADOW = 23  # EASY: running jobs that are expected to end by the shadow time
 STATE_SIZE = 24
+
+STEPS_IN_BLOCK = 64
+"""The most steps of the profile that one of its blocks holds."""
 
 
 class Jobs(NamedTuple):
@@ -85,6 +88,32 @@ class Rules(NamedTuple):
     backfill_parameter: int
 
 
+class Profile(NamedTuple):
+    """Free processors over future time (profile.py), int64.
+
+    Block b has its steps in the slots b * STEPS_IN_BLOCK and up of `time` and `free`, `filled[b]` of them; `least[b]` and
+    `most[b]` bound what is free in it. `order[:BLOCKS]` are the blocks in use, in order of time, `spare[:SPARE_BLOCKS]` the
+    others.
+    """
+
+    time: Array
+    free: Array
+    order: Array
+    spare: Array
+    filled: Array
+    least: Array
+    most: Array
+
+
+class Openings(NamedTuple):
+    """Between which times a compression may find new holes, per size class of jobs, int64: this one, and the next."""
+
+    begin: Array
+    end: Array
+    next_begin: Array
+    next_end: Array
+
+
 class Memory(NamedTuple):
     """Working arrays, int64 but for the scores; those that a policy does not need have length 0.
 
@@ -106,11 +135,12 @@ class Memory(NamedTuple):
     candidate_score: Array
     running_expected: Array
     running_job: Array
+    early_job: Array
     event_end: Array
     event_ticket: Array
     event_job: Array
-    profile_time: Array
-    profile_free: Array
+    profile: Profile
+    openings: Openings
     reservation: Array
     block_shortest: Array
     group_shortest: Array
@@ -131,8 +161,7 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
     other = (rules.backfill and rules.backfill_order != rules.order) or (
         rules.backfill and rules.backfill_parameter != rules.order_parameter
     )
-    candidates = jobs if other or rules.mode == KEEP else 0
-    profile = 0 if rules.mode == HEAD else 2 * jobs + 4
+    candidates = jobs if other or (rules.mode == KEEP and ordered) else 0
     at_once = min(jobs, rules.machine_procs) + 1
     # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
     events = min(jobs, 2 * rules.machine_procs) + 1
@@ -143,10 +172,6 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
     on_their_own = np.flatnonzero(after < 0) if rules.feedback else np.arange(min(jobs, 1))
     state[NEXT_JOB] = on_their_own[0] if len(on_their_own) else jobs
     state[NEXT_ARRIVAL] = submit[state[NEXT_JOB]] if len(on_their_own) else NEVER
-    profile_time, profile_free = np.zeros(profile, np.int64), np.zeros(profile, np.int64)
-    if profile:
-        profile_free[0] = rules.machine_procs
-        state[PROFILE_LAST] = 1
     followers = jobs if rules.feedback else 0
     first_follower, next_follower = np.full(followers, -1, np.int64), np.full(followers, -1, np.int64)
     if rules.feedback:
@@ -155,6 +180,7 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
             first_follower[after[job]] = job
     state[CLASSES] = int(rules.machine_procs).bit_length()
     indexed = (jobs + 4096) * state[CLASSES] if rules.mode == HEAD and rules.backfill and not ordered and not other else 0
+    openings = state[CLASSES] if rules.mode == KEEP else 0
     return Memory(
         state=state,
         submit=submit.copy(),
@@ -169,15 +195,41 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
         candidate_score=np.empty(candidates if other or ordered else 0, np.float64),
         running_expected=np.empty(at_once, np.int64),
         running_job=np.empty(at_once, np.int64),
+        early_job=np.empty(at_once if rules.mode == KEEP else 0, np.int64),
         event_end=np.empty(events, np.int64),
         event_ticket=np.empty(events, np.int64),
         event_job=np.empty(events, np.int64),
-        profile_time=profile_time,
-        profile_free=profile_free,
+        profile=_new_profile(2 * jobs + 4 if rules.mode != HEAD else 0, rules.machine_procs, state),
+        openings=Openings(
+            begin=np.full(openings, NEVER, np.int64),
+            end=np.full(openings, -1, np.int64),
+            next_begin=np.full(openings, NEVER, np.int64),
+            next_end=np.full(openings, -1, np.int64),
+        ),
         reservation=np.empty(jobs if rules.mode == KEEP else 0, np.int64),
         block_shortest=np.empty(indexed // 64, np.int64),
         group_shortest=np.empty(indexed // 4096 + state[CLASSES], np.int64),
     )
+
+
+def _new_profile(steps: int, machine_procs: int, state: Array) -> Profile:
+    """Room for so many steps, the machine empty. Blocks are at least a quarter full, but for the first and the last."""
+    blocks = 4 * steps // STEPS_IN_BLOCK + 4 if steps else 0
+    profile = Profile(
+        time=np.empty(blocks * STEPS_IN_BLOCK, np.int64),
+        free=np.empty(blocks * STEPS_IN_BLOCK, np.int64),
+        order=np.zeros(blocks, np.int64),
+        spare=np.arange(blocks)[::-1].astype(np.int64),
+        filled=np.zeros(blocks, np.int64),
+        least=np.zeros(blocks, np.int64),
+        most=np.zeros(blocks, np.int64),
+    )
+    if steps:
+        first = profile.spare[-1]
+        profile.time[first], profile.free[first] = 0, machine_procs
+        profile.filled[first] = 1
+        state[BLOCKS], state[SPARE_BLOCKS] = 1, blocks - 1
+    return profile
 
 
 def new_result(jobs: int) -> Result:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from walltime.engine.jit import kernel
 from walltime.engine.machine import kind_behind, start_job
-from walltime.engine.memory import BACKFILLED, NOW, PROFILE_LAST, QUEUE_FIRST, QUEUE_LAST
-from walltime.engine.profile import anchor_point, fits_now, occupy, profile_of_running
+from walltime.engine.memory import BACKFILLED, BLOCKS, NEVER, NOW, QUEUE_FIRST, QUEUE_LAST, STEPS_IN_BLOCK
+from walltime.engine.profile import first_hole, fits_now, occupy, profile_of_running
 from walltime.engine.queue import drop_started, sort_jobs, sort_queue
 
 
@@ -24,7 +24,7 @@ def pass_with_fresh_reservations(jobs, rules, memory, result):
     i = state[QUEUE_FIRST]
     while i < state[QUEUE_LAST] and blocked < rules.depth:
         job = queue[i]
-        anchor = anchor_point(memory, jobs.believed[job], jobs.procs[job])
+        anchor = first_hole(memory, jobs.believed[job], jobs.procs[job], NEVER, NEVER)
         occupy(memory, anchor, anchor + jobs.believed[job], jobs.procs[job])
         if result.promised[job] < 0:
             result.promised[job] = anchor
@@ -49,4 +49,4 @@ def pass_with_fresh_reservations(jobs, rules, memory, result):
             occupy(memory, now, now + jobs.believed[job], jobs.procs[job])
             start_job(jobs, memory, result, job, BACKFILLED)
     drop_started(memory, result)
-    return waiting * state[PROFILE_LAST]
+    return waiting * state[BLOCKS] * STEPS_IN_BLOCK

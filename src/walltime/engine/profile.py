@@ -1,142 +1,143 @@
 """The profile: free processors over future time, as a step function (P2 section 2.1).
 
-Step i holds from `profile_time[i]` until the next one; the last holds for ever. Neighbouring steps differ, and the first
-one covers the present.
+Step i holds from its time until the next one's; the last holds for ever, and all processors are free then. Neighbouring
+steps differ, and the first one covers the present.
+
+Mostly there are few steps, and they lie in one array, from slot `first` on. Where there are more than 64, they are cut into
+blocks: blocks.py.
 """
 
 from __future__ import annotations
 
+from walltime.engine.blocks import drop_block, first_hole_among_blocks, new_block, occupy_among_blocks, summarize
 from walltime.engine.jit import kernel
-from walltime.engine.memory import FREE, NOW, PROFILE_FIRST, PROFILE_LAST, RUNNING
+from walltime.engine.memory import BLOCKS, FREE, NEVER, NOW, RUNNING, SPARE_BLOCKS, STEPS_IN_BLOCK
+from walltime.engine.openings import note_opening
 
 
 @kernel
-def anchor_point(memory, believed, procs):
-    """Earliest time from now on at which so many processors stay free for so long (P2 section 2.1, step 1)."""
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
-    start = state[NOW]
-    last = state[PROFILE_LAST]
-    i = state[PROFILE_FIRST]
-    while i < last and time[i] < start + believed:
-        if free[i] < procs:
-            start = time[i + 1]  # the last step has all processors free, so there is a next one
-        i += 1
-    return start
+def first_hole(memory, believed, procs, reservation, latest):
+    """The anchor point: earliest time from now on at which so many processors stay free for so long (P2 section 2.1, step 1).
 
-
-@kernel
-def earlier_anchor_point(memory, reservation, believed, procs):
-    """Earliest time at which a job with a reservation could start, its own reservation not standing in its way.
-
-    From its reservation on it needs only its own processors; so the profile matters up to there.
+    `reservation` is the job's own, NEVER if it has none: from then on its own processors are enough, and where there is no
+    earlier hole, this is the answer. Holes that begin at `latest` or later are not looked for.
     """
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
+    state, profile = memory.state, memory.profile
     start = state[NOW]
-    last = state[PROFILE_LAST]
-    i = state[PROFILE_FIRST]
-    while i < last and time[i] < reservation and time[i] < start + believed:
-        if free[i] < procs:
-            if i + 1 == last or time[i + 1] >= reservation:
+    latest = min(latest, reservation)
+    if state[BLOCKS] > 1:
+        return first_hole_among_blocks(state, profile, start, believed, procs, reservation, latest)
+    first = profile.order[0] * STEPS_IN_BLOCK
+    last = first + profile.filled[profile.order[0]] - 1
+    end = min(start + believed, reservation)
+    for i in range(first, last):  # in the last step all processors are free
+        if profile.time[i] >= end:
+            return start
+        if profile.free[i] < procs:
+            start = profile.time[i + 1]
+            if start >= latest:
                 return reservation
-            start = time[i + 1]
-        i += 1
+            end = min(start + believed, reservation)
     return start
 
 
 @kernel
 def fits_now(memory, believed, procs):
     """Whether so many processors stay free for so long from now on."""
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
-    end = state[NOW] + believed
-    i = state[PROFILE_FIRST]
-    while i < state[PROFILE_LAST] and time[i] < end:
-        if free[i] < procs:
-            return False
-        i += 1
-    return True
+    return first_hole(memory, believed, procs, NEVER, memory.state[NOW] + 1) == memory.state[NOW]
 
 
 @kernel
 def occupy(memory, begin, end, procs):
     """Take processors (give back, if negative) in [begin, end), which does not begin before the first step."""
-    free = memory.profile_free
-    _make_room(memory)
-    first = _step_at(memory, begin)
-    last = _step_at(memory, end)
+    state, profile = memory.state, memory.profile
+    if begin >= end:
+        return
+    block = profile.order[0]
+    if state[BLOCKS] > 1 or profile.filled[block] + 2 > STEPS_IN_BLOCK:
+        occupy_among_blocks(state, profile, memory.openings, begin, end, procs)
+        return
+    first = _step_at(profile, begin)
+    last = _step_at(profile, end)
     for i in range(first, last):
-        free[i] -= procs
-    _merge(memory, last)
-    _merge(memory, first)
+        free = profile.free[i]
+        profile.free[i] = free - procs
+        if procs < 0:
+            note_opening(memory.openings, profile.time[i], profile.time[i + 1], free + 1, free - procs)
+    _merge(profile, last)
+    _merge(profile, first)
 
 
 @kernel
 def profile_of_running(jobs, memory):
     """Make the profile afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
-    now = state[NOW]
-    time[0] = now
-    free[0] = state[FREE]
-    last = 0
-    for i in range(state[RUNNING]):
-        end = max(memory.running_expected[i], now + 1)
-        if time[last] < end:
-            last += 1
-            time[last] = end
-            free[last] = free[last - 1]
-        free[last] += jobs.procs[memory.running_job[i]]
-    state[PROFILE_FIRST] = 0
-    state[PROFILE_LAST] = last + 1
+    state, profile = memory.state, memory.profile
+    for place in range(state[BLOCKS]):
+        profile.spare[state[SPARE_BLOCKS]] = profile.order[place]
+        state[SPARE_BLOCKS] += 1
+    state[BLOCKS] = 0
+    block = new_block(state, profile, 0)
+    time, free = state[NOW], state[FREE]
+    for i in range(state[RUNNING] + 1):
+        end = max(memory.running_expected[i], state[NOW] + 1) if i < state[RUNNING] else NEVER
+        if time < end:
+            if profile.filled[block] == STEPS_IN_BLOCK:
+                summarize(profile, block)
+                block = new_block(state, profile, state[BLOCKS])
+            slot = block * STEPS_IN_BLOCK + profile.filled[block]
+            profile.time[slot] = time
+            profile.free[slot] = free
+            profile.filled[block] += 1
+            time = end
+        if i < state[RUNNING]:
+            free += jobs.procs[memory.running_job[i]]
+    summarize(profile, block)
 
 
 @kernel
 def forget_past(memory):
     """Drop the steps that ended by now."""
-    state, time = memory.state, memory.profile_time
-    while state[PROFILE_FIRST] + 1 < state[PROFILE_LAST] and time[state[PROFILE_FIRST] + 1] <= state[NOW]:
-        state[PROFILE_FIRST] += 1
+    state, profile = memory.state, memory.profile
+    while state[BLOCKS] > 1 and profile.time[profile.order[1] * STEPS_IN_BLOCK] <= state[NOW]:
+        drop_block(state, profile, 0)
+    block = profile.order[0]
+    first = block * STEPS_IN_BLOCK
+    past, count = 0, profile.filled[block]
+    while past + 1 < count and profile.time[first + past + 1] <= state[NOW]:
+        past += 1
+    if past > 0:
+        for i in range(first, first + count - past):
+            profile.time[i] = profile.time[i + past]
+            profile.free[i] = profile.free[i + past]
+        profile.filled[block] -= past
 
 
 @kernel
-def _step_at(memory, when):
-    """Index of the step that begins at this time, after splitting one if need be."""
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
-    low, high = state[PROFILE_FIRST], state[PROFILE_LAST]
-    while low < high:
-        middle = (low + high) // 2
-        if time[middle] < when:
-            low = middle + 1
-        else:
-            high = middle
-    if low < state[PROFILE_LAST] and time[low] == when:
-        return low
-    for i in range(state[PROFILE_LAST], low, -1):
-        time[i] = time[i - 1]
-        free[i] = free[i - 1]
-    time[low] = when
-    free[low] = free[low - 1]
-    state[PROFILE_LAST] += 1
-    return low
+def _step_at(profile, when):
+    """Slot of the step that begins at this time, after splitting one if need be."""
+    block = profile.order[0]
+    slot = block * STEPS_IN_BLOCK
+    end = slot + profile.filled[block]
+    while slot < end and profile.time[slot] < when:
+        slot += 1
+    if slot < end and profile.time[slot] == when:
+        return slot
+    for i in range(end, slot, -1):
+        profile.time[i] = profile.time[i - 1]
+        profile.free[i] = profile.free[i - 1]
+    profile.time[slot] = when
+    profile.free[slot] = profile.free[slot - 1]
+    profile.filled[block] += 1
+    return slot
 
 
 @kernel
-def _merge(memory, i):
+def _merge(profile, slot):
     """Drop a step that does not differ from the one before it."""
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
-    if i > state[PROFILE_FIRST] and free[i] == free[i - 1]:
-        for k in range(i, state[PROFILE_LAST] - 1):
-            time[k] = time[k + 1]
-            free[k] = free[k + 1]
-        state[PROFILE_LAST] -= 1
-
-
-@kernel
-def _make_room(memory):
-    """Move the profile to the front of its arrays when it has reached their end."""
-    state, time, free = memory.state, memory.profile_time, memory.profile_free
-    if state[PROFILE_LAST] + 2 > time.size:
-        first = state[PROFILE_FIRST]
-        for i in range(first, state[PROFILE_LAST]):
-            time[i - first] = time[i]
-            free[i - first] = free[i]
-        state[PROFILE_LAST] -= first
-        state[PROFILE_FIRST] = 0
+    block = profile.order[0]
+    first = block * STEPS_IN_BLOCK
+    if slot > first and profile.free[slot] == profile.free[slot - 1]:
+        for i in range(slot, first + profile.filled[block] - 1):
+            profile.time[i] = profile.time[i + 1]
+            profile.free[i] = profile.free[i + 1]
+        profile.filled[block] -= 1
