@@ -237,6 +237,28 @@ def test_long_profile__equals_an_array_of_seconds(seed):
     assert most_blocks > 4
 
 
+def test_occupy__up_to_the_end_of_a_full_block_whose_neighbour_in_time_is_its_neighbour_in_memory():
+    memory = new(jobs=400, processors=100)
+    free = np.full(4000, 100)
+
+    def take(begin: int, end: int, procs: int) -> None:
+        profile.occupy(memory, begin, end, procs)
+        free[begin:end] -= procs
+
+    for i in range(60):
+        take(10 + 20 * i, 20 + 20 * i, 1)
+    of = memory.profile
+    block, following = of.order[:2].tolist()
+    assert following == block + 1
+    for begin in range(1, 400, 10):  # two steps more for each
+        if of.filled[block] < STEPS_IN_BLOCK:
+            take(begin, begin + 1, 1)
+    assert of.filled[block] == STEPS_IN_BLOCK
+    assert of.order[1] == following
+    take(int(of.time[block * STEPS_IN_BLOCK + 60]), int(of.time[following * STEPS_IN_BLOCK]), 2)
+    assert_is(memory, free)
+
+
 def first_fit_in(free: np.ndarray, now: int, length: int, procs: int) -> int:
     """Earliest second from which on so many processors stay free for so long, by running sums of the seconds that are too full."""
     full = np.concatenate([[0], np.cumsum(free < procs)])

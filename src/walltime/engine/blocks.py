@@ -61,6 +61,7 @@ def occupy_among_blocks(state, profile, openings, begin, end, procs):
             break
         place += 1
         slot = profile.order[place] * STEPS_IN_BLOCK
+        last = slot + profile.filled[profile.order[place]]
         if profile.time[slot] >= end:
             break
     if slot == last or profile.time[slot] != end:
