@@ -45,12 +45,15 @@ if TYPE_CHECKING:
     from walltime.policy import parse_policy as parse_policy
     from walltime.provenance import version as version
     from walltime.report import write_report as write_report
+    from walltime.schedule import Batch as Batch
+    from walltime.schedule import Case as Case
     from walltime.schedule import Kind as Kind
     from walltime.schedule import Schedule as Schedule
     from walltime.schedule import audit as audit
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
     from walltime.schedule import simulate as simulate
+    from walltime.schedule import simulate_many as simulate_many
     from walltime.schedule.replication import Replications as Replications
     from walltime.schedule.replication import replicate as replicate
     from walltime.workload import Origin as Origin
@@ -115,12 +118,15 @@ _HOMES = {
     "provenance": ("version",),
     "report": ("write_report",),
     "schedule": (
+        "Batch",
+        "Case",
         "Kind",
         "Schedule",
         "audit",
         "compare",
         "read_schedule",
         "simulate",
+        "simulate_many",
     ),
     "schedule.replication": (
         "Replications",

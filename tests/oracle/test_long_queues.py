@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.strategies import COINCIDENT, OVERRUN
 from walltime.engine.index import LONG, SHORT
 from walltime.engine.sizes import size_class
 
@@ -63,3 +64,92 @@ def test_overloaded_workloads__do_cross_the_thresholds_of_the_index():
 
 def test_size_class__begins_with_a_power_of_two():
     assert [size_class(procs) for procs in (1, 2, 3, 4, 7, 8, 1023, 1024)] == [0, 1, 1, 2, 2, 3, 9, 10]
+
+
+# ---------------------------------------------------------------------- over 1,000 waiting jobs, against the reference
+
+SHAPES = ("blocked", "at once", "waves", "stream")
+"""How the jobs come: while one job fills the machine, all in one instant, in a few instants, one after the other."""
+ESTIMATES = ("exact", "factor", "round", "short", "believed")
+"""What is requested and believed: the runtime; up to four times as much; a round number; too little at times; and something
+else believed than requested."""
+ROUND = np.array([60, 300, 900, 3600, 7200, 14_400, 64_800])
+
+
+def crush(seed: int, grain: int = 1, early: float = 1.0) -> wt.Workload:
+    """Some 1,100 jobs that come much faster than a machine can run them, and a few more while the queue drains.
+
+    Shape and estimates go round with the seed. All times are multiples of `grain` seconds; of the jobs whose estimate is not
+    their runtime, `early` is the share that keeps it.
+    """
+    random = np.random.Generator(np.random.Philox([seed, 1]))
+    shape, estimates = SHAPES[seed % 4], ESTIMATES[seed // 4 % 5]
+    machine = int(random.choice([1, 5, 5, 16, 16, 100, 100, 1024, 1024]))
+    first, later = int(random.integers(1060, 1130)), int(random.integers(0, 70))
+    jobs = first + later
+    window = int(random.choice([40, 400, 4000]))
+
+    runtime = np.minimum(1 + random.exponential(window * random.choice([1, 4]), jobs), 64_000).astype(np.int64)
+    runtime[random.random(jobs) < random.choice([0.0, 0.05])] = 0
+    widest = max(1, machine // int(random.choice([1, 2, 8])))
+    procs = random.integers(int(random.choice([1, (widest + 1) // 2])), widest + 1, jobs)
+    powers = random.random(jobs) < 0.5
+    procs[powers] = 2 ** np.log2(procs[powers]).astype(np.int64)
+
+    match shape:
+        case "at once":
+            submit = np.zeros(first, np.int64)
+        case "waves":
+            submit = np.sort(random.choice(random.integers(0, 20, 4), first))
+        case "stream":
+            submit = np.arange(first) * int(random.choice([1, 2])) // int(random.choice([1, 8, 40]))
+            runtime[:first] += submit[-1]
+        case "blocked":
+            submit = np.sort(random.integers(0, window, first))
+            submit[0], runtime[0], procs[0] = 0, window + 1, machine
+    drain = int((runtime * procs).sum() / machine)
+    submit = np.concatenate([submit, np.sort(random.integers(submit[-1], submit[-1] + drain, later))])
+
+    exact = np.maximum(runtime, 1)
+    match estimates:
+        case "exact":
+            requested = exact
+        case "factor":
+            requested = (exact * random.uniform(1, 4, jobs)).astype(np.int64)
+        case "round" | "believed":
+            requested = ROUND[np.minimum(np.searchsorted(ROUND, exact), len(ROUND) - 1)]
+        case "short":
+            requested = (exact * random.uniform(0.7, 2, jobs)).astype(np.int64)
+    keeps = random.random(jobs) < early
+    requested = np.where(keeps, requested, exact)
+    believed = np.where(keeps, requested * random.uniform(0.3, 1.5, jobs), exact) if estimates == "believed" else requested
+    submit, runtime = (-(-column // grain) * grain for column in (submit, runtime))
+    requested, believed = (np.maximum(grain, -(-column.astype(np.int64) // grain) * grain) for column in (requested, believed))
+    return wt.Workload.from_arrays(
+        submit=submit, runtime=runtime, requested=requested, believed=believed, procs=procs, machine_procs=machine
+    )
+
+
+def assert_engines_agree(jobs: wt.Workload, policy: wt.Policy, coincident: str, overrun: str) -> None:
+    kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference"))
+    assert longest_queue(reference) > 1000
+    for name in ("start", "kind", "promised"):
+        fast, slow = getattr(kernel, name), getattr(reference, name)
+        assert np.array_equal(fast, slow), f"{name} of job {np.flatnonzero(fast != slow)[0] + 1}"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_easy__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
+    assert_engines_agree(crush(seed), wt.Easy(), COINCIDENT[seed // 20 % 2], OVERRUN[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fcfs__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
+    assert_engines_agree(crush(seed), wt.Fcfs(), COINCIDENT[seed // 4 % 2], OVERRUN[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_conservative__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
+    # The reference compresses a thousand jobs at every early end, so these are few, or the profile has few steps.
+    grain, early = ((1, 0.02), (600, 0.1))[seed % 2]
+    assert_engines_agree(crush(seed, grain, early), wt.Conservative(), COINCIDENT[seed // 4 % 2], "kill")

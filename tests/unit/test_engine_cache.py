@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -22,7 +23,10 @@ from walltime.engine.run import kernel_is_cached
 cached = kernel_is_cached()
 jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 3, 8], procs=[2, 4, 2], machine_procs=4)
 start = wt.simulate(jobs, wt.Easy()).start.tolist()
-print(json.dumps({"start": start, "package": wt.__file__, "cached": cached, "folder": str(jit.cache_folder()), "hash": jit.source_hash()}))
+from walltime.engine.loop import run
+compiled, loaded = (sum(count.values()) for count in (run.stats.cache_misses, run.stats.cache_hits))
+found = {"start": start, "package": wt.__file__, "cached": cached, "compiled": compiled, "loaded": loaded}
+print(json.dumps(found | {"folder": str(jit.cache_folder()), "hash": jit.source_hash()}))
 """
 BEFORE, AFTER = "<= state[SHADOW] - state[NOW]", "< state[SHADOW] - state[NOW]"
 
@@ -40,14 +44,33 @@ def cache(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="module")
+def cold(copied, cache) -> list[dict]:
+    """What two processes found that started at once with an empty cache; compiling takes long, so it is done once for all tests."""
+    assert not any(cache.iterdir())
+    return fresh_processes(2, copied, WALLTIME_CACHE=str(cache))
+
+
 def fresh_process(package: Path, **environment: str) -> dict:
+    return fresh_processes(1, package, **environment)[0]
+
+
+def fresh_processes(count: int, package: Path, **environment: str) -> list[dict]:
+    """So many processes at once; each must end well, without a word of warning."""
     environment = os.environ | {"PYTHONPATH": str(package)} | environment
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    assert Path(result["package"]).is_relative_to(package)
-    return result
+    started = [subprocess.Popen(command, env=environment, stdout=PIPE, stderr=PIPE, text=True) for _ in range(count)]
+    try:
+        outputs = [process.communicate(timeout=300) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    results = []
+    for process, (output, complaints) in zip(started, outputs, strict=True):
+        assert (process.returncode, complaints) == (0, ""), complaints[-3000:]
+        results.append(json.loads(output))
+        assert Path(results[-1]["package"]).is_relative_to(package)
+    return results
 
 
 def test_cache_folder__carries_the_hash_of_the_sources():
@@ -67,8 +90,19 @@ def test_cache_root__is_walltimes_own_then_xdgs_then_the_home_folder(monkeypatch
     assert jit.cache_root() == tmp_path / "home" / ".cache" / "walltime"
 
 
-def test_cache__is_used_by_the_next_process_and_not_after_an_edit(copied, cache):
-    first = fresh_process(copied, WALLTIME_CACHE=str(cache))
+def test_cache__is_filled_by_two_processes_at_once(copied, cache, cold):
+    for found in cold:
+        assert (found["start"], found["cached"], found["compiled"], found["loaded"]) == ([0, 10, 2], False, 1, 0)
+    assert cold[0] == cold[1]
+    # Neither has spoilt what the other wrote: the next process compiles nothing.
+    third = fresh_process(copied, WALLTIME_CACHE=str(cache))
+    assert third == cold[0] | {"cached": True, "compiled": 0, "loaded": 1}
+    # No half-written file is left behind.
+    assert {file.suffix for file in cache.rglob("*") if file.is_file()} == {".nbc", ".nbi"}
+
+
+def test_cache__is_used_by_the_next_process_and_not_after_an_edit(copied, cache, cold):
+    first = cold[0]
     assert (first["start"], first["cached"]) == ([0, 10, 2], False)
     assert Path(first["folder"]) == cache / f"kernels-{first['hash']}"
     compiled = {file: file.stat().st_mtime_ns for file in cache.rglob("*.nbc")}

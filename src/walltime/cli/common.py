@@ -81,13 +81,13 @@ def note(message: str) -> None:
     typer.echo(f"walltime: {message}", err=True)
 
 
-def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str) -> Schedule:
+def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str, dynamics: bool = False) -> Schedule:
     """Simulate, with a word when the engine has to be compiled first and a progress bar when it takes long."""
     from walltime.schedule import simulate
 
     announce_compilation()
     with progress_bar(len(workload), policy.label) as progress:
-        return simulate(workload, policy, coincident=coincident, overrun=overrun, progress=progress)
+        return simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress)
 
 
 def announce_compilation() -> None:

@@ -37,6 +37,14 @@ def simulate(
     batch_means: o.BatchMeansOption = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
+    dynamics: Annotated[
+        bool,
+        typer.Option(
+            "--dynamics",
+            help="Also say whom backfilling delayed, and how often the shortest waiting job was chosen (P3).",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -59,8 +67,8 @@ def simulate(
     variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
     workload = variation.apply(workload, seed)
     if replications > 1:
-        if out is not None or monthly or batch_means is not None:
-            raise PolicyError("--out, --monthly and --batch-means show one run; leave them out or take one replication")
+        if out is not None or monthly or dynamics or batch_means is not None:
+            raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -76,7 +84,7 @@ def simulate(
         return
     workload = variation.replica(workload, model, seed)
     common.note_cut_short(workload, model)
-    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value)
+    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value, dynamics=dynamics)
     record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)
     batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
     if batches is not None:
@@ -89,6 +97,9 @@ def simulate(
             "stopped": batches.stopped,
         }
     months = schedule.monthly(month_of.value) if monthly else []
+    found = schedule.dynamics_summary(trim.value) if dynamics else None
+    if found is not None:
+        record["dynamics"] = found.as_dict()
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
@@ -104,6 +115,8 @@ def simulate(
             f"mean response by batch means {interval.mean:,.0f} s +- {interval.half_width:,.0f} s ({interval.what}; "
             f"{batches.batches} batches of {batch_means:,}, stopped: {batches.stopped})"
         )
+    if found is not None:
+        _print_dynamics(found, chosen)
     if monthly:
         _print_months(months)
     if out is not None:
@@ -134,6 +147,25 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
     title = f"{schedule.policy.label} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
     print_facts(title, facts)
     typer.echo(f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)")
+
+
+def _print_dynamics(d: Any, policy: Any) -> None:
+    from walltime.cli.common import print_facts
+    from walltime.policy import Easy
+    from walltime.report import human_time
+
+    of_heads = [
+        (
+            "wildly backfilled",
+            f"{d.wild_percent:.2f} %",
+            f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}",
+        ),
+        ("delayed heads", f"{d.delayed_percent:.2f} %", f"later than their first real shadow by {human_time(d.mean_delay)} on average"),
+    ]
+    of_choices = [
+        ("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice"),
+    ]
+    print_facts("what backfilling did", (of_heads if isinstance(policy, Easy) else []) + of_choices)
 
 
 def _print_months(months: list[Any]) -> None:

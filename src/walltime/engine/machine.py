@@ -5,6 +5,7 @@ from __future__ import annotations
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
 from walltime.engine.memory import (
+    ARRIVALS,
     BACKFILLED,
     BEFORE_SHADOW,
     EARLY,
@@ -12,6 +13,7 @@ from walltime.engine.memory import (
     EXTRA,
     FREE,
     FREED,
+    HEAD_JOB,
     IMMEDIATE,
     KEEP,
     NOW,
@@ -31,6 +33,10 @@ def start_job(jobs, memory, result, job, kind):
     result.start[job] = now
     result.kind[job] = kind
     state[FREE] -= jobs.procs[job]
+    if result.log.job.size > 0:
+        result.log.job[state[STARTED]] = job
+        result.log.arrived[state[STARTED]] = state[ARRIVALS]
+        result.log.head[state[STARTED]] = state[HEAD_JOB] if kind == BACKFILLED else -1
     end = now + jobs.runtime[job]
     push(memory.event_end, memory.event_ticket, memory.event_job, state[EVENTS], end, state[STARTED], job)
     state[EVENTS] += 1

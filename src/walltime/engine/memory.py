@@ -146,12 +146,45 @@ class Memory(NamedTuple):
     group_shortest: Array
 
 
+class Log(NamedTuple):
+    """What is noted at each start, in the order of the starts, int64; of length 0 if nothing is: see dynamics.py.
+
+    `job`: which one it was. `arrived`: how many jobs had arrived. `head`: over which head it was backfilled, -1 for none.
+    """
+
+    job: Array
+    arrived: Array
+    head: Array
+
+
 class Result(NamedTuple):
-    """One entry per job: start (int64, -1 while waiting), kind (uint8), first reservation (int64, -1 for none)."""
+    """One entry per job: start (int64, -1 while waiting), kind (uint8), first reservation (int64, -1 for none); and the log."""
 
     start: Array
     kind: Array
     promised: Array
+    log: Log
+
+
+class Scratch(NamedTuple):
+    """Working arrays of dynamics.py: a heap of the waiting jobs by runtime, those that started, the running ones by end."""
+
+    length: Array
+    rank: Array
+    waiting: Array
+    started: Array
+    end: Array
+    running: Array
+
+
+class Found(NamedTuple):
+    """What dynamics.py finds, one entry per job: see `replay_starts`."""
+
+    shortest: Array
+    alone: Array
+    wild: Array
+    suffered: Array
+    initial_shadow: Array
 
 
 def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
@@ -212,6 +245,15 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
     )
 
 
+def restore_memory(memory: Memory, state: Array, submit: Array, rules: Rules) -> None:
+    """Make the memory as it was when it was new, and its state was this one."""
+    memory.state[:] = state
+    memory.submit[:] = submit
+    for array, value in zip(memory.openings, (NEVER, -1, NEVER, -1), strict=True):
+        array.fill(value)
+    _empty_profile(memory.profile, rules.machine_procs)
+
+
 def _new_profile(steps: int, machine_procs: int, state: Array) -> Profile:
     """Room for so many steps, the machine empty. Blocks are at least a quarter full, but for the first and the last."""
     blocks = 4 * steps // STEPS_IN_BLOCK + 4 if steps else 0
@@ -219,19 +261,50 @@ def _new_profile(steps: int, machine_procs: int, state: Array) -> Profile:
         time=np.empty(blocks * STEPS_IN_BLOCK, np.int64),
         free=np.empty(blocks * STEPS_IN_BLOCK, np.int64),
         order=np.zeros(blocks, np.int64),
-        spare=np.arange(blocks)[::-1].astype(np.int64),
+        spare=np.empty(blocks, np.int64),
         filled=np.zeros(blocks, np.int64),
         least=np.zeros(blocks, np.int64),
         most=np.zeros(blocks, np.int64),
     )
     if steps:
-        first = profile.spare[-1]
-        profile.time[first], profile.free[first] = 0, machine_procs
-        profile.filled[first] = 1
+        _empty_profile(profile, machine_procs)
         state[BLOCKS], state[SPARE_BLOCKS] = 1, blocks - 1
     return profile
 
 
-def new_result(jobs: int) -> Result:
+def _empty_profile(profile: Profile, machine_procs: int) -> None:
+    """One step: the whole machine is free for ever."""
+    if len(profile.order):
+        profile.spare[:] = np.arange(len(profile.spare))[::-1]
+        profile.order[0], profile.filled[0] = 0, 1
+        profile.time[0], profile.free[0] = 0, machine_procs
+
+
+def new_result(jobs: int, logged: bool = False) -> Result:
     """Nobody has started."""
-    return Result(start=np.full(jobs, -1, np.int64), kind=np.zeros(jobs, np.uint8), promised=np.full(jobs, -1, np.int64))
+    log = Log(*(np.full(jobs if logged else 0, -1, np.int64) for _ in Log._fields))
+    return Result(start=np.full(jobs, -1, np.int64), kind=np.zeros(jobs, np.uint8), promised=np.full(jobs, -1, np.int64), log=log)
+
+
+def new_scratch(jobs: int, machine_procs: int) -> Scratch:
+    """Nobody waits or runs."""
+    at_once = min(jobs, 2 * machine_procs) + 1
+    return Scratch(
+        length=np.empty(jobs, np.int64),
+        rank=np.empty(jobs, np.int64),
+        waiting=np.empty(jobs, np.int64),
+        started=np.zeros(jobs, np.bool_),
+        end=np.empty(at_once, np.int64),
+        running=np.empty(at_once, np.int64),
+    )
+
+
+def new_found(jobs: int) -> Found:
+    """Nothing has been found."""
+    return Found(
+        shortest=np.zeros(jobs, np.bool_),
+        alone=np.zeros(jobs, np.bool_),
+        wild=np.zeros(jobs, np.bool_),
+        suffered=np.zeros(jobs, np.int64),
+        initial_shadow=np.full(jobs, -1, np.int64),
+    )

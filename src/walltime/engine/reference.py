@@ -9,10 +9,10 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import Conservative, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy
+from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 COINCIDENT = ("batch", "sequential")
@@ -36,8 +36,22 @@ class Job:
     kind: int = IMMEDIATE
     promised: int = -1
     reservation: int = -1
+    arrival: int = -1
+    """How many jobs had arrived before this one."""
     ticket: int = -1
     """How many jobs had started before this one."""
+    wild: bool = field(default=False, init=False)
+    """It was backfilled, and that moved the real shadow of the job at the head back (P3 section V; SPEC A-08)."""
+    suffered: int = 0
+    """Wild backfills while this job was the head that had the reservation."""
+    initial_shadow: int = -1
+    """Its real shadow just before the first backfill while it was the head; -1 if there was none."""
+    shadow_at_head: int = -1
+    """Its real shadow in the first pass that found it blocked at the head; -1 if there was none."""
+    shortest: bool = field(default=False, init=False)
+    """No job, of those that waited when it was chosen, had a shorter real runtime (P3 section VI; SPEC A-09)."""
+    alone: bool = field(default=False, init=False)
+    """No other job waited when it was chosen (SPEC Q-17)."""
 
     @property
     def end(self) -> int:
@@ -48,6 +62,11 @@ class Job:
     def expected_end(self) -> int:
         """When the scheduler expects the running job to end."""
         return self.start + self.believed
+
+    @property
+    def delay(self) -> int:
+        """How long after its initial real shadow it started; 0 if it suffered from no wild backfill."""
+        return self.start - self.initial_shadow if self.suffered else 0
 
 
 class Profile:
@@ -91,7 +110,8 @@ class Profile:
 class Reference:
     """One simulation; `run` it, then read `jobs`.
 
-    `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds.
+    `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
+    each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`).
     """
 
     def __init__(
@@ -105,6 +125,7 @@ class Reference:
         coincident: str = "batch",
         after: Sequence[int] | None = None,
         think: Sequence[int] | None = None,
+        dynamics: bool = False,
     ):
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
@@ -114,12 +135,14 @@ class Reference:
         self.machine_procs = machine_procs
         self.policy = policy
         self.coincident = coincident
+        self.dynamics = dynamics
         self.now = 0
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (sequential only)
         self.ended_early = False
         self.promises_void = False  # a running job was overdue at the last pass
+        self._arrived = 0
         self._started = 0
         self._followers: dict[int, list[Job]] = {}
         for job in self.jobs:
@@ -157,7 +180,7 @@ class Reference:
         for job in [job for job in self.running if job.end == self.now]:
             self._terminate(job)
         while self._arriving and self._arriving[0].submit == self.now:
-            self.waiting.append(self._arriving.pop(0))
+            self._arrive()
 
     def _one_event(self) -> None:
         """One event: an arrival, else the termination of the job that started first.
@@ -168,7 +191,7 @@ class Reference:
             self.running.remove(job)
             self.terminating.append(job)
         if self._arriving and self._arriving[0].submit == self.now:
-            self.waiting.append(self._arriving.pop(0))
+            self._arrive()
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]
         if ending:
@@ -178,6 +201,12 @@ class Reference:
                 self._submit_followers(first)
             else:
                 self._terminate(first)
+
+    def _arrive(self) -> None:
+        job = self._arriving.pop(0)
+        job.arrival = self._arrived
+        self._arrived += 1
+        self.waiting.append(job)
 
     def _terminate(self, job: Job) -> None:
         self.running.remove(job)
@@ -191,6 +220,9 @@ class Reference:
             bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
 
     def _start(self, job: Job, kind: int) -> None:
+        if self.dynamics:
+            job.shortest = all(job.runtime <= other.runtime for other in self.waiting)
+            job.alone = len(self.waiting) == 1
         job.start = self.now
         job.kind = kind
         job.ticket = self._started
@@ -210,13 +242,15 @@ class Reference:
 
     def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
         """Highest score first, ties by arrival (SPEC A-06)."""
+        by_arrival = sorted(jobs, key=lambda job: job.arrival)
+        if order == FCFS:
+            return by_arrival
 
         def score(job: Job) -> float:
             value = order.score(self.now - job.submit, job.believed, job.procs, job.submit)
             return -math.inf if math.isnan(value) else value
 
-        arrival = {job: place for place, job in enumerate(self.waiting)}
-        return sorted(jobs, key=lambda job: (-score(job), arrival[job]))
+        return sorted(by_arrival, key=lambda job: -score(job))
 
     def _expected_end(self, job: Job, overdue: int) -> int:
         """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
@@ -268,15 +302,44 @@ class Reference:
             extra = available - head.procs
             if head.promised < 0:
                 head.promised = shadow
+            if self.dynamics and head.shadow_at_head < 0:
+                head.shadow_at_head = self._real_shadow(head)
             # 2. Find a backfill job.
+            free = self.free
             for job in self._in_order(others, policy.backfill_order or policy.order):
-                ends_by_shadow = job.procs <= self.free and self.now + job.believed <= shadow
-                uses_extra_nodes = job.procs <= min(self.free, extra)
+                ends_by_shadow = job.procs <= free and self.now + job.believed <= shadow
+                uses_extra_nodes = job.procs <= min(free, extra)
                 if ends_by_shadow or uses_extra_nodes:
-                    self._start(job, BACKFILLED)
+                    self._backfill(job, head)
                     break
             else:
                 return
+
+    def _backfill(self, job: Job, head: Job) -> None:
+        """Start a job ahead of the head, and see whether that moves the head's real shadow back (SPEC A-08)."""
+        if not self.dynamics:
+            self._start(job, BACKFILLED)
+            return
+        before = self._real_shadow(head)
+        if head.initial_shadow < 0:
+            head.initial_shadow = before
+            if self.policy.order == FCFS:
+                # Only starts move the real shadow, and in order of arrival nobody else starts from the head meanwhile.
+                assert before == head.shadow_at_head, "nothing moved the real shadow before the first backfill"
+        self._start(job, BACKFILLED)
+        if self._real_shadow(head) > before:
+            job.wild = True
+            head.suffered += 1
+
+    def _real_shadow(self, head: Job) -> int:
+        """When the head would start if the real ends of all running jobs were known, and nobody else started (P3 section V)."""
+        available, shadow = self.free, self.now
+        for job in sorted(self.running, key=lambda job: job.end):
+            if available >= head.procs:
+                break
+            available += job.procs
+            shadow = job.end
+        return shadow
 
     def _backfill_without_reservation(self, policy: Hybrid) -> None:
         """The heads that fit, then whoever fits; nobody has a reservation."""

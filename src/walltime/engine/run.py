@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import typeof, types
+from numba import typeof
 
-from walltime.engine import jit, loop
+from walltime.engine import draw, dynamics, jit, loop
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
@@ -25,10 +25,14 @@ from walltime.engine.memory import (
     PLAN,
     STARTED,
     STUCK,
+    Found,
     Jobs,
     Rules,
+    new_found,
     new_memory,
     new_result,
+    new_scratch,
+    restore_memory,
 )
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, SJF, Conservative, Easy, Fcfs, Hybrid, Order, Policy, UserOrder, Wfp
@@ -46,7 +50,8 @@ class Simulation:
     job really runs, `believed` what the scheduler plans with. `coincident`: how events of one instant are handled, `batch`
     or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) say for each job after whose end
     (the index of an earlier job, -1 for nobody's) and how many seconds later it is submitted. After `run` the results are
-    `start` and `submit` (int64 s), `kind` (uint8) and `promised` (int64 s, -1 for none).
+    `start` and `submit` (int64 s), `kind` (uint8) and `promised` (int64 s, -1 for none). With `log`, the starts are noted as
+    they happen, and `dynamics` tells what backfilling did.
 
     Raises PolicyError for a policy that only the reference engine knows, an order that cannot be compiled, or an unknown
     `coincident`; ValueError where the arrays do not match.
@@ -63,6 +68,7 @@ class Simulation:
         coincident: str = "batch",
         after: Array | None = None,
         think: Array | None = None,
+        log: bool = False,
     ):
         arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
         if after is not None and think is not None:
@@ -79,10 +85,14 @@ class Simulation:
         self._jobs = Jobs(**given)
         self._compiled_orders: list[Any] = []
         self._rules = self._lower(policy, machine_procs, coincident, feedback="after" in arrays)
-        self._memory = new_memory(np.asarray(submit), given["after"], self._rules)
-        self._result = new_result(len(submit))
+        self._submit = np.asarray(submit)
+        self._memory = new_memory(self._submit, given["after"], self._rules)
+        self._at_first = self._memory.state.copy()
+        self._result = new_result(len(submit), log)
         self.seconds = 0.0
         """Time spent in the kernel, without compilation."""
+        self.seconds_dynamics = 0.0
+        """Time spent on the log of the starts by `dynamics`, without compilation."""
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Run to the end; `progress` is called from time to time with the number of jobs started so far.
@@ -92,6 +102,18 @@ class Simulation:
         while not self.advance():
             if progress is not None:
                 progress(self.started)
+
+    def restart(self, runtime: Array, believed: Array) -> None:
+        """Begin anew with other runtimes and beliefs (int64 s, one entry per job), in the same memory."""
+        given = {"runtime": runtime, "believed": believed}
+        for name, array in given.items():
+            if array.dtype != np.int64 or array.shape != self._submit.shape:
+                raise ValueError(f"{name} must be an int64 array with one entry per job ({len(self._submit)})")
+        self._jobs = self._jobs._replace(**{name: _read_only(array) for name, array in given.items()})
+        restore_memory(self._memory, self._at_first, self._submit, self._rules)
+        for array, value in zip((*self._result[:3], *self._result.log), (-1, 0, -1, -1, -1, -1), strict=True):
+            array.fill(value)
+        self.seconds = 0.0
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
@@ -127,6 +149,30 @@ class Simulation:
     def promised(self) -> Array:
         """First reservation made for each job in seconds, int64; -1 where there was none."""
         return self._result.promised
+
+    def dynamics(self) -> Found:
+        """What backfilling did to each job, from the log of a finished simulation.
+
+        Arrays with one entry per job: `shortest`, `alone`, `wild` (bool), `suffered`, `initial_shadow` (int64; s, -1 for
+        none); see `walltime.metrics.Dynamics` for what they mean. Raises ValueError if nothing was logged.
+        """
+        log = self._result.log
+        if len(log.job) != len(self.start):
+            raise ValueError("there is no log of the starts; make the simulation with log=True")
+        found = new_found(len(self.start))
+        in_order = np.empty(len(self.start), np.int64)
+        in_order[self._memory.arrival] = np.arange(len(self.start))
+        scratch = new_scratch(len(self.start), self._rules.machine_procs)
+        replay = load_replay()
+        begin = time.perf_counter()
+        replay(in_order, self.start, self._jobs.runtime, self._jobs.procs, self._rules.machine_procs, log, scratch, found)
+        self.seconds_dynamics = time.perf_counter() - begin
+        return found
+
+    @property
+    def sequence(self) -> Array:
+        """The jobs in the order in which they started, int64; empty if nothing was logged."""
+        return self._result.log.job
 
     def _lower(self, policy: Policy, machine_procs: int, coincident: str, feedback: bool) -> Rules:
         order, parameter = self._lower_order(policy.order)
@@ -197,12 +243,34 @@ _loading = threading.Lock()
 @functools.cache
 def load_kernel() -> Callable[..., int]:
     """The compiled event loop; compiled on the first call on a machine, which takes some seconds, then read from the cache."""
+    rules = Rules(*[0] * len(Rules._fields))
+    return _load(loop.run, (_example_jobs(), rules, new_memory(_NOTHING, _NOTHING, rules), new_result(0), 0))
+
+
+@functools.cache
+def load_replay() -> Callable[..., None]:
+    """The compiled analysis of the log of starts."""
+    jobs = _example_jobs()
+    return _load(
+        dynamics.replay_starts,
+        (_NOTHING, _NOTHING, jobs.runtime, jobs.procs, 0, new_result(0).log, new_scratch(0, 0), new_found(0)),
+    )
+
+
+@functools.cache
+def load_draw() -> Callable[..., None]:
+    """The compiled random f-model."""
+    word = np.uint64(0)
+    return _load(draw.draw_f_estimates, (word, word, word, _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING))
+
+
+def _load(dispatcher: Any, example: tuple[Any, ...]) -> Any:
+    """Compile for arguments like these, or read that from the cache."""
     with _loading:
-        if hasattr(loop.run, "signatures") and not loop.run.signatures:
-            dispatcher: Any = loop.run
-            dispatcher.compile(_signature())
+        if hasattr(dispatcher, "signatures") and not dispatcher.signatures:
+            dispatcher.compile(tuple(typeof(value) for value in example))
             dispatcher.disable_compile()  # so that an array of another type is an error, not a second compilation
-    return loop.run
+    return dispatcher
 
 
 def kernel_is_cached() -> bool:
@@ -210,8 +278,8 @@ def kernel_is_cached() -> bool:
     return any(jit.cache_folder().glob("**/loop.run-*.nbc"))
 
 
-def _signature() -> tuple[types.Type, ...]:
-    empty = np.zeros(0, np.int64)
-    rules = Rules(*[0] * len(Rules._fields))
-    example = (Jobs(*[_read_only(empty)] * len(Jobs._fields)), rules, new_memory(empty, empty, rules), new_result(0), 0)
-    return tuple(typeof(value) for value in example)
+_NOTHING = np.zeros(0, np.int64)
+
+
+def _example_jobs() -> Jobs:
+    return Jobs(*[_read_only(_NOTHING)] * len(Jobs._fields))

@@ -10,6 +10,7 @@ from walltime.metrics.confidence import (
     percentile_band,
     relative_spread,
 )
+from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
 from walltime.metrics.jobs import (
     BackfillStatistics,
     backfill_statistics,
@@ -22,13 +23,15 @@ from walltime.metrics.jobs import (
 )
 from walltime.metrics.machine import busy_processors, levels_at, offered_load, queue_length, steps, utilization
 from walltime.metrics.months import Month, month_starts, monthly
-from walltime.metrics.summary import Summary, summarize
+from walltime.metrics.summary import Summary, nothing_to_measure, summarize
 from walltime.metrics.trim import TRIMS, measured
 
 __all__ = [
     "TRIMS",
     "BackfillStatistics",
     "BatchMeans",
+    "Dynamics",
+    "DynamicsSummary",
     "Interval",
     "Month",
     "Summary",
@@ -42,6 +45,7 @@ __all__ = [
     "measured",
     "month_starts",
     "monthly",
+    "nothing_to_measure",
     "offered_load",
     "paired_difference",
     "percentile_band",
@@ -52,6 +56,7 @@ __all__ = [
     "slowdown",
     "steps",
     "summarize",
+    "summarize_dynamics",
     "utilization",
     "wait",
     "weighted_wait",

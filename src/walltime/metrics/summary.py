@@ -106,8 +106,7 @@ def summarize(
     first, last_submit, last = (int(submit.min()), int(submit.max()), int(end.max())) if jobs else (0, 0, 0)
     mask = measured(end, last_submit, trim, ignored=ignored)
     if jobs and not mask.any():
-        why = f"trim {trim!r} leaves none of the {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
-        raise WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload")
+        raise nothing_to_measure(jobs, trim)
     wait, run = (start - submit)[mask], runtime[mask]
     ratio = slowdown(wait, run)[run > 0]
     backfill = backfill_statistics(run, procs[mask], chosen[mask])
@@ -134,3 +133,9 @@ def summarize(
         mean_procs_others=backfill.mean_procs_others,
         makespan=float(last - first) if jobs else float("nan"),
     )
+
+
+def nothing_to_measure(jobs: int, trim: str) -> WorkloadError:
+    """The error that says that none of these jobs is left to measure."""
+    why = f"trim {trim!r} leaves none of the {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
+    return WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload")

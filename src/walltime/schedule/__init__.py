@@ -1,6 +1,7 @@
 """Result: when every job started, and whether that can be believed."""
 
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
+from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.files import read_schedule
 from walltime.schedule.schedule import Kind, Schedule
@@ -10,6 +11,8 @@ __all__ = [
     "CHECKS",
     "OVERRUN",
     "AuditReport",
+    "Batch",
+    "Case",
     "Comparison",
     "Kind",
     "Schedule",
@@ -18,4 +21,5 @@ __all__ = [
     "compare",
     "read_schedule",
     "simulate",
+    "simulate_many",
 ]

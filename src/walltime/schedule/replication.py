@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +11,7 @@ from walltime import metrics
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.simulation import simulate
+from walltime.schedule.threads import in_threads
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -77,25 +75,11 @@ def replicate(
     if not len(seeds):
         raise PolicyError("replications need at least one seed")
 
-    stop = threading.Event()
+    def make_worker() -> Callable[[int, Callable[[int], None]], metrics.Summary]:
+        def run(number: int, check: Callable[[int], None]) -> metrics.Summary:
+            workload = workload_of(seeds[number])
+            return simulate(workload, policy, coincident=coincident, overrun=overrun, progress=check).summary(trim)
 
-    def check(_started: int = 0) -> None:
-        if stop.is_set():
-            raise CancelledError
+        return run
 
-    def run(seed: int) -> metrics.Summary:
-        check()
-        return simulate(workload_of(seed), policy, coincident=coincident, overrun=overrun, progress=check).summary(trim)
-
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(run, seed) for seed in seeds]
-        try:
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                if progress is not None:
-                    progress(done)
-        except BaseException:
-            stop.set()  # what runs looks at it between two pieces of the simulation
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return Replications(policy, list(seeds), [future.result() for future in futures])
+    return Replications(policy, list(seeds), in_threads(make_worker, len(seeds), workers, progress))

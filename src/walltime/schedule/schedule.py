@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
+from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.workload import Workload
 
@@ -40,7 +41,7 @@ class Schedule:
     `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
     `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
     never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
-    else None. `seconds`: what the stages of the run took.
+    else None. `seconds`: what the stages of the run took. `dynamics`: what backfilling did, None unless it was asked for.
     """
 
     workload: Workload
@@ -54,6 +55,7 @@ class Schedule:
     coincident: str = "batch"
     submitted: Array | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    dynamics: metrics.Dynamics | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -89,6 +91,12 @@ class Schedule:
             offered_load=w.offered_load,
             trim=trim,
         )
+
+    def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
+        """Averages of what backfilling did, over the jobs that `summary` measures. Raises PolicyError if nothing was noted."""
+        if self.dynamics is None:
+            raise PolicyError("the starts were not noted; simulate with dynamics=True")
+        return metrics.summarize_dynamics(self.dynamics, self.runtime, metrics.measured(self.end, self.last_submit, trim))
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Mean response with a confidence interval by batch means, jobs in order of termination (SPEC M-21).

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from walltime.engine.reference import Reference
 from walltime.errors import PolicyError
+from walltime.metrics import Dynamics
 from walltime.policy import PlainPolicy, Policy
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from walltime.engine.run import Simulation
 
 Array = np.ndarray
 OVERRUN = ("kill", "extend", "overrun")
@@ -25,6 +30,7 @@ def simulate(
     coincident: str = "batch",
     overrun: str = "kill",
     engine: str = "kernel",
+    dynamics: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
@@ -34,6 +40,7 @@ def simulate(
     counting as gone (SPEC Q-01). `overrun`, for jobs that run longer than they requested (SPEC Q-05): `kill` ends them at
     their request; `extend` raises the request, and what the scheduler believes, to the runtime; `overrun` lets them run.
     `engine`: the compiled `kernel`, or the slow independent `reference`, which a `PlainPolicy` uses always.
+    `dynamics`: whether to note the starts as they happen, so that `Schedule.dynamics` tells what backfilling did.
     `progress` is called now and then with the number of jobs started so far (compiled engine only).
 
     Raises PolicyError for an unknown policy, order or option.
@@ -53,25 +60,31 @@ def simulate(
     if engine == "reference" or isinstance(policy, PlainPolicy):
         begin = time.perf_counter()
         submit, ran, planned, procs = (column.tolist() for column in columns)
-        waits_for = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
-        reference = Reference(submit, ran, planned, procs, workload.machine_procs, policy, coincident, *waits_for)
+        preceding, pause = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
+        reference = Reference(submit, ran, planned, procs, workload.machine_procs, policy, coincident, preceding, pause, dynamics=dynamics)
         reference.run()
+        found = _dynamics_of_reference(reference) if dynamics else None
         submitted, start, kind, promised = (
             np.array([getattr(job, name) for job in reference.jobs], dtype)
             for name, dtype in (("submit", np.int64), ("start", np.int64), ("kind", np.uint8), ("promised", np.int64))
         )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
-        from walltime.engine.run import Simulation, load_kernel
+        from walltime.engine.run import Simulation, load_kernel, load_replay
 
         begin = time.perf_counter()
         load_kernel()
+        if dynamics:
+            load_replay()
         compiled = time.perf_counter()
-        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think)
+        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics)
         simulation.run(progress)
+        found = dynamics_of(simulation) if dynamics else None
         submitted = simulation.submit
         start, kind, promised = simulation.start, simulation.kind, simulation.promised
         seconds = {"compile": compiled - begin, "simulate": simulation.seconds}
+        if dynamics:
+            seconds["dynamics"] = simulation.seconds_dynamics
     return Schedule(
         workload=workload,
         policy=policy,
@@ -84,16 +97,38 @@ def simulate(
         coincident=coincident,
         submitted=submitted if workload.feedback else None,
         seconds=seconds,
+        dynamics=found,
     )
 
 
 def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
     """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
+    return effective(workload.runtime, workload.requested, workload.believed, overrun)
+
+
+def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
+    """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
     match overrun:
         case "kill":
-            return np.minimum(workload.runtime, workload.requested), workload.believed
+            return np.minimum(runtime, requested), believed
         case "extend":
-            return workload.runtime, np.maximum(workload.believed, workload.runtime)
+            return runtime, np.maximum(believed, runtime)
         case "overrun":
-            return workload.runtime, workload.believed
+            return runtime, believed
     raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}")
+
+
+def dynamics_of(simulation: Simulation) -> Dynamics:
+    """What backfilling did in a finished simulation that was logged."""
+    found = simulation.dynamics()
+    delay = np.where(found.suffered > 0, simulation.start - found.initial_shadow, 0)
+    return Dynamics(found.wild, found.suffered, delay, found.shortest, found.alone, simulation.sequence)
+
+
+def _dynamics_of_reference(reference: Reference) -> Dynamics:
+    jobs = reference.jobs
+    wild, suffered, delay, shortest, alone = (
+        np.array([getattr(job, name) for job in jobs], dtype)
+        for name, dtype in (("wild", bool), ("suffered", np.int64), ("delay", np.int64), ("shortest", bool), ("alone", bool))
+    )
+    return Dynamics(wild, suffered, delay, shortest, alone, np.argsort([job.ticket for job in jobs], kind="stable"))

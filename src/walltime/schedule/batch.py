@@ -1,0 +1,201 @@
+"""One workload, thousands of simulations: many estimates, seeds and policies, of which only the averages come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import PolicyError
+from walltime.estimates import EstimateModel, FModel
+from walltime.estimates.fmodel import STREAM_F
+from walltime.policy import Easy, Policy
+from walltime.schedule.simulation import dynamics_of, effective
+from walltime.schedule.threads import in_threads
+from walltime.workload import Workload
+from walltime.workload.workload import MAX_TIME
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from walltime.engine.run import Simulation
+
+Array = np.ndarray
+_EASY = Easy()
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One simulation of a batch.
+
+    `estimates`: a model, drawn with `seed`; or what the scheduler believes (int64 s, one entry per job), the users' limits
+    staying; or None for the workload's own.
+    """
+
+    policy: Policy = _EASY
+    estimates: EstimateModel | Array | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One summary for each case, in the order of the cases; `dynamics` too, if that was asked for."""
+
+    cases: Sequence[Case]
+    summaries: Sequence[metrics.Summary]
+    dynamics: Sequence[metrics.DynamicsSummary] | None
+
+    def values(self, name: str) -> Array:
+        """This field of the summaries or of the dynamics, float64, one per case."""
+        records: Sequence[Any] = self.summaries
+        if self.dynamics is not None and any(field.name == name for field in fields(metrics.DynamicsSummary)):
+            records = self.dynamics
+        return np.array([getattr(record, name) for record in records], np.float64)
+
+    def table(self) -> pl.DataFrame:
+        """A polars table with one row per case: policy, estimates, seed, then the summary, then the dynamics."""
+        import polars as pl
+
+        rows = []
+        for number, case in enumerate(self.cases):
+            estimates = "own" if case.estimates is None else "array" if isinstance(case.estimates, np.ndarray) else repr(case.estimates)
+            row = {"policy": case.policy.label, "estimates": estimates, "seed": case.seed, **self.summaries[number].as_dict()}
+            rows.append(row | (self.dynamics[number].as_dict() if self.dynamics is not None else {}))
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def simulate_many(
+    workload: Workload,
+    cases: Sequence[Case],
+    *,
+    trim: str = "none",
+    coincident: str = "batch",
+    overrun: str = "kill",
+    dynamics: bool = False,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Batch:
+    """Simulate the workload once for each case, on all cores, and keep the averages only.
+
+    The workload's arrays are shared. Each of the `workers` (threads; default: one per core) keeps the memory of one
+    simulation and uses it again, so memory does not grow with the number of cases; the estimates of the random f-model are
+    drawn in the kernel. The results are those of `simulate` case by case, whatever the number of workers. `trim`: as in
+    `Schedule.summary`; `coincident, overrun, dynamics`: as in `simulate`. `progress` is called with the number of cases done.
+
+    Raises PolicyError for an unknown policy or option, WorkloadError if no job is left to measure.
+
+    >>> from walltime import Conservative, FModel, Workload
+    >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> batch = simulate_many(jobs, [Case(estimates=FModel(4), seed=seed) for seed in range(3)] + [Case(Conservative())])
+    >>> batch.values("mean_wait").tolist()
+    [3.0, 6.333333333333333, 3.0, 3.0]
+    """
+    for case in cases:
+        if not isinstance(case.policy, Policy):
+            raise PolicyError(f"the policy of a case must be one such as walltime.Easy(), not {case.policy!r}")
+        if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
+            raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
+    metrics.measured(np.zeros(0, np.int64), 0, trim)  # an unknown trim is refused before anything runs
+    effective(workload.runtime, workload.requested, workload.believed, overrun)
+    in_order = sorted(range(len(cases)), key=lambda number: cases[number].policy.label)  # neighbours share a simulation
+
+    def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, metrics.DynamicsSummary | None]]:
+        lane = _Lane(workload, trim, coincident, overrun, dynamics)
+        return lambda place, check: lane.run(cases[in_order[place]], check)
+
+    found = dict(zip(in_order, in_threads(make_worker, len(cases), workers, progress), strict=True))
+    results = [found[number] for number in range(len(cases))]
+    return Batch(
+        cases=cases,
+        summaries=[summary for summary, _ in results],
+        dynamics=[record for _, record in results if record is not None] if dynamics else None,
+    )
+
+
+class _Lane:
+    """The memory of one simulation at a time, used again for the next."""
+
+    def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool):
+        from walltime.engine import run
+        from walltime.metrics.compiled import FIELDS, load_measure
+
+        run.load_kernel()
+        self.draw_f_estimates, self.measure = run.load_draw(), load_measure()
+        self.make_simulation = run.Simulation
+        if dynamics:
+            run.load_replay()
+        self.workload = workload
+        self.trim, self.coincident, self.overrun, self.dynamics = trim, coincident, overrun, dynamics
+        jobs = len(workload)
+        self.dependencies = workload.dependencies() if workload.feedback else (None, None)
+        self.simulation: Simulation | None = None
+        self.policy: Policy | None = None
+        self.drawn = np.empty(jobs, np.int64)
+        self.skipped = np.zeros(jobs, np.uint8)
+        self.values = np.empty(jobs, np.int64)
+        self.result = np.empty(FIELDS, np.float64)
+        self.offered_load = workload.offered_load
+
+    def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
+        """The averages of one case."""
+        w, simulation = self.workload, self.simulation
+        runtime, believed = self.times(case)
+        if simulation is None or self.policy != case.policy:
+            columns = (w.submit, runtime, believed, w.procs)
+            after, think = self.dependencies
+            simulation = self.make_simulation(*columns, w.machine_procs, case.policy, self.coincident, after, think, self.dynamics)
+            self.simulation, self.policy = simulation, case.policy
+        else:
+            simulation.restart(runtime, believed)
+        simulation.run(check)
+        summary = self.summary(simulation, runtime)
+        if not self.dynamics:
+            return summary, None
+        return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
+
+    def times(self, case: Case) -> tuple[Array, Array]:
+        """What the jobs of this case run and what the scheduler believes, int64 s."""
+        w, model = self.workload, case.estimates
+        if model is None:
+            requested, believed = w.requested, w.believed
+        elif isinstance(model, np.ndarray):
+            requested, believed = w.requested, model
+        else:
+            believed = self.draw(model, case.seed)
+            requested = believed if model.limit == "model" else w.requested
+        return effective(w.runtime, requested, believed, self.overrun)
+
+    def draw(self, model: EstimateModel, seed: int) -> Array:
+        """As `model.draw`; the random f-model in the kernel."""
+        w = self.workload
+        if type(model) is not FModel or not model.random or not 0 <= seed < 2**64:  # for a bad seed, draw says what is wrong
+            return model.draw(w, seed)
+        words = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F)
+        largest = MAX_TIME if model.truncated is None else model.truncated
+        runtime = _fixed(model.runtime(w))
+        self.draw_f_estimates(*words, _fixed(w.job_id), runtime, model.F, largest, float(MAX_TIME), self.drawn)
+        return self.drawn
+
+    def summary(self, simulation: Simulation, runtime: Array) -> metrics.Summary:
+        """The averages of a finished simulation; `self.skipped` tells which jobs were not measured."""
+        w, load = self.workload, self.offered_load
+        if len(w) == 0:
+            columns: dict[str, Any] = dict.fromkeys(("submit", "start", "runtime", "procs", "backfilled"), w.submit)
+            return metrics.summarize(**columns, machine_procs=w.machine_procs, offered_load=load)
+        schedule = (simulation.submit, simulation.start, _fixed(runtime), _fixed(w.procs), simulation.kind)
+        working = (self.skipped, self.values, self.result)
+        if self.measure(*schedule, w.machine_procs, load, self.trim == "p3", *working) == 0:
+            raise metrics.nothing_to_measure(len(w), self.trim)
+        values: list[Any] = self.result.tolist()
+        whole = [field.type == "int" for field in fields(metrics.Summary)]
+        return metrics.Summary(*(int(value) if is_whole else value for value, is_whole in zip(values, whole, strict=True)))
+
+
+def _fixed(array: Array) -> Array:
+    """A view that nobody can write to, as the compiled functions expect of their input."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

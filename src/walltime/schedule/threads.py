@@ -1,0 +1,60 @@
+"""Independent simulations on all cores: the kernels hold no interpreter lock, so threads over shared arrays do."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+T = TypeVar("T")
+Worker = Callable[[int, Callable[[int], None]], T]
+LOOK = 0.1
+"""Seconds between two looks at how far the threads are."""
+
+
+def in_threads(
+    make_worker: Callable[[], Worker[T]], count: int, workers: int | None = None, progress: Callable[[int], None] | None = None
+) -> list[T]:
+    """The results of `worker(number, check)` for the numbers 0 to count - 1, in their order.
+
+    Each thread makes a worker of its own with `make_worker`, and takes the next number when it has done one; so a worker may
+    keep working memory. `check` is to be called from time to time with any number; it stops the worker when another one
+    failed, or after Ctrl-C. `progress` is called in the calling thread with how many are done. `workers`: threads, by default
+    one per core.
+    """
+    numbers: Iterator[int] = iter(range(count))
+    taking = threading.Lock()
+    stop = threading.Event()
+    results: dict[int, T] = {}
+
+    def check(_done: int = 0) -> None:
+        if stop.is_set():
+            raise CancelledError
+
+    def work() -> None:
+        worker: Worker[T] | None = None
+        while True:
+            check()
+            with taking:
+                number = next(numbers, None)
+            if number is None:
+                return
+            if worker is None:
+                worker = make_worker()
+            results[number] = worker(number, check)
+
+    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, max(count, 1))) as pool:
+        running: set[Future[None]] = {pool.submit(work) for _ in range(pool._max_workers)}
+        try:
+            while running:
+                done, running = wait(running, timeout=LOOK, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                if progress is not None:
+                    progress(len(results))
+        except BaseException:
+            stop.set()
+            raise
+    return [results[number] for number in range(count)]
