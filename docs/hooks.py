@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 from mkdocs.structure.files import File
+from performance_figures import figure, figures
+from performance_tables import performance
 
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES
@@ -33,8 +35,10 @@ def on_files(files, config):
     from walltime.report.workloads import compare_workloads, figure_bytes
 
     names = ("lublin99", "feitelson96", "jann97", "downey97")
-    figure = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
-    files.append(File.generated(config, "guides/models.svg", content=figure_bytes(figure, "svg")))
+    compared = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
+    files.append(File.generated(config, "guides/models.svg", content=figure_bytes(compared, "svg")))
+    for name, content in figures().items():
+        files.append(File.generated(config, name, content=content))
     return files
 
 
@@ -124,4 +128,6 @@ GENERATORS = {
     "published": published,
     "models": models,
     "estimates": estimates,
+    "performance": performance,
+    "performance-figure": figure,
 }

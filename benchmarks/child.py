@@ -1,0 +1,122 @@
+"""What is measured in a process of its own: peak memory, and processor time before the kernel runs.
+
+    python -m benchmarks.child NAME ARGUMENT ...
+
+prints one line of JSON. Each function takes and returns plain numbers and strings; imports are its own, so that it measures
+what it names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import resource
+import sys
+import time
+from typing import Any
+from unittest import mock
+
+
+def load_kernel() -> dict[str, float]:
+    """Seconds to import and load the kernel, compiled anew or from the cache."""
+    begin = time.perf_counter()
+    from walltime.engine.run import load_kernel
+
+    load_kernel()
+    return {"seconds": time.perf_counter() - begin}
+
+
+def up_to_the_kernel(log: str) -> dict[str, float]:
+    """Processor seconds of `walltime simulate` until the simulation begins: imports, the log, the kernel from the cache."""
+    from walltime.cli.main import run
+    from walltime.engine.run import Simulation
+
+    used: list[float] = []
+    simulate = Simulation.run
+
+    def noted(simulation: Simulation, *arguments: Any) -> None:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        used.append(usage.ru_utime + usage.ru_stime)
+        simulate(simulation, *arguments)
+
+    with mock.patch.object(Simulation, "run", noted), contextlib.redirect_stdout(io.StringIO()):
+        status = run(["simulate", log, "--policy", "easy", "--json"])
+    assert status == 0
+    return {"seconds": used[0]}
+
+
+def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
+    """Peak memory of a process that makes up a workload and simulates it under EASY."""
+    from benchmarks.common import lublin, peak_bytes
+    from walltime.engine.run import load_kernel
+    from walltime.policy import Easy
+    from walltime.schedule import simulate
+
+    load_kernel()
+    before = peak_bytes()
+    simulate(lublin(int(jobs), float(load)), Easy())
+    peak = peak_bytes()
+    return {"jobs": int(jobs), "load": float(load), "peak_bytes": peak, "bytes_per_job": (peak - before) / int(jobs)}
+
+
+def memory(jobs: str, policy: str) -> dict[str, float]:
+    """Bytes per job above the interpreter with everything imported and the kernel loaded: workload, run and result."""
+    import numpy as np
+
+    from benchmarks.common import lublin, peak_bytes
+    from walltime.policy import parse_policy
+    from walltime.schedule import simulate
+    from walltime.workload import Workload
+
+    chosen, count = parse_policy(policy), int(jobs)
+    simulate(lublin(100, 0.7), chosen)
+    before = peak_bytes()
+    index = np.arange(count, dtype=np.int64)
+    runtime = index * 7919 % 1000
+    requested = runtime + 60
+    workload = Workload(
+        job_id=index + 1,
+        submit=index * 20,
+        runtime=runtime,
+        requested=requested,
+        procs=index * 104729 % 64 + 1,
+        machine_procs=2000,
+        believed=requested,
+    )
+    del index, runtime, requested
+    schedule = simulate(workload, chosen)
+    assert (schedule.start >= workload.submit).all()
+    return {"bytes_per_job": (peak_bytes() - before) / count}
+
+
+def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
+    """Wall seconds and peak memory of a batch on all cores."""
+    from benchmarks.batches import make_cases
+    from benchmarks.common import LOGS, find_log, peak_bytes, read_log
+    from walltime.engine.run import load_kernel
+    from walltime.schedule import simulate_many
+
+    path = find_log(LOGS[log])
+    assert path is not None
+    workload = read_log(path)
+    cases = make_cases(int(badness), int(seeds), kind)
+    load_kernel()
+    begin = time.perf_counter()
+    slowdowns = simulate_many(workload, cases, trim="p3").values("mean_bounded_slowdown")
+    seconds = time.perf_counter() - begin
+    assert len(slowdowns) == len(cases)
+    return {
+        "cases": len(cases),
+        "jobs": len(workload),
+        "procs": workload.machine_procs,
+        "seconds": seconds,
+        "simulations_per_second": len(cases) / seconds,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+FUNCTIONS = {f.__name__: f for f in (load_kernel, up_to_the_kernel, generate_and_simulate, memory, batch)}
+
+if __name__ == "__main__":
+    print(json.dumps(FUNCTIONS[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,242 @@
+"""The tables and sentences of the page on performance, made from the numbers that the benchmarks stored.
+
+Each function of `PARTS` takes what one section of `benchmarks/run.py` stored and returns Markdown.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+Numbers = dict[str, Any]
+FILE = Path(__file__).with_name("performance.json")
+STORED = "[performance.json](performance.json)"
+
+
+def load(file: Path = FILE) -> Numbers:
+    """The stored sections by name; none where nothing has been measured."""
+    numbers: Numbers = json.loads(file.read_text()) if file.exists() else {}
+    return numbers
+
+
+def performance(part: str, file: Path = FILE) -> str:
+    """A part of the page as Markdown; what was not measured is said not to have been."""
+    numbers = load(file)
+    if part == "runs":
+        return runs(numbers)
+    name, function = PARTS[part]
+    if name not in numbers:
+        return f"*Not measured: section `{name}` is not among the stored numbers.*"
+    result = numbers[name]["result"]
+    if "skipped" in result:
+        return f"*Not measured: {result['skipped']}.*"
+    if numbers[name]["environment"]["quick"]:
+        return "*Measured with small sizes, to try the benchmarks out.*\n\n" + function(result)
+    return function(result)
+
+
+def runs(numbers: Numbers) -> str:
+    """When and where each section was measured."""
+    if not numbers:
+        return "*Nothing has been measured.*"
+    rows = []
+    for name, section in numbers.items():
+        e = section["environment"]
+        software = f"walltime {e['walltime']}, Python {e['python']}, numpy {e['numpy']}, Numba {e['numba']}"
+        rows.append((f"`{name}`", e["date"], e["cpu"], e["cores"], f"{e['load_before']:.2f}", software))
+    return table(("section", "date", "processor", "cores", "load before", "software"), rows) + f"\n\nAll numbers are in {STORED}."
+
+
+def throughput(result: Numbers) -> str:
+    """Million jobs per second by log and policy."""
+    by_log = {name: w for name, w in result["workloads"].items() if "load" not in w}
+    if not by_log:
+        return "*Not measured on logs: none was there.*"
+    every = [rate for w in by_log.values() for rate in w["jobs_per_second"].values()]
+    easy = [w["jobs_per_second"]["easy"] for w in by_log.values()]
+    return (
+        f"Under EASY the kernel works off {span(easy, millions)} million jobs per second, and under no policy fewer than "
+        f"{millions(min(every))} million. In millions of jobs per second:\n\n{_rates(by_log, result['policies'])}"
+    )
+
+
+def loads(result: Numbers) -> str:
+    """Million jobs per second by load and policy."""
+    by_load = {f"load {w['load']}": w for w in result["workloads"].values() if "load" in w}
+    jobs, procs = next(iter(by_load.values()))["jobs"], result["model_procs"]
+    return (
+        f"{jobs:,} jobs of the Lublin'99 model on {procs} processors, in millions of jobs per second. Where the load is more than "
+        "the machine can do, the queue grows to the end, and policies that look at all of it at every event are left out:"
+        f"\n\n{_rates(by_load, result['policies'])}"
+    )
+
+
+def _rates(workloads: Numbers, policies: Sequence[str]) -> str:
+    rows = []
+    for name, w in workloads.items():
+        rates = w["jobs_per_second"]
+        rows.append((name, f"{w['jobs']:,}", *(millions(rates[p]) if p in rates else "" for p in policies)))
+    return table(("workload", "jobs", *policies), rows)
+
+
+def limit(result: Numbers) -> str:
+    """The kernel beside C++."""
+    ratios = [w["ratio"] for w in result["workloads"].values()]
+    rows = [
+        (name, f"{w['jobs']:,}", spread(w["kernel"], milliseconds), spread(w["cpp"], milliseconds), f"{w['ratio']:.2f}")
+        for name, w in result["workloads"].items()
+    ]
+    return (
+        f"The kernel takes {span(ratios, '{:.2f}'.format)} times as long as the C++ program (`{result['compiler']}`, "
+        f"`{result['flags']}`). Median, and in brackets the fastest and the slowest run:"
+        f"\n\n{table(('workload', 'jobs', 'kernel, ms', 'C++, ms', 'kernel / C++'), rows)}"
+    )
+
+
+def growth(result: Numbers) -> str:
+    """Time per job and memory against the number of jobs."""
+    points = result["points"]
+    rows = [
+        (f"{p['jobs']:,}", p["load"], f"{p['seconds']['median']:.4g}", f"{p['seconds_per_job'] * 1e9:.0f}", f"{p['depth']:,.0f}")
+        for p in points
+    ]
+    least, most = points[0], max(points, key=lambda p: p["jobs"])
+    memory = result["memory"]
+    return (
+        f"With {least['jobs']:,} jobs a job takes {least['seconds_per_job'] * 1e9:.0f} ns, with {most['jobs']:,} jobs "
+        f"{most['seconds_per_job'] * 1e9:.0f} ns. The process that generates {memory['jobs']:,} jobs and simulates them takes "
+        f"{memory['peak_bytes'] / 1e9:.2f} GB at its peak, {memory['bytes_per_job']:.0f} bytes for each job.\n\n"
+        f"{table(('jobs', 'load', 'seconds', 'ns per job', 'waiting jobs, mean'), rows)}"
+    )
+
+
+def depth(result: Numbers) -> str:
+    """Time per job against the depth of the queue."""
+    policies = list(dict.fromkeys(p["policy"] for p in result["points"]))
+    said, rows = [], []
+    for policy in policies:
+        points = [p for p in result["points"] if p["policy"] == policy]
+        first, last = points[0], points[-1]
+        said.append(
+            f"Under {policy} a job takes {microseconds(first)} microseconds with {first['depth']:,.0f} waiting jobs and "
+            f"{microseconds(last)} with {last['depth']:,.0f}."
+        )
+        rows += [(policy, f"{p['depth']:,.0f}", f"{p['jobs']:,}", microseconds(p)) for p in points]
+    return f"{' '.join(said)}\n\n{table(('policy', 'waiting jobs, mean', 'starts timed', 'microseconds per job'), rows)}"
+
+
+def overload(result: Numbers) -> str:
+    """Whole runs of a machine with too much to do."""
+    rows = [
+        (p["policy"], p["load"], p["estimates"], f"{p['jobs']:,}", f"{p['seconds']['median']:.3g}", f"{p['seconds_per_job'] * 1e6:.3g}")
+        for p in result["overload"]
+    ]
+    return table(("policy", "load", "estimates", "jobs", "seconds", "microseconds per job"), rows)
+
+
+def batch(result: Numbers) -> str:
+    """Batches on all cores."""
+    rows = []
+    for b in result["batches"]:
+        what = f"{b['badness']} values of f, {b['seeds']} seeds"
+        if b["kind"] == "paper":
+            what += "; each f deterministic; the users' own"
+        numbers = (f"{b['cases']:,}", f"{b['seconds']:.2f}", f"{b['simulations_per_second']:,.0f}", f"{b['peak_bytes'] / 1e9:.2f}")
+        rows.append((b["log"], what, f"{b['jobs']:,}", *numbers))
+    return table(("log", "estimates", "jobs", "simulations", "seconds", "simulations per second", "peak memory, GB"), rows)
+
+
+def threads(result: Numbers) -> str:
+    """Speed-up and efficiency."""
+    most = result["points"][-1]
+    rows = [
+        (p["workers"], spread(p["seconds"], "{:.2f}".format), f"{p['speedup']:.2f}", f"{100 * p['efficiency']:.0f} %")
+        for p in result["points"]
+    ]
+    return (
+        f"{result['cases']:,} simulations of {result['workload']} ({result['jobs']:,} jobs) under EASY are {most['speedup']:.2f} times as "
+        f"fast with {most['workers']} workers as with one.\n\n{table(('workers', 'seconds', 'speed-up', 'efficiency'), rows)}"
+    )
+
+
+def dynamics(result: Numbers) -> str:
+    """What instrumentation costs."""
+    rows = [
+        (name, f"{w['jobs']:,}", *(milliseconds(w[stage]["median"]) for stage in ("without", "kernel", "analysis")), f"{w['ratio']:.2f}")
+        for name, w in result["workloads"].items()
+    ]
+    return table(("workload", "jobs", "kernel without, ms", "kernel with, ms", "analysis, ms", "with / without"), rows)
+
+
+def memory(result: Numbers) -> str:
+    """Bytes per job."""
+    said = " and ".join(f"{b:.0f} bytes under {policy}" for policy, b in result["bytes_per_job"].items())
+    return f"With {result['jobs']:,} jobs, each job takes {said}: workload, run and result together, above the loaded program."
+
+
+def making(result: Numbers) -> str:
+    """Seconds to make up workloads and estimates."""
+    rows = [(name, f"{s['median']:.3g}") for name, s in result["seconds"].items()]
+    return f"For {result['jobs']:,} jobs:\n\n{table(('what', 'seconds'), rows)}"
+
+
+def start(result: Numbers) -> str:
+    """What a command takes before it answers."""
+    rows = [(f"`{name}`" if name.startswith("walltime") else name, f"{s['median']:.2f}") for name, s in result["seconds"].items()]
+    return table(("what", "seconds"), rows)
+
+
+def processor(result: Numbers) -> str:
+    """Processor time of one command."""
+    p = result["processor"]
+    rows = [(name, f"{seconds:.3f}") for name, seconds in p["seconds"].items()]
+    return f"`walltime simulate {p['workload']} --policy easy`:\n\n{table(('part', 'processor seconds'), rows)}"
+
+
+PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
+    "throughput": ("throughput", throughput),
+    "loads": ("throughput", loads),
+    "limit": ("limit", limit),
+    "growth": ("growth", growth),
+    "depth": ("depth", depth),
+    "overload": ("depth", overload),
+    "batch": ("batch", batch),
+    "threads": ("threads", threads),
+    "dynamics": ("dynamics", dynamics),
+    "memory": ("memory", memory),
+    "making": ("making", making),
+    "start": ("start", start),
+    "processor": ("start", processor),
+}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table, numbers to the right of the first column."""
+    lines = [head, ("---", *("---:" for _ in head[1:])), *rows]
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def span(values: Sequence[float], shown: Callable[[float], str]) -> str:
+    """The lowest and the highest value, or the one where they look the same."""
+    low, high = shown(min(values)), shown(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def spread(seconds: Numbers, shown: Callable[[float], str]) -> str:
+    """A median with the lowest and the highest run."""
+    return f"{shown(seconds['median'])} ({shown(seconds['low'])} to {shown(seconds['high'])})"
+
+
+def millions(rate: float) -> str:
+    """Jobs per second in millions."""
+    return f"{rate / 1e6:.3g}"
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds in milliseconds."""
+    return f"{seconds * 1e3:.2f}"
+
+
+def microseconds(point: Numbers) -> str:
+    """Time per job of a point in microseconds."""
+    return f"{point['seconds_per_job']['median'] * 1e6:.3g}"
