@@ -2,11 +2,22 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import walltime as wt
-from tests.strategies import COINCIDENT, OVERRUN
-from walltime.engine.index import LONG, SHORT
+from tests.strategies import COINCIDENT, OVERRUN, crowded, examples
+from walltime.engine import index
 from walltime.engine.sizes import size_class
+
+LONG, SHORT = 512, 128
+"""Thresholds of the index in these tests: under the usual ones, so that queues cross them that the reference can replay."""
+
+
+@pytest.fixture(autouse=True)
+def early_index(monkeypatch):
+    monkeypatch.setattr(index, "LONG", LONG)
+    monkeypatch.setattr(index, "SHORT", SHORT)
 
 
 @wt.order
@@ -60,6 +71,32 @@ def test_overloaded_workloads__do_cross_the_thresholds_of_the_index():
     longest = [longest_queue(wt.simulate(overloaded(seed, 3000), wt.Easy())) for seed in range(12)]
     assert sum(length > 2 * LONG for length in longest) >= 6
     assert SHORT < LONG
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@examples(300)
+@given(data=st.data())
+def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
+    jobs = data.draw(crowded(), label="workload")
+    policy = data.draw(st.sampled_from([wt.Easy(), wt.Hybrid(depth=0)]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "LONG", data.draw(st.integers(0, 6), label="long"))
+        patch.setattr(index, "SHORT", data.draw(st.integers(0, 3), label="short"))
+        for overrun in OVERRUN:
+            kernel, reference = (
+                wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference")
+            )
+            for name in ("start", "kind", "promised"):
+                assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_usual_thresholds__give_the_schedule_of_a_plain_search(seed, monkeypatch):
+    monkeypatch.undo()
+    jobs = overloaded(seed, 8000)
+    a, b = (wt.simulate(jobs, policy) for policy in (wt.Easy(), wt.Easy(order=all_the_same)))
+    assert a.start.tolist() == b.start.tolist()
+    assert index.SHORT < index.LONG < 8000
 
 
 def test_size_class__begins_with_a_power_of_two():

@@ -31,6 +31,8 @@ def new(jobs: int, processors: int = MACHINE) -> Memory:
         order_parameter=0,
         backfill_order=0,
         backfill_parameter=0,
+        long_queue=0,
+        short_queue=0,
     )
     return new_memory(np.zeros(jobs, np.int64), np.zeros(0, np.int64), rules)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.engine.index import LONG, SHORT, build_index, drop_index, index_arrivals, next_candidate, take_out
+from walltime.engine.index import build_index, drop_index, index_arrivals, next_candidate, take_out
 from walltime.engine.jit import kernel
 from walltime.engine.machine import kind_from_head, start_job
 from walltime.engine.memory import (
@@ -43,7 +43,7 @@ def pass_with_head_reservation(jobs, rules, memory, result):
 
     sort_queue(jobs, rules, memory)
     if by_arrival and rules.backfill:
-        _keep_index(jobs, memory, result)
+        _keep_index(jobs, rules, memory, result)
     _start_heads(jobs, memory, result)
     first = state[QUEUE_FIRST]
     waiting = state[QUEUE_LAST] - first
@@ -199,14 +199,14 @@ def _backfill_by_index(jobs, memory, result, place):
 
 
 @kernel
-def _keep_index(jobs, memory, result):
+def _keep_index(jobs, rules, memory, result):
     """Index the queue when it has become long, enter the newcomers, or go without when it has become short."""
     state = memory.state
     places = state[QUEUE_LAST] - state[QUEUE_FIRST]
     if not state[INDEXED]:
-        if places > LONG:
+        if places > rules.long_queue:
             build_index(jobs, memory, result)
-    elif places < SHORT:
+    elif places < rules.short_queue:
         drop_index(memory)
     else:
         index_arrivals(jobs, memory, state[PLANNED])

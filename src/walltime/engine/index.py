@@ -13,9 +13,9 @@ from walltime.engine.sizes import size_class
 
 BLOCK = 64
 GROUP = BLOCK * BLOCK
-LONG = 512
-"""A queue of more places than this is indexed."""
-SHORT = 128
+LONG = 2048
+"""A queue of more places than this is indexed. A shorter one is searched place by place in less time."""
+SHORT = 512
 """A queue of fewer places than this is indexed no more."""
 
 

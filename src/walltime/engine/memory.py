@@ -74,7 +74,7 @@ class Jobs(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """A policy, lowered to numbers."""
+    """A policy, lowered to numbers; and from which length on a queue is indexed, and under which no more (index.py)."""
 
     machine_procs: int
     mode: int
@@ -86,6 +86,8 @@ class Rules(NamedTuple):
     order_parameter: int
     backfill_order: int
     backfill_parameter: int
+    long_queue: int
+    short_queue: int
 
 
 class Profile(NamedTuple):

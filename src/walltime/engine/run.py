@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from walltime.engine import draw, dynamics, jit, loop
+from walltime.engine import draw, dynamics, index, jit, loop
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
@@ -204,6 +204,8 @@ class Simulation:
             order_parameter=parameter,
             backfill_order=backfill_order,
             backfill_parameter=backfill_parameter,
+            long_queue=index.LONG,
+            short_queue=index.SHORT,
         )
 
     def _lower_order(self, order: Order) -> tuple[int, int]:
