@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -82,14 +83,18 @@ def start(options: Options) -> Result:
 
 
 def processor(options: Options) -> Numbers:
-    """Processor seconds of one whole command, of the kernel in it, and of what comes before the kernel."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Processor seconds of one whole command, of the kernel in it, and of what comes before the kernel.
+
+    Of a second start: the kernel and Python's byte code are cached.
+    """
+    with tempfile.TemporaryDirectory() as folder, _caching_bytecode(Path(folder)):
         log, name = find_log(LOGS["KTH"]), "KTH"
         if log is None:
             log, name = Path(folder) / "lublin.swf", "Lublin'99 at load 0.8"
             _call("generate", "lublin99", "--jobs", "30000", "--procs", "128", "--load", "0.8", "--seed", "1", "--out", str(log))
         call = ("simulate", str(log), "--policy", "easy", "--json")
-        _call(*call)  # so that the kernel is in the cache
+        _call(*call)  # so that the caches are filled
+        child("up_to_the_kernel", log)
         whole, kernel, before = [], [], []
         for _ in range(options.runs):
             begin = _children_seconds()
@@ -104,6 +109,19 @@ def processor(options: Options) -> Numbers:
         "before the kernel runs": statistics.median(before),
     }
     return {"workload": name, "seconds": seconds, "runs": options.runs}
+
+
+@contextmanager
+def _caching_bytecode(folder: Path) -> Iterator[None]:
+    """Let child processes keep their byte code in this folder, whatever Python is told here."""
+    before = dict(os.environ)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _children_seconds() -> float:

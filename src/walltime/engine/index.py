@@ -65,21 +65,46 @@ def drop_index(memory):
 @kernel
 def take_out(jobs, memory, place):
     """Leave a hole where a started job was."""
+    job = memory.queue[place]
     memory.queue[place] = -1
     block, group = place // BLOCK, place // GROUP
     classes = memory.state[CLASSES]
+    own = size_class(jobs.procs[job])
+    believed = jobs.believed[job]
+    if _was_shortest(memory.block_shortest, block * classes + own, (block + 1) * classes, believed):
+        _look_through_block(jobs, memory, block)
+        if _was_shortest(memory.group_shortest, group * classes + own, (group + 1) * classes, believed):
+            last = min((group + 1) * BLOCK, (memory.state[QUEUE_LAST] - 1) // BLOCK + 1)
+            for number in range(own, classes):
+                least = NEVER
+                for member in range(group * BLOCK, last):
+                    least = min(least, memory.block_shortest[member * classes + number])
+                memory.group_shortest[group * classes + number] = least
+
+
+@kernel
+def _was_shortest(shortest, first, last, believed):
+    """Whether one of these entries may stand for a job that believed to run so long."""
+    found = False
+    for i in range(first, last):
+        found |= shortest[i] == believed
+    return found
+
+
+@kernel
+def _look_through_block(jobs, memory, block):
+    """Find the shortest jobs of a block afresh: of each size class by itself, then of at most each."""
+    classes = memory.state[CLASSES]
+    first = block * classes
     shortest = memory.block_shortest
-    shortest[block * classes : (block + 1) * classes] = NEVER
-    for other in range(block * BLOCK, min((block + 1) * BLOCK, memory.state[QUEUE_LAST])):
-        if memory.queue[other] >= 0:
-            _enter(jobs, memory, other, shortest, block)
-    of_group = memory.group_shortest
-    for number in range(classes):
-        least = NEVER
-        last = min((group + 1) * BLOCK, (memory.state[QUEUE_LAST] - 1) // BLOCK + 1)
-        for member in range(group * BLOCK, last):
-            least = min(least, shortest[member * classes + number])
-        of_group[group * classes + number] = least
+    shortest[first : first + classes] = NEVER
+    for place in range(block * BLOCK, min((block + 1) * BLOCK, memory.state[QUEUE_LAST])):
+        job = memory.queue[place]
+        if job >= 0:
+            at = first + size_class(jobs.procs[job])
+            shortest[at] = min(shortest[at], jobs.believed[job])
+    for i in range(first + 1, first + classes):
+        shortest[i] = min(shortest[i], shortest[i - 1])
 
 
 @kernel
