@@ -13,6 +13,8 @@ from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
 
+from walltime.campaign import DIMENSIONS
+from walltime.campaign.groups import GROUPINGS
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES
 from walltime.logs import RULES
@@ -118,16 +120,32 @@ def help_text(command: str = "") -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
+def dimensions() -> str:
+    """The words of a campaign's plan."""
+    kinds = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    default = {None: "", True: "true", False: "false"}
+    rows = [(f"`{d.name}`", kinds[d.kind], default.get(d.default, d.default), d.meaning) for d in DIMENSIONS.values()]
+    return table(("word", "value", "default", "meaning"), rows)
+
+
+def groupings() -> str:
+    """The groups of jobs that a campaign can average over."""
+    return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
+
+
 GENERATORS = {
     "columns": columns,
     "rules": rules,
     "checks": checks,
     "errors": errors,
     "help": help_text,
+    "help-campaign": lambda command: help_text(f"campaign {command}"),
     "catalogue": catalogue,
     "published": published,
     "models": models,
     "estimates": estimates,
+    "dimensions": dimensions,
+    "groupings": groupings,
     "performance": performance,
     "performance-figure": figure,
 }

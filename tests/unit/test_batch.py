@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import examples, workloads
 from walltime import metrics
-from walltime.engine.run import load_draw
+from walltime.engine.averages import FIELDS, _select
+from walltime.engine.run import load_draw, load_measure
 from walltime.estimates.fmodel import STREAM_F
-from walltime.metrics.compiled import _select, load_measure
 from walltime.schedule.threads import in_threads
 from walltime.workload.models import MODELS
 from walltime.workload.workload import MAX_TIME
@@ -215,8 +215,6 @@ def test_measure__equals_the_readable_definitions(jobs, trim):
 
 
 def test_measure__has_a_place_for_each_field():
-    from walltime.metrics.compiled import FIELDS
-
     assert len(dataclasses.fields(metrics.Summary)) == FIELDS
 
 

@@ -48,10 +48,10 @@ def clean(
 ) -> None:
     """Clean, cut, scale or shake a log: says what changed, before and after, and writes the result as a log."""
     from walltime.cli import common
-    from walltime.cli.vary import Variation
     from walltime.logs import write_swf
     from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.logs.cleaning import clean as remove_jobs
+    from walltime.schedule.variation import Variation
     from walltime.workload.scaling import shake as shake_submits
 
     _check_call(context)

@@ -76,6 +76,12 @@ def note_cut_short(workload: Workload, model: EstimateModel) -> None:
         note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
 
 
+def note_feedback(workload: Workload) -> None:
+    """Say so where jobs are to be submitted after others, and none names one that it follows."""
+    if workload.feedback and (workload.dependencies()[0] < 0).all():
+        note("no job of this log names one that it follows, so --feedback changes nothing")
+
+
 def note(message: str) -> None:
     """Say something on standard error that is no result."""
     typer.echo(f"walltime: {message}", err=True)
@@ -95,7 +101,7 @@ def announce_compilation() -> None:
     from walltime.engine.run import kernel_is_cached
 
     if not kernel_is_cached():
-        note("compiling the engine, once on this machine, in some 20 s")
+        note("compiling the engine, once on this machine, in some 30 s")
 
 
 @contextmanager

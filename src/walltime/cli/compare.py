@@ -48,9 +48,10 @@ def compare(
 ) -> None:
     """Replay a log under several policies and put the results side by side."""
     from walltime.cli import common
-    from walltime.cli.vary import Variation, run_replications
+    from walltime.cli.vary import run_replications
     from walltime.estimates import parse_estimates
     from walltime.policy import parse_order, parse_policies
+    from walltime.schedule.variation import Variation
 
     own = parse_order(backfill_order) if backfill_order else None
     chosen = parse_policies(policy or DEFAULT, parse_order(order), own)
@@ -62,6 +63,7 @@ def compare(
     workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
     variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
     workload = variation.apply(workload, seed)
+    common.note_feedback(workload)
     if replications > 1:
         if report is not None or monthly:
             raise PolicyError("--report and --monthly show one run; leave them out or take one replication")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from walltime.cli import campaign
 from walltime.cli.audit import audit
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, clean):
     app.command()(command)
+app.add_typer(campaign.app, name="campaign")
 
 
 def _show_version(value: bool) -> None:

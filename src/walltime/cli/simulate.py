@@ -52,10 +52,11 @@ def simulate(
 ) -> None:
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
-    from walltime.cli.vary import Variation, run_replications
+    from walltime.cli.vary import run_replications
     from walltime.estimates import parse_estimates
     from walltime.policy import parse_order, parse_policy
     from walltime.schedule.files import FORMATS
+    from walltime.schedule.variation import Variation
 
     chosen = parse_policy(policy, parse_order(order), parse_order(backfill_order) if backfill_order else None)
     model = parse_estimates(estimates)
@@ -66,6 +67,7 @@ def simulate(
     workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
     variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
     workload = variation.apply(workload, seed)
+    common.note_feedback(workload)
     if replications > 1:
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")

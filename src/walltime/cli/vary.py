@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from walltime.errors import PolicyError
+from walltime.schedule.variation import Variation
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
@@ -19,67 +17,6 @@ if TYPE_CHECKING:
 
 METRICS = ("mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """The fields of a summary that are shown of replications."""
-
-
-@dataclass(frozen=True)
-class Variation:
-    """How a log is varied: what is the same in every replication, and what each seed changes."""
-
-    load: float | None = None
-    scale_by: str = "interarrival"
-    remove: Sequence[str] = ()
-    head: int | None = None
-    tail: int | None = None
-    window: str | None = None
-    shake: int = 0
-    feedback: bool = False
-
-    def apply(self, workload: Workload, seed: int) -> Workload:
-        """Everything but shaking and estimates: filters first, then the part of the log, then the load."""
-        from walltime.cli.common import note
-        from walltime.logs.cleaning import clean
-        from walltime.workload import scaling
-
-        if self.scale_by != "interarrival" and self.load is None:
-            raise PolicyError("--scale-by says how to reach a --load; give both")
-
-        if self.remove:
-            workload = clean(workload, self.remove).after
-        if self.window is not None:
-            begin, end = _span(self.window)
-            workload = scaling.window(workload, begin, end)
-        if self.head is not None:
-            workload = scaling.head(workload, self.head)
-        if self.tail is not None:
-            workload = scaling.tail(workload, self.tail)
-        if self.load is not None:
-            workload = scaling.scale_load(workload, self.load, self.scale_by, seed)
-        if self.feedback:
-            workload = workload.with_feedback()
-            if (workload.dependencies()[0] < 0).all():
-                note("no job of this log names one that it follows, so --feedback changes nothing")
-        return workload
-
-    def replica(self, workload: Workload, model: EstimateModel, seed: int) -> Workload:
-        """What one seed makes of the workload: shaken, with estimates drawn."""
-        from walltime.workload.scaling import shake
-
-        shaken = shake(workload, self.shake, seed) if self.shake else workload
-        return shaken.with_estimates(model, seed)
-
-    def check_replications(self, model: EstimateModel) -> None:
-        """Replications that would all be the same tell nothing; raises PolicyError."""
-        if not self.shake and not model.random:
-            raise PolicyError("replications would all be the same; shake the log (--shake 30) or draw estimates (--estimates f:4)")
-
-
-def _span(text: str) -> tuple[int, int]:
-    from walltime.logs.filters import UNITS
-
-    match = re.fullmatch(r"(\d+)([smhdw]?):(\d+)([smhdw]?)", text.strip())
-    if match is None:
-        raise PolicyError(f"the window {text!r} is not of the form BEGIN:END, such as 86400:172800 or 30d:60d")
-    return int(match[1]) * UNITS[match[2]], int(match[3]) * UNITS[match[4]]
 
 
 def run_replications(

@@ -13,9 +13,9 @@ from walltime.engine.sizes import size_class
 
 BLOCK = 64
 GROUP = BLOCK * BLOCK
-LONG = 2048
+LONG = 1024
 """A queue of more places than this is indexed. A shorter one is searched place by place in less time."""
-SHORT = 512
+SHORT = 256
 """A queue of fewer places than this is indexed no more."""
 
 

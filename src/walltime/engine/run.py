@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from walltime.engine import draw, dynamics, index, jit, loop
+from walltime.engine import averages, draw, dynamics, index, jit, loop
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
@@ -264,6 +264,19 @@ def load_draw() -> Callable[..., None]:
     """The compiled random f-model."""
     word = np.uint64(0)
     return _load(draw.draw_f_estimates, (word, word, word, _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING))
+
+
+@functools.cache
+def load_measure() -> Callable[..., int]:
+    """The compiled averages of a schedule."""
+    fixed, kinds = _read_only(_NOTHING), np.zeros(0, np.uint8)
+    return _load(averages.measure, (_NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)))
+
+
+def load_all() -> None:
+    """Load whatever is compiled, so that no thread has to wait for it later."""
+    for load in (load_kernel, load_draw, load_measure, load_replay):
+        load()
 
 
 def _load(dispatcher: Any, example: tuple[Any, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,7 @@ def simulate_many(
     in_order = sorted(range(len(cases)), key=lambda number: cases[number].policy.label)  # neighbours share a simulation
 
     def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, metrics.DynamicsSummary | None]]:
-        lane = _Lane(workload, trim, coincident, overrun, dynamics)
+        lane = Lane(workload, trim, coincident, overrun, dynamics)
         return lambda place, check: lane.run(cases[in_order[place]], check)
 
     found = dict(zip(in_order, in_threads(make_worker, len(cases), workers, progress), strict=True))
@@ -115,15 +116,15 @@ def simulate_many(
     )
 
 
-class _Lane:
-    """The memory of one simulation at a time, used again for the next."""
+class Lane:
+    """The memory of one simulation at a time, used again for the next; for one thread."""
 
     def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool):
         from walltime.engine import run
-        from walltime.metrics.compiled import FIELDS, load_measure
+        from walltime.engine.averages import FIELDS
 
         run.load_kernel()
-        self.draw_f_estimates, self.measure = run.load_draw(), load_measure()
+        self.draw_f_estimates, self.measure = run.load_draw(), run.load_measure()
         self.make_simulation = run.Simulation
         if dynamics:
             run.load_replay()
@@ -136,8 +137,11 @@ class _Lane:
         self.drawn = np.empty(jobs, np.int64)
         self.skipped = np.zeros(jobs, np.uint8)
         self.values = np.empty(jobs, np.int64)
+        self.runtime = self.drawn
         self.result = np.empty(FIELDS, np.float64)
         self.offered_load = workload.offered_load
+        self.kernel_seconds = 0.0
+        """Processor time of this thread in compiled code so far, s: estimates, simulations and averages."""
 
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
@@ -150,11 +154,19 @@ class _Lane:
             self.simulation, self.policy = simulation, case.policy
         else:
             simulation.restart(runtime, believed)
+        begin = time.thread_time()
         simulation.run(check)
+        self.kernel_seconds += time.thread_time() - begin
+        self.runtime = runtime
         summary = self.summary(simulation, runtime)
         if not self.dynamics:
             return summary, None
         return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
+
+    def schedule(self) -> tuple[Array, Array, Array, Array]:
+        """Start, submit, runtime (int64 s) and whether measured (bool) of each job, as of the last case; not to be kept."""
+        assert self.simulation is not None
+        return self.simulation.start, self.simulation.submit, self.runtime, self.skipped == 0
 
     def times(self, case: Case) -> tuple[Array, Array]:
         """What the jobs of this case run and what the scheduler believes, int64 s."""
@@ -176,7 +188,9 @@ class _Lane:
         words = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F)
         largest = MAX_TIME if model.truncated is None else model.truncated
         runtime = _fixed(model.runtime(w))
+        begin = time.thread_time()
         self.draw_f_estimates(*words, _fixed(w.job_id), runtime, model.F, largest, float(MAX_TIME), self.drawn)
+        self.kernel_seconds += time.thread_time() - begin
         return self.drawn
 
     def summary(self, simulation: Simulation, runtime: Array) -> metrics.Summary:
@@ -187,7 +201,10 @@ class _Lane:
             return metrics.summarize(**columns, machine_procs=w.machine_procs, offered_load=load)
         schedule = (simulation.submit, simulation.start, _fixed(runtime), _fixed(w.procs), simulation.kind)
         working = (self.skipped, self.values, self.result)
-        if self.measure(*schedule, w.machine_procs, load, self.trim == "p3", *working) == 0:
+        begin = time.thread_time()
+        measured = self.measure(*schedule, w.machine_procs, load, self.trim == "p3", *working)
+        self.kernel_seconds += time.thread_time() - begin
+        if measured == 0:
             raise metrics.nothing_to_measure(len(w), self.trim)
         values: list[Any] = self.result.tolist()
         whole = [field.type == "int" for field in fields(metrics.Summary)]

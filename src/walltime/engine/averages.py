@@ -1,21 +1,13 @@
-"""The averages of `walltime.metrics.summarize` and of the dynamics, compiled, for where there are thousands of schedules.
+"""The averages of a schedule, compiled, for where there are thousands of schedules.
 
-The definitions are those of the readable functions beside it, which the tests hold it to.
+The definitions are those of `walltime.metrics.summarize`, which the tests hold it to.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
-from typing import Any
-
-import numpy as np
-from numba import typeof
 
 from walltime.engine.jit import kernel
-
-Array = np.ndarray
 
 # Places in the array of results, in the order of the fields of Summary.
 FIELDS = 20
@@ -158,22 +150,3 @@ def _select(values, first, last, place):
         else:
             break
     return values[place]
-
-
-_loading = threading.Lock()
-
-
-@functools.cache
-def load_measure() -> Any:
-    """The compiled `measure`."""
-    dispatcher: Any = measure
-    with _loading:
-        if hasattr(dispatcher, "signatures") and not dispatcher.signatures:
-            whole = np.zeros(0, np.int64)
-            fixed = whole.view()
-            fixed.flags.writeable = False
-            kinds = np.zeros(0, np.uint8)
-            example = (whole, whole, fixed, fixed, kinds, 0, 0.0, False, kinds, whole, np.zeros(0))
-            dispatcher.compile(tuple(typeof(value) for value in example))
-            dispatcher.disable_compile()
-    return dispatcher

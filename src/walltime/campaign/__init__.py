@@ -1,0 +1,23 @@
+"""Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
+
+from walltime.campaign.dimensions import DIMENSIONS
+from walltime.campaign.executors import Dask, Executor, Threads
+from walltime.campaign.plan import Plan, read_plan
+from walltime.campaign.run import Progress, Status, plan_keys, run_campaign, status
+from walltime.campaign.store import SCHEMA, Store
+
+__all__ = [
+    "DIMENSIONS",
+    "SCHEMA",
+    "Dask",
+    "Executor",
+    "Plan",
+    "Progress",
+    "Status",
+    "Store",
+    "Threads",
+    "plan_keys",
+    "read_plan",
+    "run_campaign",
+    "status",
+]

@@ -1,0 +1,126 @@
+"""What a campaign found: means with their bands for each combination, and paired differences to one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime.campaign.dimensions import DIMENSIONS
+from walltime.errors import PolicyError
+from walltime.metrics import Interval, paired_difference, percentile_band, relative_spread
+
+if TYPE_CHECKING:
+    import polars as pl
+
+METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
+"""Measures that are compared unless others are asked for."""
+CONFIDENCE = 0.90
+
+
+@dataclass(frozen=True)
+class Line:
+    """One combination of the varied words, and what one measure was over its seeds."""
+
+    combination: Mapping[str, Any]
+    group: str | None
+    """of the jobs, where the comparison is by groups"""
+    metric: str
+    runs: int
+    band: Interval
+    """mean, and the 5th and 95th percentile of the single runs (SPEC M-22)"""
+    spread: float
+    """standard deviation over mean (SPEC L-33); nan for a single run"""
+    difference: Interval | None
+    """mean of the paired differences to the baseline, with its confidence interval (SPEC L-32); None for the baseline itself"""
+
+
+def compare_cells(
+    cells: pl.DataFrame,
+    varied: Sequence[str],
+    *,
+    metrics: Sequence[str] = METRICS,
+    baseline: Mapping[str, Any] | None = None,
+    groups: pl.DataFrame | None = None,
+    by: str | None = None,
+) -> list[Line]:
+    """Compare the cells of a plan.
+
+    `cells`: as in `Store.table`. `varied`: the words that tell the combinations apart, as in `Plan.varied`. `baseline`: value
+    of one or more words; each combination is compared with the one that has these values and else its own, seed by seed.
+    `groups, by`: the table of groups, and which grouping of it to compare by.
+
+    Raises PolicyError for an unknown measure or baseline, or a grouping that is not there.
+    """
+    import polars as pl
+
+    table = cells
+    if by is not None:
+        if groups is None or not (groups["by"] == by).any():
+            raise PolicyError(f"the campaign has no groups by {by!r}; ask for them in the plan: [campaign] groups = [{by!r}]")
+        words = [*(name for name in varied if name in cells.columns), "seed"]
+        table = groups.filter(pl.col("by") == by).join(cells.select("cell", *words), on="cell").sort("group")
+    for metric in metrics:
+        if metric not in table.columns or not table[metric].dtype.is_numeric():
+            numeric = [name for name in table.columns if table[name].dtype.is_numeric() and name not in (*DIMENSIONS, "seed", "schema")]
+            raise PolicyError(f"no measure {metric!r} in these results; known are {', '.join(numeric)}")
+    words = [name for name in varied if name in table.columns]
+    for name in baseline or {}:
+        if name not in words:
+            raise PolicyError(f"the baseline names {name!r}, which this plan does not vary; it varies {', '.join(words) or 'nothing'}")
+    runs = _runs(table, words, by is not None)
+    if baseline and not any(all(dict(zip(words, values, strict=True)).get(k) == v for k, v in baseline.items()) for values, _ in runs):
+        raise PolicyError(f"no combination has the baseline {', '.join(f'{k}={v}' for k, v in baseline.items())}")
+    lines = []
+    for (values, group), rows in runs.items():
+        combination = dict(zip(words, values, strict=True))
+        other = tuple({**combination, **(baseline or {})}[name] for name in words)
+        reference = runs.get((other, group)) if baseline and other != values else None
+        for metric in metrics:
+            found = _defined(rows, metric)
+            if not found:
+                continue
+            of_runs = np.array(list(found.values()))
+            spread = relative_spread(of_runs) if len(of_runs) > 1 else math.nan
+            difference = _difference(found, _defined(reference, metric)) if reference is not None else None
+            lines.append(Line(combination, group, metric, len(of_runs), percentile_band(of_runs), spread, difference))
+    return lines
+
+
+def _runs(table: pl.DataFrame, words: Sequence[str], grouped: bool) -> dict[tuple[tuple[Any, ...], str | None], list[dict[str, Any]]]:
+    """The rows of each combination and group, in the order of the combinations."""
+    runs: dict[tuple[tuple[Any, ...], str | None], list[dict[str, Any]]] = {}
+    for row in table.iter_rows(named=True):
+        runs.setdefault((tuple(row[name] for name in words), row["group"] if grouped else None), []).append(row)
+    return dict(sorted(runs.items(), key=lambda item: ([_rank(value) for value in item[0][0]], item[0][1] or "")))
+
+
+def _rank(value: Any) -> tuple[bool, float, str]:
+    """Sorts what is missing first, then numbers, then text."""
+    number = float(value) if isinstance(value, int | float) else math.inf
+    return (value is not None, number, str(value))
+
+
+def _defined(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[int | None, float]:
+    """The measure of each seed for which it is defined."""
+    return {row["seed"]: float(row[metric]) for row in rows if row[metric] is not None}
+
+
+def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float]) -> Interval | None:
+    """Paired by seed; a run in which nothing is random stands for every seed."""
+    if list(mine) == [None] and list(theirs) != [None]:
+        pairs = [(mine[None], value) for value in theirs.values()]
+    elif list(theirs) == [None]:
+        pairs = [(value, theirs[None]) for value in mine.values()]
+    else:
+        pairs = [(mine[seed], theirs[seed]) for seed in mine if seed in theirs]
+    if not pairs:
+        return None
+    first, second = np.array(pairs).T
+    if len(pairs) == 1:
+        change = float(first[0] - second[0])
+        return Interval(change, math.nan, math.nan, "difference of single runs")
+    return paired_difference(first, second, CONFIDENCE)

@@ -1,0 +1,172 @@
+"""Run a campaign: find out which cells are missing, cut them into tasks, have them run, count."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from walltime.campaign.cell import Cell
+from walltime.campaign.executors import Executor, Threads
+from walltime.campaign.plan import Plan
+from walltime.campaign.store import SCHEMA, Store
+from walltime.campaign.work import Report, Task
+from walltime.errors import LogError
+from walltime.logs.fetch import find_log
+from walltime.logs.output import printable
+
+CELLS_PER_TASK = 200
+"""The most cells of one task."""
+JOBS_PER_TASK = 5_000_000
+"""At most about so many jobs are simulated in one task: under a second with EASY, and what is lost when a run is killed."""
+TASKS = 64
+"""If the cells are few, they are cut into about so many tasks, so that all workers have something to do."""
+SLOW = 10
+"""How many times longer conservative and hybrid backfilling take than EASY, roughly."""
+MOST_JOBS = 2**40
+BYTES_PER_JOB = 15
+"""How many jobs a log has is guessed from the size of its file, gzipped."""
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    cells: int
+    """in the plan"""
+    done: int
+    """cells that are in the store"""
+    run: int = 0
+    """cells that this run has added"""
+    jobs: int = 0
+    """jobs that this run has simulated"""
+    kernel_seconds: float = 0.0
+    """processor time of this run in compiled code, s"""
+    seconds: float = 0.0
+    """processor time of this run's tasks, s"""
+    begun: float = field(default_factory=time.monotonic)
+
+    def add(self, report: Report) -> None:
+        """Count a task."""
+        self.done += report.cells
+        self.run += report.cells
+        self.jobs += report.jobs
+        self.kernel_seconds += report.kernel_seconds
+        self.seconds += report.seconds
+
+    @property
+    def jobs_per_second(self) -> float:
+        """Jobs simulated per second since the run began."""
+        return self.jobs / max(time.monotonic() - self.begun, 1e-9)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a store has of a plan."""
+
+    cells: int
+    done: int
+    others: int
+    """cells in the store that are not in the plan: of another plan, or of an earlier version of the program"""
+    files: int
+
+
+def run_campaign(
+    plan: Plan,
+    store: Store | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Run the cells of the plan that the store does not have yet.
+
+    `store`: by default the folder that the plan names. `executor`: by default `Threads()`. `progress` is called after each
+    task. What has been run stays, however this ends; another call goes on from there.
+
+    Raises LogError for a trace that is missing or has changed since the store was made, OutputError where the store cannot be
+    written, and what a cell raises.
+    """
+    store = store or Store(plan.store)
+    logs = find_logs(plan)
+    store.open(plan.name, {trace: sha256 for trace, (_, sha256) in logs.items()})
+    with store.locked():
+        there = store.done()
+        missing = [cell for cell in plan.cells if _key(cell, logs) not in there]
+        state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing))
+        del there
+        if progress is not None:
+            progress(state)
+
+        def done(report: Report) -> None:
+            state.add(report)
+            if progress is not None:
+                progress(state)
+
+        if missing:
+            (executor or Threads()).run(list(_tasks(missing, store, logs)), done)
+    return state
+
+
+def status(plan: Plan, store: Store | None = None) -> Status:
+    """What the store has of the plan; raises what `run_campaign` raises before it runs anything."""
+    store = store or Store(plan.store)
+    store.manifest()
+    there = store.done()
+    keys = plan_keys(plan)
+    done = sum(key in there for key in keys)
+    return Status(cells=len(keys), done=done, others=len(there) - done, files=len(list(store.cells.glob("*.parquet"))))
+
+
+def plan_keys(plan: Plan) -> list[str]:
+    """The keys of the plan's cells, in their order."""
+    logs = find_logs(plan)
+    return [_key(cell, logs) for cell in plan.cells]
+
+
+def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
+    """File and SHA-256 of each trace that the plan names; raises LogError for one that is missing."""
+    found = {}
+    for trace in dict.fromkeys(cell.settings["trace"] for cell in plan.cells):
+        if trace is None:
+            continue
+        beside = plan.folder / trace
+        file = beside if beside.is_file() else find_log(trace)
+        try:
+            with Path(file).open("rb") as content:
+                found[trace] = (str(Path(file).resolve()), hashlib.file_digest(content, "sha256").hexdigest())
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise LogError(f"{printable(beside)}: cannot be read ({reason}); the plan {printable(plan.path)} names it") from error
+    return found
+
+
+def _key(cell: Cell, logs: dict[str, tuple[str, str]]) -> str:
+    trace = cell.settings["trace"]
+    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA)
+
+
+def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]]) -> Iterable[Task]:
+    """Cut the cells, which are in the order of their workloads, into tasks of bounded work."""
+    guesses = {trace: Path(file).stat().st_size // BYTES_PER_JOB for trace, (file, _) in logs.items()}
+    part: list[Cell] = []
+    jobs = 0
+
+    def work(cell: Cell) -> int:
+        s = cell.settings
+        slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) else 1
+        return slow * int(min(guesses.get(s["trace"], s["jobs"]), s["head"] or MOST_JOBS))
+
+    def task() -> Task:
+        named = {cell.settings["trace"] for cell in part}
+        return Task(str(store.folder.resolve()), tuple(part), {trace: log for trace, log in logs.items() if trace in named})
+
+    most = min(JOBS_PER_TASK, sum(map(work, cells)) // TASKS)
+    for cell in cells:
+        part.append(cell)
+        jobs += work(cell)
+        if len(part) == CELLS_PER_TASK or jobs >= most:
+            yield task()
+            part, jobs = [], 0
+    if part:
+        yield task()

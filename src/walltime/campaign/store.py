@@ -1,0 +1,193 @@
+"""The store: a folder of Parquet files that any tool can read, and a manifest in plain text.
+
+    manifest.toml       versions, and the checksums of the logs
+    cells/*.parquet     one row per cell; a file holds the cells of one task
+    groups/*.parquet    one row per cell and group of jobs, where the plan asks for groups
+
+Files are written whole and renamed into place, so a file that is there is complete. The column `cell` is a hash of what the
+cell computes; a cell that is there is not run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walltime.campaign.dimensions import DIMENSIONS
+from walltime.campaign.groups import MEASURES
+from walltime.errors import LogError, OutputError
+from walltime.logs.output import printable, whole_file
+from walltime.metrics import DynamicsSummary, Summary
+from walltime.provenance import version
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SCHEMA = 1
+"""Version of the columns; a store with a higher one is from a newer program."""
+_TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
+
+
+class Store:
+    """The folder that a campaign's results are in; see the module for what lies where."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+
+    @property
+    def cells(self) -> Path:
+        """The folder of the files with one row per cell."""
+        return self.folder / "cells"
+
+    @property
+    def groups(self) -> Path:
+        """The folder of the files with one row per cell and group."""
+        return self.folder / "groups"
+
+    def open(self, name: str, logs: Mapping[str, str]) -> None:
+        """Make the folder, or check that it fits: its schema, and the checksums of these logs (name: sha256).
+
+        Raises OutputError where it cannot be made or is of a newer schema, LogError for a log that has changed.
+        """
+        known = self.manifest()
+        earlier: dict[str, str] = known.get("logs", {})
+        for log, sha256 in logs.items():
+            if earlier.get(log, sha256) != sha256:
+                raise LogError(
+                    f"{printable(log)}: has changed since {printable(self.folder)} was made (checksum {earlier[log][:12]}... then, "
+                    f"{sha256[:12]}... now); put the old log back, or name another store"
+                )
+        try:
+            for folder in (self.cells, self.groups):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise OutputError(f"{printable(self.folder)}: cannot be made ({reason}); name another store") from error
+        lines = [
+            "# What made the Parquet files in this folder; written by walltime.",
+            f"schema = {SCHEMA}",
+            f"walltime = {json.dumps(version())}",
+            f"name = {json.dumps(name)}",
+            "",
+            "[logs] # their SHA-256",
+            *(f"{json.dumps(log)} = {json.dumps(sha256)}" for log, sha256 in sorted({**earlier, **logs}.items())),
+        ]
+        text = "\n".join(lines) + "\n"
+        file = self.folder / "manifest.toml"
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            with whole_file(file) as sink:
+                sink.write(text.encode())
+
+    def manifest(self) -> dict[str, Any]:
+        """What the manifest says; empty if there is none. Raises OutputError for a newer schema, or no manifest of ours."""
+        file = self.folder / "manifest.toml"
+        try:
+            found = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise OutputError(f"{printable(file)}: cannot be read ({error}); name another store, or put the file back") from error
+        schema = found.get("schema")
+        if not isinstance(schema, int):
+            raise OutputError(f"{printable(file)}: does not say its schema, so it is no manifest of a store; name another store")
+        if not isinstance(found.get("logs", {}), dict):
+            raise OutputError(f"{printable(file)}: its logs are no table, so it is no manifest of a store; name another store")
+        if schema > SCHEMA:
+            raise OutputError(
+                f"{printable(self.folder)}: was made by a newer walltime ({found.get('walltime', 'unknown')}, schema {schema}; this one "
+                f"knows up to {SCHEMA}); update walltime, or name another store"
+            )
+        return found
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from running into this store; left-over parts of files are removed. Raises OutputError if one does.
+
+        The lock ends with the process, however that ends.
+        """
+        try:
+            file = (self.folder / ".lock").open("w")
+        except OSError as error:
+            raise OutputError(f"{printable(self.folder)}: cannot be written ({error.strerror}); name another store") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise OutputError(f"{printable(self.folder)}: another campaign is running into it; wait, or name another store") from error
+            for folder in (self.folder, self.cells, self.groups):
+                for part in folder.glob(".walltime-*.part"):
+                    part.unlink(missing_ok=True)
+            yield
+
+    def done(self) -> set[str]:
+        """Keys of the cells that are there. Raises OutputError for a file that cannot be read."""
+        found: set[str] = set()
+        for file in sorted(self.cells.glob("*.parquet")):
+            found.update(_read(file, ["cell"])["cell"])
+        return found
+
+    def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
+        """Write the rows of one task: the groups first, since cells that are there count as done. Raises OutputError."""
+        import polars as pl
+
+        name = hashlib.sha256("".join(sorted(row["cell"] for row in cells)).encode()).hexdigest()[:24]
+        for folder, rows, schema in ((self.groups, groups, group_schema()), (self.cells, cells, cell_schema())):
+            if rows:
+                with whole_file(folder / f"{name}.parquet") as sink:
+                    pl.DataFrame(rows, schema=schema).write_parquet(sink, compression="zstd", statistics=True)
+
+    def table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
+        """One row per cell, sorted by key; only those with these keys, if they are given."""
+        return self._table(self.cells, cell_schema(), ["cell"], keys)
+
+    def group_table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
+        """One row per cell and group, sorted."""
+        return self._table(self.groups, group_schema(), ["cell", "by", "group"], keys)
+
+    @staticmethod
+    def _table(folder: Path, schema: Mapping[str, Any], sort: list[str], keys: Iterable[str] | None) -> pl.DataFrame:
+        import polars as pl
+
+        parts = [_read(file, list(schema)) for file in sorted(folder.glob("*.parquet"))]
+        table = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+        if keys is not None:
+            table = table.filter(pl.col("cell").is_in(list(keys)))
+        return table.unique(subset=sort, keep="any").sort(sort)
+
+
+def _read(file: Path, columns: list[str]) -> pl.DataFrame:
+    """These columns of a file; raises OutputError where it is damaged."""
+    import polars as pl
+
+    try:
+        return pl.read_parquet(file, columns=columns, glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = (str(error).splitlines() or ["damaged"])[0]
+        raise OutputError(f"{printable(file)}: cannot be read ({reason}); delete it and run again") from error
+
+
+def cell_schema() -> dict[str, Any]:
+    """Columns of a row per cell: its key and settings, the log, the averages, the dynamics, the version."""
+    import polars as pl
+
+    columns: dict[str, Any] = {"cell": pl.String}
+    columns |= {d.name: getattr(pl, _TYPES[d.kind.__name__]) for d in DIMENSIONS.values() if d.name != "jobs"}
+    columns |= {"seed": pl.Int64, "trim": pl.String, "sha256": pl.String}
+    columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in Summary.__dataclass_fields__.items()}
+    columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in DynamicsSummary.__dataclass_fields__.items()}
+    return columns | {"walltime": pl.String, "engine": pl.String, "schema": pl.Int64}
+
+
+def group_schema() -> dict[str, Any]:
+    """Columns of a row per cell and group."""
+    import polars as pl
+
+    return {"cell": pl.String, "by": pl.String, "group": pl.String} | {
+        name: pl.Int64 if name == "jobs" else pl.Float64 for name in MEASURES
+    }

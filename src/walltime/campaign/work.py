@@ -1,0 +1,145 @@
+"""What a worker does: the cells of a task, one after the other, and their rows into the store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from walltime.campaign.cell import Cell, engine_version
+from walltime.campaign.groups import group_rows
+from walltime.campaign.store import SCHEMA, Store
+from walltime.errors import LogError, WalltimeError
+from walltime.estimates import parse_estimates
+from walltime.logs import read
+from walltime.policy import parse_order, parse_policy
+from walltime.provenance import version
+from walltime.schedule.batch import Case, Lane
+from walltime.schedule.variation import Variation
+from walltime.workload import Workload
+from walltime.workload.models import parse_model
+
+MODEL_PROCS = 128
+"""Processors of a model's machine where the plan does not say."""
+_reading = threading.Lock()
+_of_thread = threading.local()
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some cells, neighbours in the plan, with all that a worker needs to run them."""
+
+    store: str
+    cells: Sequence[Cell]
+    logs: Mapping[str, tuple[str, str]]
+    """of each trace named in the cells: the file, and its SHA-256"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a task took."""
+
+    cells: int
+    jobs: int
+    """simulated, all cells together"""
+    kernel_seconds: float
+    """processor time in compiled code: estimates, simulation, averages"""
+    seconds: float
+    """processor time in all"""
+
+
+def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
+    """Run the cells and write their rows; `check` is called between two pieces of a simulation and may raise to stop.
+
+    Raises LogError for a log that is not the one that the plan was made for, and whatever else can go wrong with a cell,
+    naming it.
+    """
+    begin = time.thread_time()
+    cells, groups = [], []
+    jobs, kernel_seconds = 0, 0.0
+    for cell in task.cells:
+        try:
+            row, group, seconds = _run_cell(cell, task, check or _nothing)
+        except WalltimeError as error:
+            raise type(error)(f"{describe(cell)}: {error}") from error
+        cells.append(row)
+        groups.extend(group)
+        jobs += row["jobs"]
+        kernel_seconds += seconds
+    Store(task.store).write(cells, groups)
+    return Report(len(cells), jobs, kernel_seconds, time.thread_time() - begin)
+
+
+def describe(cell: Cell) -> str:
+    """The cell in a few words: what is not at its default."""
+    s = cell.settings
+    source = s["trace"] or s["model"]
+    words = [f"{name}={value}" for name, value in s.items() if name in ("policy", "estimates", "load", "order") and value is not None]
+    return f"{source} ({', '.join(words)}{f', seed {cell.seed}' if cell.seed is not None else ''})"
+
+
+def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]], float]:
+    s = cell.settings
+    file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
+    lane = _lane(cell, file, sha256)
+    order, backfill = parse_order(s["order"]), parse_order(s["backfill_order"]) if s["backfill_order"] else None
+    model = parse_estimates(s["estimates"])
+    case = Case(parse_policy(s["policy"], order, backfill), model, cell.seed or 0)
+    before = lane.kernel_seconds
+    summary, dynamics = lane.run(case, check)
+    key = cell.key(sha256, SCHEMA)
+    row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **summary.as_dict()}
+    row |= dynamics.as_dict() if dynamics is not None else {}
+    row |= {"procs": lane.workload.machine_procs, "walltime": version(), "engine": engine_version(), "schema": SCHEMA}
+    groups: list[dict[str, Any]] = []
+    for by in cell.groups:
+        start, submit, runtime, measured = lane.schedule()
+        groups += [{"cell": key, **group} for group in group_rows(lane.workload, by, start, submit, runtime, measured)]
+    return row, groups, lane.kernel_seconds - before
+
+
+def _lane(cell: Cell, file: str | None, sha256: str | None) -> Lane:
+    """The lane of this thread for the cell's workload; made anew when the workload or the way of simulating is another."""
+    s = cell.settings
+    what = (cell.workload, sha256, cell.trim, s["coincident"], s["overrun"], cell.dynamics)
+    if getattr(_of_thread, "what", None) != what:
+        _of_thread.what = None
+        _of_thread.lane = None  # before the next one is made, so that there are never two
+        workload = _workload(cell, file, sha256)
+        _of_thread.lane = Lane(workload, cell.trim, s["coincident"], s["overrun"], cell.dynamics)
+        _of_thread.what = what
+    lane: Lane = _of_thread.lane
+    return lane
+
+
+def _workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
+    s = cell.settings
+    seed = cell.seed or 0
+    if file is not None:
+        with _reading:
+            workload = _read(file, sha256 or "", s["procs"], s["too_wide"], s["partial"])
+        load = s["load"]
+    else:
+        model = parse_model(s["model"])
+        workload = model.generate(s["jobs"], s["procs"] or MODEL_PROCS, s["load"] if s["scale_by"] == "interarrival" else None, seed)
+        load = None if s["scale_by"] == "interarrival" else s["load"]
+    remove = tuple(part.strip() for part in s["remove"].split(";") if part.strip()) if s["remove"] else ()
+    scale_by = s["scale_by"] if load is not None else "interarrival"
+    variation = Variation(load, scale_by, remove, s["head"], s["tail"], s["window"], s["shake"], s["feedback"])
+    return variation.shaken(variation.apply(workload, seed), seed)
+
+
+@lru_cache(maxsize=4)
+def _read(file: str, sha256: str, procs: int | None, too_wide: Any, partial: Any) -> Workload:
+    workload = read(Path(file), procs=procs, too_wide=too_wide, partial=partial)
+    if workload.origin.sha256 != sha256:
+        raise LogError(f"{file}: is another log here than where the campaign was started (its checksum differs); copy that one")
+    return workload
+
+
+def _nothing(_started: int) -> None:
+    """Nobody wants to stop."""
