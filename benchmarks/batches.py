@@ -28,7 +28,7 @@ from walltime.policy import Easy
 from walltime.schedule import simulate
 
 MISSING = "this version of walltime has no simulate_many"
-LARGEST_F = 300
+LARGEST_F = 10
 """Largest badness f of a batch, as in P3; the values of f are spaced evenly from 0 to it."""
 
 

@@ -17,6 +17,8 @@ import time
 from typing import Any
 from unittest import mock
 
+from benchmarks.campaigns import campaign_memory, campaign_share
+
 
 def load_kernel() -> dict[str, float]:
     """Seconds to import and load the kernel, compiled anew or from the cache."""
@@ -116,7 +118,7 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     }
 
 
-FUNCTIONS = {f.__name__: f for f in (load_kernel, up_to_the_kernel, generate_and_simulate, memory, batch)}
+FUNCTIONS = {f.__name__: f for f in (load_kernel, up_to_the_kernel, generate_and_simulate, memory, batch, campaign_share, campaign_memory)}
 
 if __name__ == "__main__":
     print(json.dumps(FUNCTIONS[sys.argv[1]](*sys.argv[2:])))

@@ -168,6 +168,21 @@ def dynamics(result: Numbers) -> str:
     return table(("workload", "jobs", "kernel without, ms", "kernel with, ms", "analysis, ms", "with / without"), rows)
 
 
+def campaign(result: Numbers) -> str:
+    """Share of processor time in kernels, and resident memory while many cells run."""
+    share = result["share"]
+    lines = [
+        f"A campaign of {share['cells']:,} cells of {share['workload']} spends {100 * share['share']:.0f} % of its processor time in "
+        "kernels; the rest is the start, the plan and the files. Resident memory in MB, while small cells run:"
+    ]
+    for memory in result["memory"]:
+        done = memory["done"]
+        head = (f"{memory['executor']}, cells done", *(f"{count:,}" for count in done))
+        rows = [(who, *(f"{value:,.0f}" for value in values)) for who, values in memory["megabytes"].items()]
+        lines.append(table(head, rows))
+    return "\n\n".join(lines)
+
+
 def memory(result: Numbers) -> str:
     """Bytes per job."""
     said = " and ".join(f"{b:.0f} bytes under {policy}" for policy, b in result["bytes_per_job"].items())
@@ -203,6 +218,7 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "batch": ("batch", batch),
     "threads": ("threads", threads),
     "dynamics": ("dynamics", dynamics),
+    "campaign": ("campaign", campaign),
     "memory": ("memory", memory),
     "making": ("making", making),
     "start": ("start", start),

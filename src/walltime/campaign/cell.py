@@ -64,8 +64,10 @@ class Cell:
         settings = self.settings
         settings["trace"] = sha256
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
-        own = {name: _checksum_of_code(settings[name]) for name in ("order", "backfill_order") if ".py:" in (settings[name] or "")}
-        what = [settings, own, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version()]
+        for name in ("order", "backfill_order"):
+            if ".py:" in (settings[name] or ""):
+                settings[name] = (_checksum_of_code(settings[name]), settings[name].rpartition(":")[2])
+        what = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version()]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -68,7 +68,7 @@ class Dask:
         waiting = iter(tasks)
         threads = max(1, sum(self.client.nthreads().values()))
         first = [self._submit(task) for task, _ in zip(waiting, range(IN_FLIGHT * threads), strict=False)]
-        running = as_completed(first)
+        running = as_completed(first, loop=self.client.loop)
         del first
         try:
             for future in running:

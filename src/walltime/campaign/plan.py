@@ -85,9 +85,24 @@ def read_plan(path: str | Path) -> Plan:
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{printable(path)}: is no TOML: {error}") from error
     try:
-        return _plan(path, given)
+        return _plan(path, _with_own_orders(given, path.parent))
     except WalltimeError as error:
         raise PolicyError(f"{printable(path)}: {error}") from error
+
+
+def _with_own_orders(given: Any, folder: Path) -> Any:
+    """The same, with the files of orders of one's own, FILE.py:NAME, looked for in the plan's folder."""
+    if isinstance(given, Mapping):
+        own = {name: given[name] for name in ("order", "backfill_order") if name in given}
+        others = {name: _with_own_orders(value, folder) for name, value in given.items() if name not in own}
+        return others | {name: _placed(value, folder) for name, value in own.items()}
+    return [_with_own_orders(item, folder) for item in given] if isinstance(given, list) else given
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    if isinstance(value, list):
+        return [_placed(item, folder) for item in value]
+    return str((folder / value).resolve()) if isinstance(value, str) and ".py:" in value else value
 
 
 def _plan(path: Path, given: Mapping[str, Any]) -> Plan:

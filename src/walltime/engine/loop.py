@@ -8,8 +8,10 @@ the events of an instant the policy makes a scheduling pass:
     conservative                     keep.py       every job keeps its reservation; early ends compress the schedule
 
 The passes look at the waiting jobs (queue.py; index.py where they are very many), the running jobs (machine.py) and the free
-processors over future time (profile.py); what all of them work on is declared in memory.py. The public entrance, with
-validation, is run.py; reference.py does the same in plain Python, slowly and independently.
+processors over future time (profile.py; blocks.py where it is long; openings.py for what may move); what all of them work on is
+declared in memory.py. The public entrance, with validation, is run.py; reference.py does the same in plain Python, slowly and
+independently. Beside the loop: estimates drawn in the kernel (draw.py), averages (averages.py), and what backfilling did to others
+(dynamics.py).
 """
 
 from __future__ import annotations
