@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.logs.filters import select
@@ -51,8 +53,9 @@ def _between(low: float, high: float, what: str) -> Callable[[float], None]:
 
 
 def _filters(text: str) -> None:
-    nothing: dict[str, Any] = dict.fromkeys(("submit", "runtime", "procs"), [])
-    workload = Workload.from_arrays(**nothing, machine_procs=1, columns=dict.fromkeys(SWF_BY_NAME, []))
+    none: dict[str, Any] = {name: [] for name in ("submit", "runtime", "procs")}
+    columns = {name: np.zeros(0, np.int64) for name in SWF_BY_NAME}
+    workload = Workload.from_arrays(**none, machine_procs=1, columns=columns)
     for part in text.split(";"):
         if part.strip():
             select(workload, part.strip())

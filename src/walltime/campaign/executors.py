@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from walltime.campaign.work import Report, Task, run_task
@@ -11,6 +15,10 @@ from walltime.schedule.threads import in_threads
 
 IN_FLIGHT = 3
 """Tasks that are sent to a Dask cluster per thread that it has; the others wait here, so that its memory stays flat."""
+
+
+ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?(\[[^\]\s]+\]|[^\s:/]+):[0-9]{1,5}")
+"""How the address of a Dask scheduler is spelled."""
 
 
 class Executor(Protocol):
@@ -56,18 +64,22 @@ class Dask:
             from distributed import Client
         except ImportError as error:
             raise PolicyError("Dask is not installed; pip install 'walltime[dask]'") from error
+        nobody = f"no Dask scheduler answers at {address!r}; start one, or name an address such as tcp://host:8786"
+        if isinstance(address, str) and not ADDRESS.fullmatch(address):
+            raise PolicyError(nobody)
         try:
             self.client = Client(address, timeout=10, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            raise PolicyError(f"no Dask scheduler answers at {address!r}; start one, or name another address") from error
+            raise PolicyError(nobody) from error
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
         """Run all tasks, a few at a time for each thread of the cluster; a task whose worker dies is run again by another one."""
         from distributed import KilledWorker, as_completed
+        from distributed.comm.core import CommClosedError
 
         waiting = iter(tasks)
         threads = max(1, sum(self.client.nthreads().values()))
-        first = [self._submit(task) for task, _ in zip(waiting, range(IN_FLIGHT * threads), strict=False)]
+        first = [self._submit(task) for _, task in zip(range(IN_FLIGHT * threads), waiting, strict=False)]
         running = as_completed(first, loop=self.client.loop)
         del first
         try:
@@ -79,15 +91,17 @@ class Dask:
                 if following is not None:
                     running.add(self._submit(following))
         except KilledWorker as error:
-            raise EngineError(
-                "a task's worker died again and again; look at the workers' logs, give them more memory, and run again"
-            ) from error
+            raise EngineError("workers died again and again over one task; see their logs, give them more memory, run again") from error
+        except (CancelledError, asyncio.CancelledError, CommClosedError) as error:
+            raise EngineError("the Dask scheduler has gone away; what was written stays, so start one and run the plan again") from error
         finally:
-            self.client.cancel(list(running.futures))
+            with contextlib.suppress(Exception):  # a scheduler that has gone cannot be told
+                self.client.cancel(list(running.futures))
 
     def _submit(self, task: Task) -> Any:
         return self.client.submit(run_task, task, pure=False, retries=2)
 
     def close(self) -> None:
         """Leave the cluster."""
-        self.client.close()
+        with contextlib.suppress(Exception):  # it may have gone
+            self.client.close(timeout=5)

@@ -11,13 +11,15 @@ cell computes; a cell that is there is not run again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
+import io
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.groups import MEASURES
@@ -67,8 +69,7 @@ class Store:
             for folder in (self.cells, self.groups):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise OutputError(f"{printable(self.folder)}: cannot be made ({reason}); name another store") from error
+            raise _cannot(self.folder, "made", error) from error
         lines = [
             "# What made the Parquet files in this folder; written by walltime.",
             f"schema = {SCHEMA}",
@@ -81,7 +82,7 @@ class Store:
         text = "\n".join(lines) + "\n"
         file = self.folder / "manifest.toml"
         if not file.exists() or file.read_text(encoding="utf-8") != text:
-            with whole_file(file) as sink:
+            with _written(file) as sink:
                 sink.write(text.encode())
 
     def manifest(self) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Store:
         try:
             file = (self.folder / ".lock").open("w")
         except OSError as error:
-            raise OutputError(f"{printable(self.folder)}: cannot be written ({error.strerror}); name another store") from error
+            raise _cannot(self.folder, "written", error) from error
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,8 +140,10 @@ class Store:
         name = hashlib.sha256("".join(sorted(row["cell"] for row in cells)).encode()).hexdigest()[:24]
         for folder, rows, schema in ((self.groups, groups, group_schema()), (self.cells, cells, cell_schema())):
             if rows:
-                with whole_file(folder / f"{name}.parquet") as sink:
-                    pl.DataFrame(rows, schema=schema).write_parquet(sink, compression="zstd", statistics=True)
+                content = io.BytesIO()  # polars would hide why a file cannot be written
+                pl.DataFrame(rows, schema=schema).write_parquet(content, compression="zstd", statistics=True)
+                with _written(folder / f"{name}.parquet") as sink:
+                    sink.write(content.getbuffer())
 
     def table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
         """One row per cell, sorted by key; only those with these keys, if they are given."""
@@ -159,6 +162,25 @@ class Store:
         if keys is not None:
             table = table.filter(pl.col("cell").is_in(list(keys)))
         return table.unique(subset=sort, keep="any").sort(sort)
+
+
+@contextlib.contextmanager
+def _written(file: Path) -> Iterator[BinaryIO]:
+    """As `whole_file`, with what to do about a store that cannot be written."""
+    try:
+        with whole_file(file) as sink:
+            yield sink
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise _cannot(file.parent, "written", cause) from error
+
+
+def _cannot(folder: Path, what: str, error: OSError) -> OutputError:
+    """What to say of a folder that cannot be made or written."""
+    reason = (error.strerror or str(error)).lower()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "no space left" in reason or "quota" in reason:
+        return OutputError(f"{printable(folder)}: the disk is full ({reason}); make room and run the plan again, what is there stays")
+    return OutputError(f"{printable(folder)}: cannot be {what} ({reason}); name another store")
 
 
 def _read(file: Path, columns: list[str]) -> pl.DataFrame:

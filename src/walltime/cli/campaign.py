@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ def run(
     executor = Dask(dask) if dask is not None else Threads(workers)
     if dask is None:
         common.announce_compilation()
+    else:
+        logging.disable(logging.CRITICAL)  # what goes wrong is said in one line; Dask would add its tracebacks
     try:
         with _bar(chosen.name) as show:
             done = run_campaign(chosen, folder, executor, show)
