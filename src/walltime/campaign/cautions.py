@@ -13,8 +13,10 @@ from walltime.logs.cleaning import find_flurries
 if TYPE_CHECKING:
     import polars as pl
 
-SATURATED = 0.9
-"""A run whose machine was busy for less than this share of the offered load did not keep up."""
+DRAIN = 0.05
+"""A run did not keep up if it went on after the last arrival for more than this share of its whole length, ..."""
+WAIT = 0.1
+"""... and the mean wait was more than this share of that: else it is just a long job that ended last."""
 
 
 def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
@@ -26,7 +28,10 @@ def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] 
     import polars as pl
 
     found = []
-    full = cells.filter((pl.col("offered_load") >= 1) | (pl.col("utilization") < SATURATED * pl.col("offered_load")))
+    arrivals = pl.col("makespan") * pl.col("utilization") / pl.col("offered_load")  # both are the same work over another time
+    drain = pl.col("makespan") - arrivals
+    behind = (drain > DRAIN * pl.col("makespan")) & (pl.col("mean_wait") > WAIT * drain)
+    full = cells.filter((pl.col("offered_load") >= 1) | behind)
     if len(full):
         found.append(
             f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not do what was asked of it, or not while jobs arrived. "

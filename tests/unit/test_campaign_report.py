@@ -1,0 +1,183 @@
+"""What `campaign report` says: means, bands and paired differences as numpy finds them, and words of caution where they belong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime.campaign import Store, plan_keys, read_plan, run_campaign
+from walltime.campaign.cautions import campaign_cautions
+from walltime.campaign.comparison import compare_cells
+
+PLAN = """
+[campaign]
+seeds = 6
+trim = "p3"
+groups = ["class"]
+[fixed]
+model = "lublin99"
+jobs = 300
+procs = 64
+load = 0.7
+[grid]
+policy = ["easy", "fcfs"]
+estimates = ["exact", "tsafrir05:emax=200000"]
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "plan.toml"
+    path.write_text(PLAN)
+    run_campaign(read_plan(path))
+    return path
+
+
+def cells_of(plan: Path) -> pl.DataFrame:
+    return Store(plan.parent / "plan.results").table(plan_keys(read_plan(plan)))
+
+
+def values(cells: pl.DataFrame, metric: str, **words: str) -> np.ndarray:
+    for name, value in words.items():
+        cells = cells.filter(pl.col(name) == value)
+    return cells.sort("seed")[metric].to_numpy()
+
+
+def test_report__means_bands_and_paired_differences(capsys, plan):
+    status, out, _ = call(capsys, "campaign", "report", plan, "--json", "--metric", "mean_wait", "--baseline", "policy=easy")
+    found = json.loads(out)
+    assert (status, found["cells"], found["baseline"]) == (0, 24, {"policy": "easy"})
+    assert len(found["lines"]) == 4
+    cells = cells_of(plan)
+    for line in found["lines"]:
+        mine = values(cells, "mean_wait", policy=line["policy"], estimates=line["estimates"])
+        assert line["runs"] == len(mine) == 6
+        assert [line["mean"], line["p5"], line["p95"]] == pytest.approx([mine.mean(), *np.percentile(mine, [5, 95])])
+        assert line["relative_spread"] == pytest.approx(mine.std(ddof=1) / mine.mean())
+        if line["policy"] == "easy":
+            assert "difference" not in line
+            continue
+        change = mine - values(cells, "mean_wait", policy="easy", estimates=line["estimates"])
+        width = stats.t.ppf(0.95, 5) * change.std(ddof=1) / np.sqrt(6)
+        got = line["difference"]
+        assert [got["mean"], got["low"], got["high"]] == pytest.approx([change.mean(), change.mean() - width, change.mean() + width])
+
+
+def test_report__run_without_chance_stands_for_every_seed(tmp_path):
+    path = tmp_path / "plan.toml"
+    log = tmp_path / "log.swf"
+    wt.write_swf(log, wt.Lublin99().generate(300, 64, 0.7, 1))
+    path.write_text('[campaign]\nseeds = 4\n[fixed]\ntrace = "log.swf"\n[grid]\nestimates = ["exact", "f:5"]\n')
+    run_campaign(read_plan(path))
+    cells = cells_of(path)
+    lines = compare_cells(cells, ["estimates"], metrics=["mean_wait"], baseline={"estimates": "exact"})
+    exact, random = values(cells, "mean_wait", estimates="exact"), values(cells, "mean_wait", estimates="f:5")
+    assert (len(exact), len(random)) == (1, 4)
+    line = next(line for line in lines if line.combination["estimates"] == "f:5")
+    assert line.difference is not None
+    assert line.difference.mean == pytest.approx((random - exact[0]).mean())
+
+
+def test_report__by_groups(capsys, plan):
+    status, out, _ = call(capsys, "campaign", "report", plan, "--by", "class", "--json", "--metric", "mean_wait")
+    found = json.loads(out)["lines"]
+    assert status == 0
+    assert {line["group"] for line in found} == {"long narrow", "long wide", "short narrow", "short wide"}
+    groups = Store(plan.parent / "plan.results").group_table().join(cells_of(plan).select("cell", "policy", "estimates"), on="cell")
+    for line in found:
+        mine = groups.filter(
+            (pl.col("policy") == line["policy"]) & (pl.col("estimates") == line["estimates"]) & (pl.col("group") == line["group"])
+        )
+        assert line["mean"] == pytest.approx(mine["mean_wait"].mean())
+
+
+def test_report__as_text_and_files(capsys, plan, tmp_path):
+    for name, read in (("out.csv", pl.read_csv), ("out.parquet", pl.read_parquet)):
+        status, out, _ = call(capsys, "campaign", "report", plan, "--out", tmp_path / name)
+        assert status == 0
+        assert "difference to easy" in out
+        assert "24 cells written to" in out
+        assert read(tmp_path / name)["mean_wait"].to_list() == cells_of(plan)["mean_wait"].to_list()
+
+
+def test_status__and_a_plan_that_is_half_done(capsys, plan):
+    status, out, _ = call(capsys, "campaign", "status", plan, "--json")
+    assert (status, {k: v for k, v in json.loads(out).items() if k in ("cells", "done", "others")}) == (
+        0,
+        {"cells": 24, "done": 24, "others": 0},
+    )
+    more = plan.with_name("more.toml")
+    more.write_text(PLAN.replace("seeds = 6", 'seeds = 8\nstore = "plan.results"'))
+    assert "24 of 32 cells are there, 8 are missing" in call(capsys, "campaign", "status", more)[1]
+    status, _, err = call(capsys, "campaign", "report", more)
+    assert status == 0
+    assert "8 of 32 cells are missing" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--metric", "mean_joy"], "no measure 'mean_joy'"),
+        (["--baseline", "policy"], "not of the form WORD=VALUE"),
+        (["--baseline", "polcy=easy"], "not of the form WORD=VALUE"),
+        (["--baseline", "policy=lifo"], "no combination has the baseline policy=lifo"),
+        (["--baseline", "load=0.7"], "which this plan does not vary"),
+        (["--baseline", "load=much"], "the baseline's load cannot be 'much'"),
+        (["--by", "month"], "no groups by 'month'"),
+        (["--out", "cells.txt"], ".csv, .parquet"),
+    ],
+)
+def test_report__refuses_what_it_does_not_know(capsys, plan, options, words):
+    assert words in one_line(*call(capsys, "campaign", "report", plan, *options))
+
+
+def test_report__of_nothing(capsys, tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    assert "has no cell of this plan; run it with" in one_line(*call(capsys, "campaign", "report", path))
+
+
+# ------------------------------------------------------------------- cautions
+
+
+def cautions_of(folder: Path, text: str, flurries: dict[str, int] | None = None) -> list[str]:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    run_campaign(read_plan(path))
+    return [caution.partition(":")[0] for caution in campaign_cautions(read_plan(path), cells_of(path), flurries)]
+
+
+def model(load: float, more: str = "", campaign: str = "") -> str:
+    return f'[campaign]\n{campaign}\n[fixed]\nmodel = "lublin99"\njobs = 2000\nprocs = 64\nload = {load}\n{more}\n'
+
+
+def test_cautions__none_where_all_is_well(tmp_path):
+    assert cautions_of(tmp_path, model(0.5, 'estimates = "exact"', 'seeds = 3\ntrim = "p3"')) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (model(1.4, "", 'seeds = 2\ntrim = "p3"'), "Saturated"),
+        (model(0.5, "", "seeds = 2"), "No trimming"),
+        (model(0.5, 'estimates = "f:4"', 'seeds = 2\ntrim = "p3"'), "Vanilla f-model"),
+    ],
+)
+def test_cautions__one_for_each_reason(tmp_path, text, word):
+    assert cautions_of(tmp_path, text) == [word]
+
+
+def test_cautions__on_single_runs(tmp_path):
+    assert cautions_of(tmp_path, model(0.5, "", 'trim = "p3"')) == ["Single runs", "Means only"]
+
+
+def test_cautions__on_flurries(tmp_path):
+    assert cautions_of(tmp_path, model(0.5, "", 'seeds = 2\ntrim = "p3"'), {"log.swf": 2}) == ["Uncleaned"]
+    assert cautions_of(tmp_path, model(0.5, 'estimates = "f:4:truncated=100000"', 'seeds = 2\ntrim = "p3"')) == []

@@ -1,0 +1,203 @@
+"""What a campaign leaves: rows that equal single simulations, in files that any tool reads; and what a store refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime.campaign import SCHEMA, Store, Threads, plan_keys, read_plan, run_campaign, status
+from walltime.campaign.groups import group_names
+from walltime.estimates import parse_estimates
+from walltime.logs import write_swf
+from walltime.policy import parse_policy
+from walltime.workload.models import MODELS
+from walltime.workload.scaling import scale_load, shake
+
+PLAN = """
+[campaign]
+seeds = [3, 5]
+trim = "p3"
+dynamics = true
+groups = ["month", "class", "user"]
+[fixed]
+trace = "log.swf"
+[grid]
+policy = ["easy", "conservative"]
+estimates = ["user", "f:4"]
+shake = [0, 600]
+load = ["default", 0.9]
+"""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory) -> Path:
+    """A log of 300 jobs with users, in two calendar months."""
+    jobs = MODELS["lublin99"].generate(300, 64, 0.7, 1).with_estimates(wt.FModel(3), seed=2)
+    users = {"user": np.arange(300) % 7 + 1}
+    jobs = wt.Workload.from_arrays(
+        submit=jobs.submit, runtime=jobs.runtime, requested=jobs.requested, procs=jobs.procs, machine_procs=64, columns=users
+    )
+    path = tmp_path_factory.mktemp("log") / "log.swf"
+    write_swf(path, jobs)
+    text = path.read_text()
+    path.write_text("; UnixStartTime: 1000000\n" + text)
+    return path
+
+
+@pytest.fixture
+def plan(tmp_path, log) -> Path:
+    (tmp_path / "log.swf").write_bytes(log.read_bytes())
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, log) -> Path:
+    """A plan that has been run."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "log.swf").write_bytes(log.read_bytes())
+    path = folder / "plan.toml"
+    path.write_text(PLAN)
+    run_campaign(read_plan(path), executor=Threads(2))
+    return path
+
+
+def single(log: Path, row: dict) -> wt.Schedule:
+    """The simulation that a row stands for."""
+    jobs = wt.read(log)
+    if row["load"] is not None:
+        jobs = scale_load(jobs, row["load"], "interarrival", row["seed"] or 0)
+    if row["shake"]:
+        jobs = shake(jobs, row["shake"], row["seed"])
+    jobs = jobs.with_estimates(parse_estimates(row["estimates"]), row["seed"] or 0)
+    return wt.simulate(jobs, parse_policy(row["policy"]), dynamics=True)
+
+
+def test_rows__equal_single_simulations(finished):
+    table = Store(finished.parent / "plan.results").table()
+    assert len(table) == len(read_plan(finished).cells) == 28  # 4 of 16 combinations have nothing random: one run each
+    for row in table.iter_rows(named=True):
+        schedule = single(finished.parent / "log.swf", row)
+        for name, value in (schedule.summary("p3").as_dict() | schedule.dynamics_summary("p3").as_dict()).items():
+            assert row[name] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value), name
+
+
+def test_group_rows__equal_averages_over_the_groups(finished):
+    store = Store(finished.parent / "plan.results")
+    cells = {row["cell"]: row for row in store.table().iter_rows(named=True)}
+    groups = store.group_table()
+    assert set(groups["by"]) == {"month", "class", "user"}
+    assert set(groups["group"]) >= {"short narrow", "short wide", "heavy", "light", "1970-01"}
+    for row in list(groups.iter_rows(named=True))[::7]:
+        schedule = single(finished.parent / "log.swf", cells[row["cell"]])
+        measured = wt.metrics.measured(schedule.end, schedule.last_submit, "p3")
+        inside = (group_names(schedule.workload, row["by"], schedule.end) == row["group"]) & measured
+        assert row["jobs"] == inside.sum()
+        assert row["mean_wait"] == pytest.approx(schedule.wait[inside].mean(), rel=1e-12)
+        assert row["max_wait"] == schedule.wait[inside].max()
+
+
+def test_groups__are_what_their_names_say(log):
+    jobs = wt.read(log)
+    names = group_names(jobs, "class", jobs.submit)
+    for job in range(0, len(jobs), 11):
+        length = "long" if jobs.runtime[job] > 3600 else "short"
+        assert names[job] == f"{length} {'wide' if jobs.procs[job] > 8 else 'narrow'}"
+    area = jobs.procs * jobs.runtime
+    classes = group_names(jobs, "user", jobs.submit)
+    share = {name: area[classes == name].sum() / area.sum() for name in ("heavy", "medium", "light")}
+    assert share["heavy"] >= 0.5
+    assert share["heavy"] + share["medium"] >= 0.9
+    assert all(len(set(classes[jobs.columns["user"] == user])) == 1 for user in range(1, 8))
+
+
+def test_cells_that_are_there__are_not_run_again(plan):
+    first = run_campaign(read_plan(plan))
+    assert (first.run, run_campaign(read_plan(plan)).run) == (28, 0)
+    plan.write_text(PLAN.replace('"easy", "conservative"', '"easy", "conservative", "fcfs"'))
+    assert run_campaign(read_plan(plan)).run == 14
+    found = status(read_plan(plan))
+    assert (found.cells, found.done, found.others) == (42, 42, 0)
+
+
+def test_two_plans__share_a_store(plan):
+    run_campaign(read_plan(plan))
+    other = plan.with_name("other.toml")
+    other.write_text('[campaign]\nstore = "plan.results"\n[fixed]\ntrace = "log.swf"\npolicy = "fcfs"\n')
+    assert run_campaign(read_plan(other)).run == 1
+    assert status(read_plan(plan)).others == 1
+    assert len(Store(plan.parent / "plan.results").table(plan_keys(read_plan(plan)))) == 28
+
+
+def test_other_tools__read_the_files(finished):
+    duckdb = pytest.importorskip("duckdb")
+    files = str(finished.parent / "plan.results" / "cells" / "*.parquet")
+    lazy = pl.scan_parquet(files).group_by("policy").agg(pl.len(), pl.col("mean_wait").mean()).sort("policy").collect()
+    rows = duckdb.sql(f"SELECT policy, count(*), avg(mean_wait) FROM '{files}' GROUP BY policy ORDER BY policy").fetchall()
+    assert [row[:2] for row in rows] == [row[:2] for row in lazy.rows()]
+    assert [row[2] for row in rows] == pytest.approx(lazy["mean_wait"].to_list())
+
+
+def test_changed_log__is_refused(capsys, plan):
+    run_campaign(read_plan(plan))
+    log = plan.with_name("log.swf")
+    log.write_text(log.read_text() + "; one line more\n")
+    found = call(capsys, "campaign", "run", plan)
+    assert found[0] == 1
+    assert "log.swf: has changed since" in one_line(*found)
+
+
+def test_newer_schema__is_refused(capsys, finished, tmp_path):
+    (tmp_path / "plan.results").mkdir()
+    (tmp_path / "plan.results" / "manifest.toml").write_text(f'schema = {SCHEMA + 1}\nwalltime = "99.1"\n')
+    for command in ("run", "status", "report"):
+        line = one_line(*call(capsys, "campaign", command, finished, "--store", tmp_path / "plan.results"))
+        assert "was made by a newer walltime (99.1" in line
+        assert "update walltime, or name another store" in line
+
+
+@pytest.mark.parametrize("text", ["what is this", "", 'schema = "one"\n'])
+def test_strange_manifest__is_refused(capsys, finished, tmp_path, text):
+    (tmp_path / "manifest.toml").write_text(text)
+    assert "manifest.toml" in one_line(*call(capsys, "campaign", "run", finished, "--store", tmp_path))
+
+
+def test_damaged_file__is_named(capsys, plan):
+    run_campaign(read_plan(plan))
+    file = next((plan.parent / "plan.results" / "cells").glob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:100])
+    for command in ("run", "status", "report"):
+        assert file.name in one_line(*call(capsys, "campaign", command, plan))
+
+
+def test_second_run_into_a_store__is_refused_while_the_first_lasts(capsys, plan):
+    store = Store(plan.parent / "plan.results")
+    store.open("plan", {})
+    with store.locked():
+        assert "another campaign is running into it" in one_line(*call(capsys, "campaign", "run", plan))
+    assert call(capsys, "campaign", "run", plan)[0] == 0
+
+
+def test_left_over_parts__are_removed(plan):
+    store = Store(plan.parent / "plan.results")
+    store.open("plan", {})
+    part = store.cells / ".walltime-0123456789ab.part"
+    part.write_text("half")
+    run_campaign(read_plan(plan))
+    assert not part.exists()
+
+
+def test_order_of_ones_own__makes_new_cells_when_it_is_edited(plan):
+    own = plan.with_name("orders.py")
+    plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\norder = "orders.py:mine"\n')
+    for body in ("-requested", "procs * 1.0"):
+        own.write_text(f"import walltime as wt\n@wt.order\ndef mine(requested, procs):\n    return {body}\n")
+        assert run_campaign(read_plan(plan), executor=Threads(1)).run == 1
+        seen = Store(plan.parent / "plan.results").table()["mean_wait"].to_list()
+    assert len(set(seen)) == 2
