@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from walltime.cli import campaign
+from walltime.cli import campaign, paper
 from walltime.cli.audit import audit
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
@@ -33,6 +33,7 @@ app = typer.Typer(
 for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, clean):
     app.command()(command)
 app.add_typer(campaign.app, name="campaign")
+app.add_typer(paper.app, name="paper")
 
 
 def _show_version(value: bool) -> None:

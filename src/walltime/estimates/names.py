@@ -14,6 +14,7 @@ from walltime.estimates.tsafrir05 import Tsafrir05
 
 ESTIMATE_NAMES = (
     "user",
+    "user:truncated=SECONDS",
     "exact",
     "double",
     "factor:X",
@@ -43,6 +44,8 @@ def parse_estimates(text: str) -> EstimateModel:
     match name, options:
         case "user", []:
             return UserEstimates()
+        case "user", rest:
+            return UserEstimates(limit="model", truncated=round(_options(text, rest, "truncated")["truncated"]))
         case "exact", []:
             return ExactEstimates()
         case "double", []:

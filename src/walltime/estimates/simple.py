@@ -14,13 +14,23 @@ from walltime.workload import Workload
 
 @dataclass(frozen=True)
 class UserEstimates(EstimateModel):
-    """The users' own requests, which remain the kill limit."""
+    """The users' own requests, which remain the kill limit.
+
+    `truncated`: no request is over this many seconds, E_max, and longer runtimes are cut to it; so P3 draws the real
+    estimates beside those of its truncated f-model (P3 Fig. 13, SPEC T-03). It sets the kill limit, so `limit` is "model" then.
+    """
 
     limit: Literal["model", "user"] = "user"
+    truncated: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.truncated is not None and (self.truncated < 1 or self.limit == "user"):
+            raise PolicyError("truncated estimates need at least 1 s, and set the kill limit themselves (limit='model')")
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """The requests."""
-        return workload.requested
+        """The requests, none over `truncated`."""
+        return workload.requested if self.truncated is None else np.minimum(workload.requested, self.truncated)
 
 
 @dataclass(frozen=True)

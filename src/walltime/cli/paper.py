@@ -1,0 +1,153 @@
+"""`walltime paper`: a published table or figure, printed numbers beside ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.papers import Result
+
+app = typer.Typer(
+    help="The published studies run anew: every table and figure, the printed numbers beside ours.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("list")
+def list_items(
+    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="P1, P2 or P3; default: all.")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """List the papers and their items."""
+    from walltime.cli import common
+    from walltime.papers import PAPERS, items_of, printed
+
+    papers = [paper.upper()] if paper is not None else list(PAPERS)
+    found = {name: items_of(name) for name in papers}
+    if as_json:
+        record = {
+            name: {
+                "title": printed(name).title,
+                "source": printed(name).source,
+                "logs": list(printed(name).logs),
+                "items": [{"item": item.name, "title": item.title} for item in items],
+            }
+            for name, items in found.items()
+        }
+        common.print_json(record)
+        return
+    for name, items in found.items():
+        common.print_table(f"{name}: {printed(name).title}", ["item", "what it is"], [[item.name, item.title] for item in items])
+        typer.echo(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
+
+
+@app.command()
+def run(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="P1, P2 or P3; see walltime paper list.")],
+    item: Annotated[
+        list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
+    ] = None,
+    log: Annotated[
+        list[str] | None, typer.Option("--log", metavar="NAME", help="Only this log of the paper, such as KTH; repeat it. Default: all.")
+    ] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option("--logs", metavar="DIR", help="Look for the paper's logs here; repeat it. Default: where walltime fetch puts them."),
+    ] = None,
+    trace: Annotated[
+        list[Path] | None, typer.Option("--trace", metavar="TRACE", help="Run on this log instead, which need not be one of the paper's.")
+    ] = None,
+    generated: Annotated[
+        bool, typer.Option("--generated", help="Run on generated workloads of the logs' sizes, as where a log is missing.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A coarser grid and fewer seeds: under two minutes for a paper.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results. Default: ./PAPER.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads; default: one per core.")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Run a paper's tables and figures into a folder: a page, figures as PDF and PNG, numbers as CSV.
+
+    Stop it with Ctrl-C and start it again as you like; what has been simulated stays in the folder.
+    """
+    from walltime.cli import common
+    from walltime.errors import OutputError, PolicyError
+    from walltime.papers import find_subjects, items_of, printed, run_paper
+
+    name = paper.upper()
+    if trace and (log or generated):
+        raise PolicyError("--trace runs on a log of yours; --log and --generated choose among the paper's")
+    chosen = items_of(name) if not item else [found for one in item for found in items_of(name, one)]
+    chosen = list(dict.fromkeys(chosen))
+    folder = out or Path(name)
+    for place in logs or []:
+        if not place.is_dir():
+            raise PolicyError(f"--logs {place}: is no folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder with --out") from error
+    subjects = find_subjects(printed(name), only=log or [], folders=logs or [], traces=trace or [], made=folder, generated=generated)
+    for subject in subjects:
+        common.note(f"{subject.name}: {subject.log}, {subject.about}")
+    common.announce_compilation()
+    shown = None if as_json else _tell
+    with _bar(name) as show:
+        done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown)
+    if as_json:
+        common.print_json(_record(name, done, folder, quick))
+        return
+    typer.echo(f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s")
+
+
+def _tell(result: Result) -> None:
+    """One line for an item that is done."""
+    values = [value.verdict for value in result.values() if value.verdict]
+    claims = [holds for _, holds, _ in result.claims if holds is not None]
+    told = []
+    if values:
+        chaos = f", {values.count('chaos')} within chaos" if "chaos" in values else ""
+        told.append(f"{values.count('reproduced')} of {len(values)} printed numbers reproduced{chaos}")
+    if claims:
+        told.append(f"{sum(claims)} of {len(claims)} claims hold")
+    typer.echo(f"{result.title}: {'; '.join(told) or 'done'}")
+
+
+def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
+    from walltime.provenance import version
+
+    items = []
+    for result in done.results:
+        values = [value.verdict for value in result.values() if value.verdict]
+        claims = [{"claim": text, "holds": holds, "evidence": evidence} for text, holds, evidence in result.claims]
+        verdicts = {verdict: values.count(verdict) for verdict in ("reproduced", "chaos", "off")}
+        items.append({"item": result.item, "title": result.title, "run_on": result.where, "numbers": verdicts, "claims": claims})
+    head = {"paper": paper, "folder": str(folder), "page": str(done.page), "quick": quick, "items": items}
+    return {**head, "jobs_simulated": done.jobs, "seconds": done.seconds, "version": version()}
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on standard error with what is being run; nothing if nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=f"{name}: {what}", total=total, completed=done)
+
+        yield show

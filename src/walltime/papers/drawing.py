@@ -1,0 +1,93 @@
+"""How the figures of papers are drawn: grids of panels, lines with bands, bars; all of it readable in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from walltime.report.figures import COLOURS, DASHES, INK, style
+
+Array = np.ndarray
+HATCHES = ("", "////", "....", "xxxx")
+MARKERS = ("o", "s", "^", "D")
+WIDTH, HEIGHT = 3.0, 2.3
+"""Inches of one panel."""
+
+
+def panels(columns: Sequence[str], rows: Sequence[str], draw: Callable[[Axes, int, int], None], *, x: str = "", legend: bool = True) -> Figure:
+    """A grid of panels, the columns' names on top, the rows' at the left; `draw(axes, row, column)` fills one."""
+    with style():
+        wide = max(len(columns) * WIDTH, 4.6) + 0.4
+        figure = Figure(figsize=(wide, len(rows) * HEIGHT + 0.5), layout="constrained", facecolor="white")
+        grid = figure.subplots(len(rows), len(columns), squeeze=False)
+        for row, name in enumerate(rows):
+            for column, title in enumerate(columns):
+                axes = grid[row, column]
+                draw(axes, row, column)
+                axes.grid()
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+                if row == 0 and title:
+                    axes.set_title(title, loc="center")
+                if column == 0:
+                    axes.set_ylabel(name)
+                if row == len(rows) - 1:
+                    axes.set_xlabel(x)
+        if legend:
+            key(figure, [axes for line in grid for axes in line])
+    return figure
+
+
+def key(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend for all panels, above them."""
+    found: dict[str, Any] = {}
+    for one in axes:
+        for handle, name in zip(*one.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    if found:
+        width = float(figure.get_size_inches()[0]) * 11
+        columns = max(1, min(len(found), int(width / (max(map(len, found)) + 7))))
+        figure.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns, borderaxespad=0.1)
+
+
+def line(axes: Axes, x: Array, y: Array, k: int, name: str, **more: Any) -> None:
+    """The k-th kind of line."""
+    axes.plot(x, y, label=name, **({"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.5} | more))
+
+
+def band(axes: Axes, x: Array, low: Array, high: Array, name: str) -> None:
+    """A grey band between two percentiles."""
+    axes.fill_between(x, low, high, color="#9aa1ab", alpha=0.45, linewidth=0, label=name)
+
+
+def level(axes: Axes, y: float, name: str) -> None:
+    """A horizontal line."""
+    axes.axhline(y, color=INK, linestyle=DASHES[3], linewidth=1.1, label=name)
+
+
+def bars(axes: Axes, groups: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
+    """Bars in groups: for each of the `names` one of each group; groups differ in hatching too."""
+    width = 0.8 / len(groups)
+    places = np.arange(len(names))
+    for k, (group, values) in enumerate(groups.items()):
+        axes.bar(
+            places + (k - (len(groups) - 1) / 2) * width,
+            values,
+            width,
+            label=group,
+            color=COLOURS[k % len(COLOURS)],
+            hatch=HATCHES[k % len(HATCHES)],
+            edgecolor="white",
+            linewidth=0.4,
+        )
+    axes.set_xticks(places, list(names))
+
+
+def from_zero(axes: Axes) -> None:
+    """The vertical axis from 0."""
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(5))

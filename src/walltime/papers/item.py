@@ -1,0 +1,30 @@
+"""An item: one table or figure of a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from walltime.papers.results import Part
+from walltime.papers.study import Study
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of a paper, and the function that makes it from a study."""
+
+    paper: str
+    name: str
+    """as printed: F4 for Fig. 4, T1 for Table 1; a word for what has no number"""
+    title: str
+    run: Callable[[Study], Sequence[Part]]
+    needs_log: bool = True
+    """whether it is run on logs; worked examples and formulas are not"""
+
+    def place(self) -> tuple[str, int, int, str]:
+        """Sorts by paper; tables first, then figures, then the rest, each by number."""
+        match = re.fullmatch(r"([TF])(\d+)(\w*)", self.name)
+        if match is None:
+            return self.paper, 3, 0, self.name
+        return self.paper, 1 if match[1] == "T" else 2, int(match[2]), match[3]

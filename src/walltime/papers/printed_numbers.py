@@ -1,0 +1,68 @@
+"""The printed numbers: one data file per paper, `printed/P1.toml` and so on; nothing of them stands in the code."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from walltime.errors import PolicyError
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table of a paper: one mapping from column to value for each row."""
+
+    title: str
+    source: str
+    rows: Sequence[Row]
+    note: str = ""
+
+    def find(self, **where: Any) -> Row | None:
+        """The first row that has these values, None if there is none."""
+        return next((row for row in self.rows if all(row.get(name) == value for name, value in where.items())), None)
+
+    def value(self, column: str, **where: Any) -> float | None:
+        """The number in this column of the row that has these values; None where nothing is printed."""
+        row = self.find(**where)
+        found = None if row is None else row.get(column)
+        return float(found) if isinstance(found, int | float) else None
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What one paper prints."""
+
+    paper: str
+    title: str
+    source: str
+    logs: Mapping[str, Mapping[str, Any]]
+    """each log: its files' names, machine, jobs, load, and what else the paper says of it"""
+    tables: Mapping[str, PrintedTable]
+    criteria: Mapping[str, float]
+    """relative deviations within which a number counts as reproduced"""
+
+
+@functools.cache
+def printed(paper: str) -> Printed:
+    """The printed numbers of a paper; raises PolicyError for one that is not known.
+
+    >>> printed("P2").tables["T3"].value("value", log="KTH", policy="easy", estimates="user", metric="slowdown")
+    84.0
+    """
+    file = files("walltime.papers").joinpath("printed", f"{paper}.toml")
+    if not file.is_file():
+        raise PolicyError(f"no printed numbers of {paper!r} are known")
+    given = tomllib.loads(file.read_text(encoding="utf-8"))
+    tables = {}
+    for name, table in given.get("tables", {}).items():
+        rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+        tables[name] = PrintedTable(table["title"], table["source"], rows, table.get("note", ""))
+    head = given["paper"]
+    criteria = {"response": 0.02, "slowdown": 0.12} | given.get("criteria", {})
+    return Printed(head["id"], head["title"], head["source"], given.get("logs", {}), tables, criteria)

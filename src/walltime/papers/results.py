@@ -1,0 +1,129 @@
+"""What an item of a paper consists of: tables of numbers beside the printed ones, figures, claims, notes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number of ours, with the printed one beside it where there is one.
+
+    `within`: the relative deviation up to which it counts as reproduced (SPEC section 7). `band`: from the 5th to the 95th
+    percentile of ours when the submit times are shaken: if the printed number lies inside, the deviation is chaos, not error.
+    """
+
+    ours: float
+    printed: float | None = None
+    within: float | None = None
+    digits: int = 0
+    band: tuple[float, float] | None = None
+
+    @property
+    def deviation(self) -> float | None:
+        """Ours over the printed one, less 1; None where there is none."""
+        if self.printed is None or self.printed == 0 or not math.isfinite(self.ours):
+            return None
+        return self.ours / self.printed - 1
+
+    @property
+    def verdict(self) -> str:
+        """`reproduced`, `chaos` (the printed number lies within our band), `off`, or nothing where nothing can be said.
+
+        >>> Value(15_745, printed=15_568, within=0.02).verdict, Value(92.9, 81, 0.12, band=(80, 100)).verdict
+        ('reproduced', 'chaos')
+        """
+        if self.deviation is None or self.within is None or self.printed is None:
+            return ""
+        if abs(self.deviation) <= self.within:
+            return "reproduced"
+        return "chaos" if self.band is not None and self.band[0] <= self.printed <= self.band[1] else "off"
+
+
+Entry = str | int | Value | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts and numbers; the name becomes that of a CSV file."""
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    note: str = ""
+    words: bool = False
+    """texts, aligned to the left"""
+
+    def values(self) -> list[Value]:
+        """All numbers that stand beside a printed one."""
+        return [entry for row in self.rows for entry in row if isinstance(entry, Value) and entry.printed is not None]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure, and the numbers behind it: columns of one length."""
+
+    name: str
+    figure: Figure
+    caption: str
+    data: Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the paper says, each with whether it holds here (None: cannot be said) and the numbers that show it."""
+
+    claims: Sequence[tuple[str, bool | None, str]]
+
+    @property
+    def hold(self) -> int:
+        """How many hold."""
+        return sum(holds is True for _, holds, _ in self.claims)
+
+    @property
+    def decided(self) -> int:
+        """Of how many it can be said."""
+        return sum(holds is not None for _, holds, _ in self.claims)
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences to read with what stands above."""
+
+    sentences: Sequence[str]
+
+
+Part = Table | Chart | Claims | Notes
+
+
+@dataclass(frozen=True)
+class Result:
+    """An item, run: on what, and what came out."""
+
+    item: str
+    title: str
+    where: str
+    """on what it was run, in words: the paper's log, another one, or a generated workload"""
+    parts: Sequence[Part] = field(default_factory=tuple)
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables among the parts."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def claims(self) -> list[tuple[str, bool | None, str]]:
+        """All claims, each as text, whether it holds, and the numbers."""
+        found = [claim for part in self.parts if isinstance(part, Claims) for claim in part.claims]
+        return [(what, None if holds is None else bool(holds), evidence) for what, holds, evidence in found]
+
+    def values(self) -> list[Value]:
+        """All numbers that stand beside a printed one."""
+        return [value for table in self.tables for value in table.values()]

@@ -1,0 +1,127 @@
+"""Run the items of a paper: into a folder with a page, the figures as PDF and PNG, and every number as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from walltime.logs.output import whole_file
+from walltime.papers.item import Item
+from walltime.papers.page import render
+from walltime.papers.printed_numbers import printed
+from walltime.papers.results import Chart, Entry, Result, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.subjects import GENERATED, OTHER, Subject
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was run, and where it lies."""
+
+    results: Sequence[Result]
+    page: Path
+    jobs: int
+    """simulated now, and not found from an earlier run"""
+    seconds: float
+
+
+def run_paper(
+    paper: str,
+    items: Sequence[Item],
+    subjects: Sequence[Subject],
+    folder: Path,
+    *,
+    quick: bool = False,
+    workers: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    told: Callable[[Result], None] | None = None,
+) -> Done:
+    """Run these items on these subjects and write everything into the folder.
+
+    What was simulated before, by this version and on the same log, is found in the folder and not run again; so an
+    interrupted run goes on where it was. `progress`: called with what is being run, the number of runs done and of all;
+    `told`: called with each result as soon as it is there. Raises OutputError where the folder cannot be written.
+    """
+    begin = time.monotonic()
+    study = Study(printed(paper), subjects, folder, quick, workers, progress)
+    results = []
+    for item in items:
+        result = Result(item.name, item.title, describe(subjects, item.needs_log, quick), item.run(study))
+        write_parts(result, folder)
+        results.append(result)
+        if told is not None:
+            told(result)
+    page = folder / "index.html"
+    with whole_file(page) as file:
+        file.write(render(study.printed, results, subjects, quick=quick).encode())
+    return Done(results, page, study.jobs_simulated, time.monotonic() - begin)
+
+
+def describe(subjects: Sequence[Subject], needs_log: bool, quick: bool) -> str:
+    """On what an item was run, for its title."""
+    if not needs_log:
+        return "worked out, without a log"
+    names = []
+    for subject in subjects:
+        if subject.kind == GENERATED:
+            names.append(f"{subject.name}: GENERATED workload of its size")
+        elif subject.kind == OTHER:
+            names.append(f"{subject.log}: not a log of the paper")
+        else:
+            names.append(f"{subject.name}: {subject.about}")
+    return "; ".join(names) + (" (quick: a coarser grid, fewer seeds)" if quick else "")
+
+
+def write_parts(result: Result, folder: Path) -> None:
+    """Figures as PDF and PNG, and the numbers of figures and tables as CSV."""
+    from walltime.report.estimates import write_figure
+
+    for kind in ("figures", "numbers"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    for part in result.parts:
+        if isinstance(part, Chart):
+            for ending in (".pdf", ".png"):
+                write_figure(part.figure, folder / "figures" / f"{part.name}{ending}")
+            rows = list(zip(*part.data.values(), strict=True))
+            _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), rows)
+        elif isinstance(part, Table):
+            columns, rows = flat(part)
+            _write_csv(folder / "numbers" / f"{part.name}.csv", columns, rows)
+    claims = [{"claim": text, "holds": holds, "evidence": evidence} for text, holds, evidence in result.claims]
+    if claims:
+        with whole_file(folder / "numbers" / f"claims-{result.item}.json") as file:
+            file.write(json.dumps(claims, indent=1).encode())
+
+
+def flat(table: Table) -> tuple[list[str], list[list[object]]]:
+    """A table with a column of its own for ours, the printed number, the deviation in percent and the verdict."""
+    beside = [any(isinstance(row[k], Value) and row[k].printed is not None for row in table.rows) for k in range(len(table.columns))]
+    columns: list[str] = []
+    for name, more in zip(table.columns, beside, strict=True):
+        columns += [name, f"{name} (printed)", f"{name} (deviation, %)", f"{name} (verdict)"] if more else [name]
+    return columns, [[cell for entry, more in zip(row, beside, strict=True) for cell in _cells(entry, more)] for row in table.rows]
+
+
+def _cells(entry: Entry, more: bool) -> list[object]:
+    if not isinstance(entry, Value):
+        return ["" if entry is None else entry, *(["", "", ""] if more else [])]
+    ours: object = entry.ours if math.isfinite(entry.ours) else ""
+    if not more:
+        return [ours]
+    deviation = "" if entry.deviation is None else round(100 * entry.deviation, 3)
+    return [ours, "" if entry.printed is None else entry.printed, deviation, entry.verdict]
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([["" if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in rows])
+    with whole_file(path) as file:
+        file.write(text.getvalue().encode())

@@ -1,0 +1,123 @@
+"""What the items of a paper share: on what they run, how finely, and the runs themselves, kept so that none is done twice."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walltime.campaign import Plan, Progress, Store, Threads, plan_keys, run_campaign
+from walltime.campaign.cell import engine_version
+from walltime.logs.output import whole_file
+from walltime.papers.printed_numbers import Printed
+from walltime.papers.subjects import Subject
+from walltime.schedule.threads import in_threads
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+Compute = Callable[[Mapping[str, Any], Callable[[int], None]], Mapping[str, Any]]
+
+
+@dataclass(eq=False)
+class Study:
+    """A paper, its subjects, and the folder that results go to."""
+
+    printed: Printed
+    subjects: Sequence[Subject]
+    folder: Path
+    quick: bool = False
+    workers: int | None = None
+    progress: Callable[[str, int, int], None] | None = None
+    """called with what is being run, the number of runs done, and how many there are"""
+    jobs_simulated: int = field(default=0, init=False)
+    _tables: dict[tuple[object, ...], pl.DataFrame] = field(default_factory=dict, init=False)
+
+    @property
+    def store(self) -> Store:
+        """The store of the simulations; what is in it is not run again."""
+        return Store(self.folder / "runs")
+
+    def cells(
+        self,
+        what: str,
+        subject: Subject,
+        *axes: Sequence[Mapping[str, Any]],
+        seeds: int = 1,
+        trim: str = "none",
+        dynamics: bool = False,
+    ) -> pl.DataFrame:
+        """Run a campaign on a subject and return its table, one row per cell.
+
+        Each of the `axes` is a list of choices, a choice the words that it sets (see `walltime.campaign`); the cells are all
+        their combinations, for every seed from 0.
+        """
+        fixed = [{"trace": str(subject.file.resolve())}, *([{"procs": subject.procs}] if subject.procs is not None else [])]
+        plan = Plan(
+            path=self.folder / "plan.toml",
+            name=f"{self.printed.paper} {what}",
+            store=self.store.folder,
+            seeds=range(seeds),
+            trim=trim,
+            dynamics=dynamics,
+            groups=(),
+            axes=[*([choice] for choice in fixed), *axes],
+        )
+        known = (plan.name, seeds, trim, dynamics, json.dumps(plan.axes))
+        if known in self._tables:
+            return self._tables[known]
+        done = run_campaign(plan, self.store, Threads(self.workers), self._show(what))
+        self.jobs_simulated += done.jobs
+        self._tables[known] = self.store.table(plan_keys(plan))
+        return self._tables[known]
+
+    def _show(self, what: str) -> Callable[[Progress], None] | None:
+        progress = self.progress
+        return None if progress is None else lambda state: progress(what, state.done, state.cells)
+
+    def kept(self, what: str, tasks: Sequence[Mapping[str, Any]], compute: Compute) -> list[Any]:
+        """The results of tasks that are no cells of a campaign, each a JSON object, kept by what the task says.
+
+        `compute` is called with a task and a function to call now and then, on several threads. A task holds whatever its result depends on; the version of the engine is
+        added. What is there is not computed again.
+        """
+        folder = self.folder / "runs" / "others"
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / f"{_key(what, task)}.json" for task in tasks]
+        missing = [number for number, file in enumerate(files) if not file.is_file()]
+        progress = self.progress
+
+        def make_worker() -> Callable[[int, Callable[[int], None]], None]:
+            def run(place: int, check: Callable[[int], None]) -> None:
+                number = missing[place]
+                content = json.dumps(compute(tasks[number], check), sort_keys=True)
+                with whole_file(files[number]) as sink:
+                    sink.write(content.encode())
+
+            return run
+
+        def show(done: int) -> None:
+            if progress is not None:
+                progress(what, len(tasks) - len(missing) + done, len(tasks))
+
+        show(0)
+        in_threads(make_worker, len(missing), self.workers, show)
+        return [json.loads(file.read_text()) for file in files]
+
+
+def _key(what: str, task: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([what, task, engine_version(), _version_of_papers()], sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _version_of_papers() -> str:
+    """Hash of this package's code, which says what a task computes."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

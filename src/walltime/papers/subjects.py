@@ -1,0 +1,125 @@
+"""What an item is run on: the paper's log where it is at hand, any other log, or a workload generated in the log's size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.estimates import Tsafrir05, largest_estimate
+from walltime.logs import read, write_swf
+from walltime.logs.fetch import find_log, log_folder
+from walltime.papers.printed_numbers import Printed
+from walltime.workload import Workload
+from walltime.workload.lublin99 import Lublin99
+
+PAPER, OTHER, GENERATED = "paper", "other", "generated"
+GENERATED_START = 851_990_400
+"""A generated workload starts on 31 December 1996, so that it has calendar months."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A workload that items are run on, as a file."""
+
+    name: str
+    """KTH, CTC and so on for a paper's log or what stands for it; the file's name for another log"""
+    kind: str
+    """`paper`: the paper's log in some version; `other`: any other log; `generated`: a workload of the log's size"""
+    file: Path
+    about: str
+    """what the file is, in words"""
+    facts: Mapping[str, Any]
+    """what the paper says of the log: machine, jobs, load, largest estimate"""
+
+    @property
+    def procs(self) -> int | None:
+        """Processors of the machine in the paper, None for the log's own."""
+        return self.facts.get("procs")
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload, on the paper's machine."""
+        return read(self.file, procs=self.procs)
+
+    @property
+    def estimates(self) -> str:
+        """The estimates that the paper used as the original ones."""
+        return str(self.facts.get("estimates", "user"))
+
+    @property
+    def emax(self) -> int:
+        """The largest estimate, s: the site's limit (SPEC Q-08)."""
+        return int(self.facts.get("emax") or largest_estimate(self.workload.requested))
+
+    @property
+    def has_estimates(self) -> bool:
+        """Whether the log has users' estimates, which are not the runtimes themselves."""
+        w = self.workload
+        return not np.array_equal(w.requested, np.maximum(w.runtime, 1))
+
+    @property
+    def label(self) -> str:
+        """Name and file, for titles."""
+        if self.kind == GENERATED:
+            return f"a generated workload in the size of {self.name}"
+        return f"{self.name} ({self.log})" if self.kind == PAPER else self.log
+
+    @property
+    def log(self) -> str:
+        """The file's name without its endings."""
+        return self.file.name.removesuffix(".gz").removesuffix(".swf")
+
+
+def find_subjects(
+    given: Printed, *, only: Sequence[str] = (), folders: Sequence[Path] = (), traces: Sequence[Path] = (), made: Path, generated: bool = False
+) -> list[Subject]:
+    """The subjects of a paper: other logs if `traces` names some, else one for each of the paper's logs.
+
+    `only`: the names of the logs to keep, by default all. `folders`: where to look for the logs, by default where
+    `walltime fetch` puts them. A log that is nowhere is replaced by a generated workload of its size, written into the folder
+    `made`; `generated` replaces all of them. Raises PolicyError for a name that the paper has not.
+    """
+    if traces:
+        files = [find_log(trace) for trace in traces]
+        return [Subject(_stem(file), OTHER, file, "not a log of the paper", {}) for file in files]
+    unknown = [name for name in only if name.upper() not in given.logs]
+    if unknown:
+        raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to --trace")
+    chosen = [name for name in given.logs if not only or name in {one.upper() for one in only}]
+    return [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
+
+
+def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject:
+    if not generated:
+        for pattern, about in facts["files"]:
+            for folder in folders:
+                found = sorted(file for file in folder.glob("*.swf*") if fnmatch(file.name, pattern)) if folder.is_dir() else []
+                if found:
+                    return Subject(name, PAPER, found[0], about, facts)
+    file = made / f"generated-{name}.swf.gz"
+    if not file.is_file():
+        _generate(facts, file)
+    return Subject(name, GENERATED, file, "no log: generated with the paper's number of jobs, machine, load and largest estimate", facts)
+
+
+def _generate(facts: Mapping[str, Any], file: Path) -> None:
+    """Lublin'99 jobs with estimates of Tsafrir'05, as many, on such a machine, with such a load (SPEC section 5.5)."""
+    emax = int(facts["emax"])
+    jobs = Lublin99().generate(int(facts["jobs"]), int(facts["procs"]), float(facts["load"]), seed=0)
+    runtime = np.minimum(jobs.runtime, emax)
+    cut = Workload.from_arrays(submit=jobs.submit, runtime=runtime, procs=jobs.procs, machine_procs=jobs.machine_procs)
+    believed = Tsafrir05(emax=emax).draw(cut, 0)
+    whole = replace(cut.with_believed(believed), requested=believed)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_swf(file, whole, extra_header=[f"; UnixStartTime: {GENERATED_START}", "; TimeZoneString: UTC"])
+
+
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".gz").removesuffix(".swf")

@@ -1,0 +1,172 @@
+"""P3's experiment: one log, estimates of the f-model from perfect to very bad, many seeds; means, bands, shapes, crossings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Array = np.ndarray
+
+FINE = tuple(k / 10 for k in range(101))
+"""P3's values of the badness f."""
+COARSE = tuple(k / 2 for k in range(21))
+BEYOND = (12.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
+"""P3 looked at larger values too, without showing them (its footnote 2)."""
+FAR = (200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0)
+"""For crossings that do not come earlier; P3 looked up to 10,000."""
+SEEDS, FEW_SEEDS = 100, 10
+LOAD_SEEDS = 20
+HIGH_LOAD, LOW_LOAD = 0.85, 0.55
+"""P3 does not say which loads are its high and low ones; these are ours, around those of its logs."""
+SMOOTH = 0.2
+"""A smoothed curve is the mean over the points that are at most this far away in f."""
+RISE = 0.2
+"""A curve is V-shaped if it rises again by more than this share of its first fall, else L-shaped; our rule."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Results of a log for each f: the random model, its deterministic twin, and the real estimates."""
+
+    subject: Subject
+    f: Array
+    """badness, float64, ascending from 0"""
+    table: pl.DataFrame
+    truncated: bool
+
+    def real(self, metric: str) -> float:
+        """With the users' estimates, truncated where the model's are; nan where the log has none."""
+        return self._twins_and_real[self._real][metric] if self.subject.has_estimates else math.nan
+
+    def twin(self, metric: str) -> Array:
+        """With the deterministic model of the same mean, float64, one per f."""
+        rows = self._twins_and_real
+        return np.array([rows[_name(f / 2, self._emax, deterministic=True)][metric] for f in self.f], np.float64)
+
+    def random(self, metric: str) -> list[Array]:
+        """With the random model: for each f the values of all seeds, ascending by seed; one value for f = 0."""
+        import polars as pl
+
+        names = {_name(f, self._emax): k for k, f in enumerate(self.f)}
+        part = self.table.filter(pl.col("estimates").is_in(list(names))).sort("seed").select("estimates", metric)
+        groups = {key[0]: group[metric].to_numpy() for key, group in part.group_by("estimates", maintain_order=True)}
+        return [groups[name].astype(np.float64) for name in names]
+
+    def mean(self, metric: str) -> Array:
+        """Mean of the random model, one per f; nan where no seed has a value."""
+        return np.array([_mean(values) for values in self.random(metric)])
+
+    def band(self, metric: str) -> tuple[Array, Array]:
+        """The 5th and 95th percentile of the single results, one per f (SPEC M-22: no confidence interval of the mean)."""
+        found = [np.nanpercentile(v, [5, 95]) if np.isfinite(v).any() else [math.nan, math.nan] for v in self.random(metric)]
+        low, high = np.array(found).T
+        return low, high
+
+    def error(self, metric: str) -> Array:
+        """Standard error of the mean, one per f."""
+        return np.array([float(np.std(v, ddof=1)) / math.sqrt(len(v)) if len(v) > 1 else 0.0 for v in self.random(metric)])
+
+    def shape(self, metric: str) -> tuple[str, float, float]:
+        """`V`, `L`, `rising` or `flat`; how far the smoothed mean falls from f = 0, and how far it rises from its lowest point on.
+
+        Falls and rises are relative to the value at f = 0. A curve is V-shaped if it rises again by more than `RISE` of its
+        fall, and by more than chance; the paper judges by eye.
+        """
+        mean = self.mean(metric)
+        smoothed = smooth(self.f, mean)
+        lowest = int(np.argmin(smoothed))
+        fall, rise = (mean[0] - smoothed[lowest]) / mean[0], (smoothed[-1] - smoothed[lowest]) / mean[0]
+        noise = 2 * float(self.error(metric)[1:].max()) / mean[0]
+        if fall <= noise:
+            return ("rising" if rise > noise else "flat"), fall, rise
+        return ("V" if rise > max(RISE * fall, noise) else "L"), fall, rise
+
+    def crossing(self, metric: str) -> float | None:
+        """The largest f at which the mean of the random model crosses the real line upwards; None where it does not.
+
+        Between two values of f the curve is a straight line in f up to 10, in log f beyond.
+        """
+        above = self.mean(metric) - self.real(metric)
+        rising = [k for k in range(1, len(above)) if above[k - 1] < 0 <= above[k]]
+        if not rising:
+            return None
+        k = rising[-1]
+        share = -above[k - 1] / (above[k] - above[k - 1])
+        low, high = self.f[k - 1], self.f[k]
+        return float(low + share * (high - low)) if high <= FINE[-1] else float(low * (high / low) ** share)
+
+    @property
+    def _emax(self) -> int | None:
+        return self.subject.emax if self.truncated else None
+
+    @property
+    def _real(self) -> str:
+        return "user" if self._emax is None else f"user:truncated={self._emax}"
+
+    @property
+    def _twins_and_real(self) -> dict[str, dict[str, float]]:
+        import polars as pl
+
+        part = self.table.filter(pl.col("seed").is_null())
+        return {row["estimates"]: row for row in part.iter_rows(named=True)}
+
+
+def smooth(f: Array, values: Array) -> Array:
+    """Mean of the points within `SMOOTH`, so over five in the paper's grid, one in a coarser one; f = 0, which is exact, stays."""
+    near = np.abs(f[:, None] - f[None, :]) <= SMOOTH + 1e-9
+    near[0], near[:, 0] = False, False
+    near[0, 0] = True
+    return np.array([values[mine].mean() for mine in near])
+
+
+def run_sweep(
+    study: Study,
+    subject: Subject,
+    *,
+    truncated: bool = False,
+    load: float | None = None,
+    seeds: int | None = None,
+    f: Sequence[float] | None = None,
+    dynamics: bool = True,
+) -> Sweep:
+    """Simulate EASY on the log for every f and seed, trimmed as P3 does (SPEC M-20), with what backfilling did."""
+    grid = f if f is not None else f_values(study.quick)
+    count = seeds if seeds is not None else FEW_SEEDS if study.quick else SEEDS
+    emax = subject.emax if truncated else None
+    names = [_name(value, emax) for value in grid] + [_name(value / 2, emax, deterministic=True) for value in grid]
+    names.append("user" if emax is None else f"user:truncated={emax}")
+    choices = [{"estimates": name} for name in dict.fromkeys(names)]
+    loads = [[{"load": load}]] if load is not None else []
+    what = f"{subject.name}: {'truncated ' if truncated else ''}f-model{f' at load {load:g}' if load is not None else ''}"
+    table = study.cells(what, subject, choices, *loads, seeds=count, trim="p3", dynamics=dynamics)
+    return Sweep(subject, np.array(grid), table, truncated)
+
+
+def f_values(quick: bool, far: bool = False) -> tuple[float, ...]:
+    """The values of f of a figure, and those beyond it."""
+    beyond = BEYOND[2::2] if quick else BEYOND
+    return (COARSE if quick else FINE) + beyond + ((FAR[::2] if quick else FAR) if far else ())
+
+
+def _name(f: float, emax: int | None = None, deterministic: bool = False) -> str:
+    """The name of an estimate model; perfect ones have one name, random or not."""
+    f = round(f, 6)
+    name = f"badness:{f:g}"
+    if deterministic and f > 0:
+        name += ":deterministic"
+    return name if emax is None else f"{name}:truncated={emax}"
+
+
+def _mean(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else math.nan
