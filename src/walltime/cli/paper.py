@@ -97,6 +97,8 @@ def run(
         raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder with --out") from error
     subjects = find_subjects(printed(name), only=log or [], folders=logs or [], traces=trace or [], made=folder, generated=generated)
     for subject in subjects:
+        _ = subject.workload  # a log that cannot be read is told before anything else
+    for subject in subjects:
         common.note(f"{subject.name}: {subject.log}, {subject.about}")
     common.announce_compilation()
     shown = None if as_json else _tell

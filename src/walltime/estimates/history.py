@@ -94,7 +94,9 @@ class HistoryEstimates:
         """
         runtime = np.minimum(workload.runtime, workload.requested).tolist()
         ends, submit, requested = end.tolist(), workload.submit.tolist(), workload.requested.tolist()
-        labels = list(zip(*((workload.procs if name == "procs" else workload.columns[name]).tolist() for name in self.keys(workload)), strict=True))
+        labels = list(
+            zip(*((workload.procs if name == "procs" else workload.columns[name]).tolist() for name in self.keys(workload)), strict=True)
+        )
         counts = [True] * len(workload) if counted is None else counted.tolist()
         estimate, known = [0] * len(workload), [False] * len(workload)
         by_key: dict[tuple[int, ...], Moments] = defaultdict(Moments)

@@ -1,6 +1,7 @@
 """The published studies: every table and figure of a paper run anew, the printed numbers beside ours."""
 
-from walltime.papers.items import ITEMS, PAPERS, Item, items_of
+from walltime.papers.item import Item
+from walltime.papers.items import ITEMS, PAPERS, items_of
 from walltime.papers.printed_numbers import Printed, printed
 from walltime.papers.results import Chart, Claims, Notes, Result, Table, Value
 from walltime.papers.run import run_paper

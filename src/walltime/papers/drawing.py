@@ -19,7 +19,9 @@ WIDTH, HEIGHT = 3.0, 2.3
 """Inches of one panel."""
 
 
-def panels(columns: Sequence[str], rows: Sequence[str], draw: Callable[[Axes, int, int], None], *, x: str = "", legend: bool = True) -> Figure:
+def panels(
+    columns: Sequence[str], rows: Sequence[str], draw: Callable[[Axes, int, int], None], *, x: str = "", legend: bool = True
+) -> Figure:
     """A grid of panels, the columns' names on top, the rows' at the left; `draw(axes, row, column)` fills one."""
     with style():
         wide = max(len(columns) * WIDTH, 4.6) + 0.4

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from walltime.estimates import Mualem01
 from walltime.estimates.history import HistoryEstimates
@@ -16,6 +18,7 @@ from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Va
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.report.estimates import draw_scatter, draw_use
+from walltime.report.figures import style
 
 Array = np.ndarray
 NAMES = {
@@ -91,8 +94,8 @@ def figure_8(study: Study) -> list[Part]:
 
 
 def _use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
-    with drawing.style():
-        figure = drawing.Figure(figsize=(9.2, 3.1 * len(subjects) + 0.2), layout="constrained", facecolor="white")
+    with style():
+        figure = Figure(figsize=(9.2, 3.1 * len(subjects) + 0.2), layout="constrained", facecolor="white")
         grid = figure.subplots(len(subjects), 2, squeeze=False)
         for (left, right), subject in zip(grid, subjects, strict=True):
             w = subject.workload
@@ -111,10 +114,13 @@ def section_43(study: Study) -> list[Part]:
     model = Mualem01(cap=DAY)
     drawn = {s.name: model.draw(s.workload, 0) for s in subjects}
 
-    def draw(axes: drawing.Axes, _row: int, column: int) -> None:
+    def draw(axes: Axes, _row: int, column: int) -> None:
         w = subjects[column].workload
         for k, (name, runtime, requested) in enumerate(
-            (("users", w.runtime, w.requested), ("model", np.minimum(w.runtime, drawn[subjects[column].name]), drawn[subjects[column].name]))
+            (
+                ("users", w.runtime, w.requested),
+                ("model", np.minimum(w.runtime, drawn[subjects[column].name]), drawn[subjects[column].name]),
+            )
         ):
             share = 100 * use_histogram(runtime, requested)[:OVER] / len(w)
             drawing.line(axes, np.arange(OVER), share, k, name)
@@ -180,8 +186,8 @@ def figure_9(study: Study) -> list[Part]:
         fewer = shares["mean + 3 sd"] < shares["mean + 1.5 sd"]
         claims.append((f"{subject.name}: 3 standard deviations give fewer under-estimates", fewer, f"{100 * shares['mean + 3 sd']:.1f} %"))
 
-    with drawing.style():
-        figure = drawing.Figure(figsize=(9.2, 3.1 * len(subjects) + 0.2), layout="constrained", facecolor="white")
+    with style():
+        figure = Figure(figsize=(9.2, 3.1 * len(subjects) + 0.2), layout="constrained", facecolor="white")
         grid = figure.subplots(len(subjects), 2, squeeze=False)
         for (left, right), (log, (runtime, estimate)) in zip(grid, made.items(), strict=True):
             draw_use(left, runtime, estimate)
@@ -194,7 +200,12 @@ def figure_9(study: Study) -> list[Part]:
         "History is what had ended before a job is submitted, in the schedule of EASY with the users' estimates: reconstructions have no "
         "real ends. Killed jobs are left out as in P2; where a log does not tell them, those that used all of their request.",
     ]
-    return [Chart("fig9", figure, "As Fig. 8, for the system's estimates.", data), Table("fig9", printed.title, columns, rows), Claims(claims), Notes(notes)]
+    return [
+        Chart("fig9", figure, "As Fig. 8, for the system's estimates.", data),
+        Table("fig9", printed.title, columns, rows),
+        Claims(claims),
+        Notes(notes),
+    ]
 
 
 P1_ITEMS = (Item("P1", "F4", "Fig. 4: how much of the requested time is used", p1_figure_4),)

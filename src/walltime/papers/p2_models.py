@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from walltime.metrics import batch_means, bounded_slowdown
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p2_tables import Claim, POLICIES, schedule_of
+from walltime.papers.p2_tables import POLICIES, Claim, schedule_of
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.policy import Fcfs
+from walltime.report.figures import INK
 from walltime.schedule import Kind, simulate
 from walltime.workload.models import parse_model
 
@@ -63,7 +65,9 @@ def run_model(task: Mapping[str, Any], check: Callable[[int], None]) -> dict[str
             break
     used = slice(task["batch"], task["batch"] * (1 + means.batches))
     slowdown = bounded_slowdown(schedule.wait, schedule.runtime, form="p1")[order][used]
-    by_batch = batch_means(np.concatenate((slowdown[: task["batch"]], slowdown)), batch=task["batch"], most=means.batches, saturation=np.inf)
+    by_batch = batch_means(
+        np.concatenate((slowdown[: task["batch"]], slowdown)), batch=task["batch"], most=means.batches, saturation=np.inf
+    )
     return {
         "response": means.interval.mean,
         "response_half_width": means.interval.half_width,
@@ -103,14 +107,14 @@ def _steady(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[Array, Arra
 def _chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: str) -> Chart:
     models = list(curves)
 
-    def draw(axes: drawing.Axes, row: int, column: int) -> None:
+    def draw(axes: Axes, row: int, column: int) -> None:
         metric = list(metrics)[row]
         for k, (policy, rows) in enumerate(curves[models[column]].items()):
             x, y = _steady(rows, metric)
             drawing.line(axes, x, y, k, policy, marker=drawing.MARKERS[k], markersize=3)
             if f"{metric}_half_width" in rows[0]:
                 _, half = _steady(rows, f"{metric}_half_width")
-                axes.errorbar(x, y, half, fmt="none", ecolor=drawing.INK, elinewidth=0.7, capsize=2)
+                axes.errorbar(x, y, half, fmt="none", ecolor=INK, elinewidth=0.7, capsize=2)
         if metric == "slowdown":
             axes.set_yscale("log")
 
@@ -149,7 +153,16 @@ def _difference_table(name: str, curves: Curves) -> Table:
                 saturated = easy["saturated"] or conservative["saturated"]
                 row += [*both, "saturated" if saturated else f"{100 * (conservative[metric] / easy[metric] - 1):+.1f} %"]
             rows.append(row)
-    columns = ["model", "load", "response, EASY", "response, conservative", "difference", "slowdown, EASY", "slowdown, conservative", "difference"]
+    columns = [
+        "model",
+        "load",
+        "response, EASY",
+        "response, conservative",
+        "difference",
+        "slowdown, EASY",
+        "slowdown, conservative",
+        "difference",
+    ]
     return Table(name, "Differences of conservative to EASY", columns, rows)
 
 
@@ -192,7 +205,11 @@ def figure_4(study: Study) -> list[Part]:
     high = [d for load, d, _ in j if load >= 0.7]
     claims: list[Claim] = [
         ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
-        ("J: EASY has the lower response at high load", bool(high) and max(high) > 0, f"conservative {100 * max(high, default=0):+.1f} % at most"),
+        (
+            "J: EASY has the lower response at high load",
+            bool(high) and max(high) > 0,
+            f"conservative {100 * max(high, default=0):+.1f} % at most",
+        ),
         ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, _told(slow)),
     ]
     caption = "Perfect estimates, with 90 % confidence intervals."
@@ -228,11 +245,12 @@ def figure_5(study: Study) -> list[Part]:
     """P2: how much backfilling the two schedulers do."""
     curves = run_models(study, ["F", "J", "Fs", "Fl", "Fsl"], list(POLICIES))
     shares = {
-        subject.name: {policy: schedule_of(subject, policy).summary().backfilled_percent for policy in POLICIES} for subject in study.subjects
+        subject.name: {policy: schedule_of(subject, policy).summary().backfilled_percent for policy in POLICIES}
+        for subject in study.subjects
     }
     logs = list(shares)
 
-    def draw(axes: drawing.Axes, _row: int, _column: int) -> None:
+    def draw(axes: Axes, _row: int, _column: int) -> None:
         drawing.bars(axes, {policy: [shares[log][policy] for log in logs] for policy in POLICIES}, logs)
         drawing.from_zero(axes)
 
@@ -255,7 +273,9 @@ def figure_5(study: Study) -> list[Part]:
         what = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"
         claims.append((what, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points"))
     models = _chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load.")
-    logs_chart = Chart("fig5-logs", figure, "Logs, with the original estimates.", {"log": logs} | {p: [shares[log][p] for log in logs] for p in POLICIES})
+    logs_chart = Chart(
+        "fig5-logs", figure, "Logs, with the original estimates.", {"log": logs} | {p: [shares[log][p] for log in logs] for p in POLICIES}
+    )
     return [models, logs_chart, Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows), Claims(claims), Notes([MODEL_NOTE])]
 
 
@@ -269,7 +289,7 @@ def figure_6(study: Study) -> list[Part]:
         sources[subject.name] = subject.workload.procs, subject.workload.runtime
     data: dict[str, list[Any]] = {"workload": [], "processors": [], "jobs": [], "median": [], "p90": []}
 
-    def draw(axes: drawing.Axes, _row: int, column: int) -> None:
+    def draw(axes: Axes, _row: int, column: int) -> None:
         procs, runtime = sources[list(sources)[column]]
         for k, (name, (low, high)) in enumerate(CLASSES.items()):
             mine = np.sort(runtime[(procs >= low) & (procs <= high)])
@@ -279,9 +299,9 @@ def figure_6(study: Study) -> list[Part]:
 
     figure = drawing.panels(list(sources), ["share of jobs (%)"], draw, x="runtime (s)")
     rows: list[list[Entry]] = []
-    for workload, (procs, runtime) in sources.items():
+    for workload, (sizes, times) in sources.items():
         for name, (low, high) in CLASSES.items():
-            mine = runtime[(procs >= low) & (procs <= high)]
+            mine = times[(sizes >= low) & (sizes <= high)]
             if len(mine):
                 median, p90 = (float(v) for v in np.percentile(mine, [50, 90]))
                 for key, value in zip(data, (workload, name, len(mine), median, p90), strict=True):

@@ -10,6 +10,7 @@ from walltime.papers.item import Item
 from walltime.papers.p3_performance import Claim, sweep_data, sweep_figure
 from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
+from walltime.papers.subjects import PAPER
 from walltime.papers.sweep import FINE, Sweep, run_sweep, smooth
 
 AT = 10.0
@@ -30,6 +31,8 @@ def _rises(sweep: Sweep, metric: str, what: str) -> Claim:
     values = smooth(sweep.f[inside], sweep.mean(metric)[inside])
     coarse = values[:: max(len(values) // 10, 1)]
     coarse = coarse[np.isfinite(coarse)]
+    if len(coarse) < 2:
+        return f"{sweep.subject.name}: {what} rises with f", None, "there are none"
     up = int((np.diff(coarse) > 0).sum())
     told = f"{coarse[0]:,.4g} to {coarse[-1]:,.4g}, {up} of {len(coarse) - 1} steps up"
     return f"{sweep.subject.name}: {what} rises with f", bool(coarse[-1] > coarse[0] and up >= 0.9 * (len(coarse) - 1)), told
@@ -45,11 +48,16 @@ def figure_5(study: Study) -> list[Part]:
     rows: list[list[str | Value]] = []
     claims: list[Claim] = []
     for sweep in sweeps:
-        claims += [_rises(sweep, "backfilled_percent", "the share of backfilled jobs"), _rises(sweep, "mean_runtime_backfilled", "their runtime")]
+        claims += [
+            _rises(sweep, "backfilled_percent", "the share of backfilled jobs"),
+            _rises(sweep, "mean_runtime_backfilled", "their runtime"),
+        ]
         for metric, word in (("backfilled_percent", "share"), ("mean_runtime_backfilled", "runtime")):
             first, last = _at(sweep, metric, 0), _at(sweep, metric, AT)
             growth = 100 * (last / first - 1)
-            rows.append([sweep.subject.name, word, Value(first, digits=1), Value(last, digits=1), f"{growth:+.1f} %", f"{low:g} to {high:g} %"])
+            rows.append(
+                [sweep.subject.name, word, Value(first, digits=1), Value(last, digits=1), f"{growth:+.1f} %", f"{low:g} to {high:g} %"]
+            )
     columns = ["log", "of the backfilled jobs", "f = 0", "f = 10", "growth", "growth in print"]
     table = Table("fig5-growth", "From f = 0 to f = 10", columns, rows)
     return [Chart("fig5", figure, "Backfilled jobs over f.", sweep_data(sweeps, metrics)), table, Claims(claims)]
@@ -84,7 +92,14 @@ def figure_8(study: Study) -> list[Part]:
     for sweep in sweeps:
         share = _at(sweep, "delayed_percent", AT)
         moves = _at(sweep, "shadow_moves", AT) / max(_at(sweep, "measured_jobs", AT), 1) * 100
-        rows.append([sweep.subject.name, Value(share, printed, digits=2), Value(_at(sweep, "mean_delay", AT)), Value(moves, digits=2)])
+        rows.append(
+            [
+                sweep.subject.name,
+                Value(share, printed if sweep.subject.kind == PAPER else None, digits=2),
+                Value(_at(sweep, "mean_delay", AT)),
+                Value(moves, digits=2),
+            ]
+        )
         claims.append(_rises(sweep, "mean_delay", "the delay"))
         claims.append((f"{sweep.subject.name}: around 1 % of the jobs are delayed", 0.5 <= share <= 2, f"{share:.2f} %"))
     columns = ["log", "delayed jobs (%)", "mean delay (s)", "moves of the real shadow per 100 jobs"]
@@ -117,7 +132,9 @@ def figure_9(study: Study) -> list[Part]:
         share = float((twin[1:] > mean[1:]).mean())
         claims.append((f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f"))
         choices = [_at(sweep, name, AT) for name in ("sjfness", "sjfness_of_choices")]
-        rows.append([log, Value(values[0], digits=2), Value(values[top], digits=2), Value(choices[0], digits=2), Value(choices[1], digits=2)])
+        rows.append(
+            [log, Value(values[0], digits=2), Value(values[top], digits=2), Value(choices[0], digits=2), Value(choices[1], digits=2)]
+        )
     columns = ["log", "f = 0", "highest", "f = 10", "f = 10, of real choices only"]
     return [
         Chart("fig9", figure, "Runtime of the jobs that are not backfilled, and SJFness, over f.", sweep_data(sweeps, metrics)),

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from walltime.estimates.fmodel import wrong_order_probability
-from walltime.metrics.estimates import rank_of, top_share
+from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
 from walltime.papers.item import Item
 from walltime.papers.p3_performance import Claim
@@ -39,7 +40,9 @@ def table_1(study: Study) -> list[Part]:
         days = f"{(int(w.submit[-1]) - int(w.submit[0])) / 86_400:,.0f} days"
         jobs = Value(len(w), printed.value("jobs", log=mine), within=0.01)
         load = Value(w.offered_load, printed.value("utilization", log=mine), within=0.02, digits=3)
-        rows.append([subject.name, subject.log, subject.about, Value(w.machine_procs, printed.value("procs", log=mine), within=0), jobs, days, load])
+        rows.append(
+            [subject.name, subject.log, subject.about, Value(w.machine_procs, printed.value("procs", log=mine), within=0), jobs, days, load]
+        )
     columns = ["log", "file", "what it is", "processors", "jobs", "submitted over", "offered load"]
     return [Table("table1", "The logs", columns, rows)]
 
@@ -63,10 +66,8 @@ def table_2(study: Study) -> list[Part]:
         promised = dict(zip(RUNTIMES, schedule.promised.tolist(), strict=True))["J3"]
         hole = promised / SCALE - RUNTIMES["J2"]
         started = next(name for name, start in zip(RUNTIMES, schedule.start.tolist(), strict=True) if start == SCALE * RUNTIMES["J2"])
-        row: list[str | Value] = [text]
-        for name in ("J1", "J4", "J5", "J6"):
-            row.append(Value(float(RUNTIMES[name] * factor), printed.value(name, F=text), within=0.001, digits=2))
-        rows.append([*row, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
+        mine = [Value(float(RUNTIMES[j] * factor), printed.value(j, F=text), within=0.001, digits=2) for j in ("J1", "J4", "J5", "J6")]
+        rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
     columns = ["F", "J1", "J4", "J5", "J6", "hole at T4", "the first that fits"]
     return [Table("table2", printed.title, columns, rows), Notes([printed.note])]
 
@@ -75,8 +76,7 @@ def figure_1(_study: Study) -> list[Part]:
     """EASY backfilling reduces fragmentation."""
 
     def jobs(length: int) -> Workload:
-        columns = {"submit": [0, 0, 0, 0], "procs": [2, 2, 4, 2], "runtime": [4, 2, 3, length]}
-        return Workload.from_arrays(**{name: np.array(values) for name, values in columns.items()}, machine_procs=4)
+        return Workload.from_arrays(submit=[0] * 4, procs=[2, 2, 4, 2], runtime=[4, 2, 3, length], machine_procs=4)
 
     fits, too_long = (Example(f"job 4 is {length} long", jobs(length), Easy()) for length in (2, 3))
     caption = "Job 4 is backfilled into the hole if it is no longer than 2; else it would delay job 3, which has a reservation at 4."
@@ -92,10 +92,16 @@ def figure_6(_study: Study) -> list[Part]:
     assert dynamics is not None
     claims: list[Claim] = [
         ("F = 2: J3 has its reservation at T12", int(start[1].promised[2]) == 12 * SCALE, f"T{int(start[1].promised[2]) / SCALE:g}"),
-        ("F = 2: J4 is backfilled at T4, a wild backfill", bool(dynamics.wild[3]) and int(start[1].start[3]) == 4 * SCALE, "J4 starts at T4"),
+        (
+            "F = 2: J4 is backfilled at T4, a wild backfill",
+            bool(dynamics.wild[3]) and int(start[1].start[3]) == 4 * SCALE,
+            "J4 starts at T4",
+        ),
         ("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}"),
     ]
-    caption = "Two processors, all jobs submitted at T0; J3 needs both. With doubled estimates J4, J5 and J6 are backfilled one after the other."
+    caption = (
+        "Two processors, all jobs submitted at T0; J3 needs both. With doubled estimates J4, J5 and J6 are backfilled one after the other."
+    )
     return [example_chart("fig6", examples, caption), Claims(claims)]
 
 
@@ -108,10 +114,12 @@ def figure_10(_study: Study) -> list[Part]:
         ratio: np.array([((1 + (f - 1) * draws[0]) > ratio * (1 + (f - 1) * draws[1])).mean() for f in factors[::6]]) for ratio in RATIOS
     }
 
-    def draw(axes: drawing.Axes, _row: int, _column: int) -> None:
+    def draw(axes: Axes, _row: int, _column: int) -> None:
         for k, ratio in enumerate(RATIOS):
             drawing.line(axes, factors, curves[ratio], k, f"r2 = {ratio:g} r1")
-            axes.plot(factors[::6], seen[ratio], linestyle="", marker=drawing.MARKERS[k], markersize=3.5, color="black", markerfacecolor="none")
+            axes.plot(
+                factors[::6], seen[ratio], linestyle="", marker=drawing.MARKERS[k], markersize=3.5, color="black", markerfacecolor="none"
+            )
 
     figure = drawing.panels([""], ["Pr(e1 > e2)"], draw, x="F")
     worst = max(float(np.abs(curves[ratio][::6] - seen[ratio]).max()) for ratio in RATIOS)
@@ -133,10 +141,12 @@ def figure_11(study: Study) -> list[Part]:
     """Distributions of runtimes and estimates, and how modal the estimates are."""
     subjects = study.subjects
 
-    def draw(axes: drawing.Axes, _row: int, column: int) -> None:
+    def draw(axes: Axes, _row: int, column: int) -> None:
         w = subjects[column].workload
         draw_distributions(axes, np.minimum(w.runtime, w.requested), w.requested, subjects[column].emax)
-        axes.get_legend().remove()
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.remove()
         axes.set_xticks(axes.get_xticks()[::2])
 
     figure = drawing.panels([s.name for s in subjects], ["share of jobs (%)"], draw)
@@ -148,8 +158,12 @@ def figure_11(study: Study) -> list[Part]:
         share, (rank, percent) = top_share(requested), rank_of(effective, requested)
         rows.append([subject.name, Value(share, digits=1), f"{effective / 3600:g} h", str(rank), Value(percent, digits=1)])
         if subject.has_estimates:
-            claims.append((f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %"))
-            claims.append((f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, f"{percent:.1f} %, rank {rank}"))
+            claims.append(
+                (f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
+            )
+            claims.append(
+                (f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, f"{percent:.1f} %, rank {rank}")
+            )
     columns = ["log", "the 20 most used values (%)", "effective largest estimate", "its rank", "its jobs (%)"]
     data = {"log": [str(row[0]) for row in rows]}
     return [
@@ -164,7 +178,7 @@ def figure_12(study: Study) -> list[Part]:
     """Mean accuracy of each hundredth of the jobs, by runtime."""
     subjects = study.subjects
 
-    def draw(axes: drawing.Axes, _row: int, column: int) -> None:
+    def draw(axes: Axes, _row: int, column: int) -> None:
         w = subjects[column].workload
         draw_accuracy(axes, w.runtime, w.requested)
         axes.set_xlabel("")
@@ -173,8 +187,6 @@ def figure_12(study: Study) -> list[Part]:
     claims: list[Claim] = []
     data: dict[str, list[float]] = {}
     for subject in subjects:
-        from walltime.metrics.estimates import accuracy_by_runtime
-
         w = subject.workload
         _, ratio = accuracy_by_runtime(w.runtime, w.requested)
         data[subject.name] = [*ratio.tolist(), *[float("nan")] * (100 - len(ratio))]

@@ -6,14 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from walltime.metrics.estimates import rank_of
 from walltime.papers import drawing
 from walltime.papers.item import Item
 from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.sweep import FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, COARSE, Sweep, f_values, run_sweep
 from walltime.papers.subjects import Subject
+from walltime.papers.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
 
 METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
@@ -37,7 +39,7 @@ def figure_2(study: Study) -> list[Part]:
             digits = 0 if metric == "mean_wait" else 1
             rows.append([word, log, *(Value(results[log][e][metric], digits=digits) for e in REAL)])
 
-    def draw(axes: drawing.Axes, row: int, column: int) -> None:
+    def draw(axes: Axes, row: int, column: int) -> None:
         metric = list(METRICS)[row]
         log = names[column]
         values = [results[log][e][metric] / DIVISOR[metric] for e in REAL]
@@ -54,10 +56,10 @@ def figure_2(study: Study) -> list[Part]:
                 claims.append((f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %"))
             gain = 100 * (r["exact"][metric] / r["user"][metric] - 1)
             claims.append((f"{log}, {word}: perfect estimates are better than real ones", gain < 0, f"{gain:+.1f} %"))
-    table = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
+    shown = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
     data = {"metric": [r[0] for r in rows], "log": [r[1] for r in rows]}
     caption = "EASY with the users' estimates (real), with the runtimes (perfect), and with twice either."
-    return [Chart("fig2", figure, caption, data), table, Claims(claims), Notes(["The paper says that this usually helps, not always."])]
+    return [Chart("fig2", figure, caption, data), shown, Claims(claims), Notes(["The paper says that this usually helps, not always."])]
 
 
 def figure_3(study: Study) -> list[Part]:
@@ -72,7 +74,9 @@ def figure_3(study: Study) -> list[Part]:
             if sweep.subject.has_estimates:
                 values = np.array([v[0] for v in sweep.random(metric)])
                 share = float((values < sweep.real(metric)).mean())
-                claims.append((f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f"))
+                claims.append(
+                    (f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f")
+                )
     caption = "One random sample for each f, its deterministic twin of factor 1 + f / 2, and the real estimates."
     return [Chart("fig3", figure, caption, sweep_data(sweeps, METRICS)), Claims(claims)]
 
@@ -112,7 +116,19 @@ def shape_table(sweeps: Sequence[Sweep], name: str, title: str) -> Table:
             printed = str(sweep.subject.facts.get(word, "-"))
             row = [word, sweep.subject.name, printed, shape, f"{100 * fall:.1f} %", f"{100 * rise:.1f} %", f"{sweep.f[best]:g}"]
             rows.append([*row, *(Value(v, digits=digits) for v in (mean[0], mean[best], mean[-1], sweep.real(metric)))])
-    columns = ["metric", "log", "shape in print", "shape here", "falls by", "rises by", "best f", "f = 0", "best", f"f = {sweeps[0].f[-1]:g}", "real"]
+    columns = [
+        "metric",
+        "log",
+        "shape in print",
+        "shape here",
+        "falls by",
+        "rises by",
+        "best f",
+        "f = 0",
+        "best",
+        f"f = {sweeps[0].f[-1]:g}",
+        "real",
+    ]
     return Table(name, title, columns, rows, "Falls and rises are relative to the value at f = 0.")
 
 
@@ -187,14 +203,16 @@ def figure_13(study: Study) -> list[Part]:
 
 def loads(study: Study) -> list[Part]:
     """All logs scaled to a high and to a low load: P3 says V shapes belong to high loads, L shapes to low ones."""
-    grid = COARSE + (20.0, 50.0, 100.0)
+    grid = (*COARSE, 20.0, 50.0, 100.0)
     count = FEW_SEEDS if study.quick else LOAD_SEEDS
     parts: list[Part] = []
     rises: dict[tuple[str, str], list[float]] = {}
     for name, load in (("high", HIGH_LOAD), ("low", LOW_LOAD)):
         sweeps = [run_sweep(study, subject, load=load, seeds=count, f=grid) for subject in study.subjects]
         title = f"Every log scaled to a load of {load:g}, by its times between arrivals"
-        parts.append(Chart(f"load-{name}", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), f"{title}; {count} seeds.", sweep_data(sweeps, METRICS)))
+        parts.append(
+            Chart(f"load-{name}", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), f"{title}; {count} seeds.", sweep_data(sweeps, METRICS))
+        )
         parts.append(shape_table(sweeps, f"load-{name}-shapes", title))
         for sweep in sweeps:
             for metric, word in METRICS.items():
@@ -204,7 +222,11 @@ def loads(study: Study) -> list[Part]:
     for (log, word), (high, low) in rises.items():
         told = f"rise over fall {_share(high)} at {HIGH_LOAD:g}, {_share(low)} at {LOW_LOAD:g}"
         claims.append((f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, told))
-    return [*parts, Claims(claims), Notes([f"P3 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE])]
+    return [
+        *parts,
+        Claims(claims),
+        Notes([f"P3 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE]),
+    ]
 
 
 def _share(value: float) -> str:
@@ -225,28 +247,52 @@ def modal(study: Study) -> list[Part]:
         sweep = [f"tsafrir05:emax={subject.emax}:share={share}" for share in (10, 20, 30)]
         names = [*models.values(), *sweep]
         table = study.cells(f"{subject.name}: estimate models", subject, [{"estimates": name} for name in names], seeds=count, trim="p3")
-        values = {key[0]: {m: float(part[m].mean()) for m in METRICS} for key, part in table.group_by("estimates")}
+        values = {key[0]: {m: float(part[m].to_numpy().mean()) for m in METRICS} for key, part in table.group_by("estimates")}
         real = values["user"]
         away: dict[str, float] = {}
         for label, name in models.items():
             deviations = [values[name][m] / real[m] - 1 for m in METRICS]
             away[label] = max(abs(d) for d in deviations)
             told = [f"{100 * d:+.1f} %" for d in deviations]
-            rows.append([subject.name, label, Value(values[name]["mean_wait"]), told[0], Value(values[name]["mean_bounded_slowdown"], digits=1), told[1]])
+            rows.append(
+                [
+                    subject.name,
+                    label,
+                    Value(values[name]["mean_wait"]),
+                    told[0],
+                    Value(values[name]["mean_bounded_slowdown"], digits=1),
+                    told[1],
+                ]
+            )
         others = {label: d for label, d in away.items() if label not in ("real", "modal")}
         nearest = min(others, key=lambda label: others[label])
         what = f"{subject.name}: the modal model is nearer to the real estimates than any f-model"
-        claims.append((what, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %"))
+        claims.append(
+            (what, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %")
+        )
         for metric, word in METRICS.items():
             trend = [values[name][metric] for name in sweep]
             shares.append([subject.name, word, *(Value(v, digits=1) for v in trend)])
-            claims.append((f"{subject.name}, {word}: worse the more jobs use the largest estimate", trend[0] < trend[1] < trend[2], " < ".join(f"{v:,.1f}" for v in trend)))
+            claims.append(
+                (
+                    f"{subject.name}, {word}: worse the more jobs use the largest estimate",
+                    trend[0] < trend[1] < trend[2],
+                    " < ".join(f"{v:,.1f}" for v in trend),
+                )
+            )
     columns = ["log", "estimates", "average wait (s)", "against real", "bounded slowdown", "against real"]
     return [
         Table("modal", f"Estimate models beside the users' estimates, mean of {count} seeds", columns, rows),
-        Table("modal-share", "The modal model with 10, 20 and 30 % of the jobs at the largest estimate", ["log", "metric", "10 %", "20 %", "30 %"], shares),
+        Table(
+            "modal-share",
+            "The modal model with 10, 20 and 30 % of the jobs at the largest estimate",
+            ["log", "metric", "10 %", "20 %", "30 %"],
+            shares,
+        ),
         Claims(claims),
-        Notes(["The modal model is that of Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."]),
+        Notes(
+            ["The modal model is that of Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."]
+        ),
     ]
 
 
@@ -282,10 +328,10 @@ def sweep_figure(
     bands: bool = True,
     wide: bool = False,
     real: bool = True,
-) -> drawing.Figure:
+) -> Figure:
     """One column per log, one row per metric, f along the horizontal axis."""
 
-    def draw(axes: drawing.Axes, row: int, column: int) -> None:
+    def draw(axes: Axes, row: int, column: int) -> None:
         sweep, metric = sweeps[column], list(metrics)[row]
         chosen = sweep.f > 0 if wide else sweep.f <= FINE[-1]
         x, scale = sweep.f[chosen], divisor[metric]

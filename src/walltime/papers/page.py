@@ -53,7 +53,9 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
     ]
     if stands:
         which = ", ".join(stands)
-        body.append(f'<p class="generated">Generated workloads stand for {text(which)}: nothing here can be compared with print for them.</p>')
+        body.append(
+            f'<p class="generated">Generated workloads stand for {text(which)}: nothing here can be compared with print for them.</p>'
+        )
     if quick:
         body.append('<p class="generated">Quick: a coarser grid and fewer seeds than in the paper.</p>')
     body += [_legend(), _contents(results)]
@@ -129,7 +131,11 @@ def _entry(entry: Entry) -> str:
     verdict = entry.verdict
     shown = f'<span class="{verdict}">{ours}{MARKS[verdict]}</span>' if verdict else ours
     away = f", {100 * entry.deviation:+.1f}&nbsp;%" if entry.deviation is not None else ""
-    band = "" if entry.band is None else f"<small>shaken: {number(entry.band[0], entry.digits)} to {number(entry.band[1], entry.digits)}</small>"
+    band = (
+        ""
+        if entry.band is None
+        else f"<small>shaken: {number(entry.band[0], entry.digits)} to {number(entry.band[1], entry.digits)}</small>"
+    )
     return f"{shown}<small>{number(entry.printed, entry.digits)}{away}</small>{band if verdict != 'reproduced' else ''}"
 
 

@@ -46,6 +46,8 @@ class Printed:
     tables: Mapping[str, PrintedTable]
     criteria: Mapping[str, float]
     """relative deviations within which a number counts as reproduced"""
+    notes: Mapping[str, Sequence[str]]
+    """for each item, what is known of the causes of deviations"""
 
 
 @functools.cache
@@ -65,4 +67,4 @@ def printed(paper: str) -> Printed:
         tables[name] = PrintedTable(table["title"], table["source"], rows, table.get("note", ""))
     head = given["paper"]
     criteria = {"response": 0.02, "slowdown": 0.12} | given.get("criteria", {})
-    return Printed(head["id"], head["title"], head["source"], given.get("logs", {}), tables, criteria)
+    return Printed(head["id"], head["title"], head["source"], given.get("logs", {}), tables, criteria, given.get("notes", {}))

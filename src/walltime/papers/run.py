@@ -15,9 +15,9 @@ from walltime.logs.output import whole_file
 from walltime.papers.item import Item
 from walltime.papers.page import render
 from walltime.papers.printed_numbers import printed
-from walltime.papers.results import Chart, Entry, Result, Table, Value
+from walltime.papers.results import Chart, Entry, Notes, Result, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.subjects import GENERATED, OTHER, Subject
+from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,10 @@ def run_paper(
     study = Study(printed(paper), subjects, folder, quick, workers, progress)
     results = []
     for item in items:
-        result = Result(item.name, item.title, describe(subjects, item.needs_log, quick), item.run(study))
+        parts = list(item.run(study))
+        if any(subject.kind == PAPER for subject in subjects):
+            parts += [Notes(study.printed.notes[item.name])] if item.name in study.printed.notes else []
+        result = Result(item.name, item.title, describe(subjects, item.needs_log, quick), parts)
         write_parts(result, folder)
         results.append(result)
         if told is not None:
@@ -88,8 +91,8 @@ def write_parts(result: Result, folder: Path) -> None:
         if isinstance(part, Chart):
             for ending in (".pdf", ".png"):
                 write_figure(part.figure, folder / "figures" / f"{part.name}{ending}")
-            rows = list(zip(*part.data.values(), strict=True))
-            _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), rows)
+            lines = list(zip(*part.data.values(), strict=True))
+            _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), lines)
         elif isinstance(part, Table):
             columns, rows = flat(part)
             _write_csv(folder / "numbers" / f"{part.name}.csv", columns, rows)
@@ -101,11 +104,15 @@ def write_parts(result: Result, folder: Path) -> None:
 
 def flat(table: Table) -> tuple[list[str], list[list[object]]]:
     """A table with a column of its own for ours, the printed number, the deviation in percent and the verdict."""
-    beside = [any(isinstance(row[k], Value) and row[k].printed is not None for row in table.rows) for k in range(len(table.columns))]
+    beside = [any(_is_compared(row[k]) for row in table.rows) for k in range(len(table.columns))]
     columns: list[str] = []
     for name, more in zip(table.columns, beside, strict=True):
         columns += [name, f"{name} (printed)", f"{name} (deviation, %)", f"{name} (verdict)"] if more else [name]
     return columns, [[cell for entry, more in zip(row, beside, strict=True) for cell in _cells(entry, more)] for row in table.rows]
+
+
+def _is_compared(entry: Entry) -> bool:
+    return isinstance(entry, Value) and entry.printed is not None
 
 
 def _cells(entry: Entry, more: bool) -> list[object]:

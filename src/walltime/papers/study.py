@@ -58,6 +58,7 @@ class Study:
         their combinations, for every seed from 0.
         """
         fixed = [{"trace": str(subject.file.resolve())}, *([{"procs": subject.procs}] if subject.procs is not None else [])]
+        alike: list[Sequence[Mapping[str, Any]]] = [[choice] for choice in fixed]
         plan = Plan(
             path=self.folder / "plan.toml",
             name=f"{self.printed.paper} {what}",
@@ -66,7 +67,7 @@ class Study:
             trim=trim,
             dynamics=dynamics,
             groups=(),
-            axes=[*([choice] for choice in fixed), *axes],
+            axes=[*alike, *axes],
         )
         known = (plan.name, seeds, trim, dynamics, json.dumps(plan.axes))
         if known in self._tables:
@@ -83,8 +84,8 @@ class Study:
     def kept(self, what: str, tasks: Sequence[Mapping[str, Any]], compute: Compute) -> list[Any]:
         """The results of tasks that are no cells of a campaign, each a JSON object, kept by what the task says.
 
-        `compute` is called with a task and a function to call now and then, on several threads. A task holds whatever its result depends on; the version of the engine is
-        added. What is there is not computed again.
+        `compute` is called with a task and a function to call now and then, on several threads. A task holds whatever its
+        result depends on; the versions of the engine and of this package are added. What is there is not computed again.
         """
         folder = self.folder / "runs" / "others"
         folder.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,13 @@ class Subject:
 
 
 def find_subjects(
-    given: Printed, *, only: Sequence[str] = (), folders: Sequence[Path] = (), traces: Sequence[Path] = (), made: Path, generated: bool = False
+    given: Printed,
+    *,
+    only: Sequence[str] = (),
+    folders: Sequence[Path] = (),
+    traces: Sequence[Path] = (),
+    made: Path,
+    generated: bool = False,
 ) -> list[Subject]:
     """The subjects of a paper: other logs if `traces` names some, else one for each of the paper's logs.
 

@@ -46,7 +46,8 @@ class Sweep:
 
     def real(self, metric: str) -> float:
         """With the users' estimates, truncated where the model's are; nan where the log has none."""
-        return self._twins_and_real[self._real][metric] if self.subject.has_estimates else math.nan
+        value = self._twins_and_real[self._real][metric] if self.subject.has_estimates else None
+        return math.nan if value is None else value
 
     def twin(self, metric: str) -> Array:
         """With the deterministic model of the same mean, float64, one per f."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from walltime.papers import drawing
 from walltime.papers.results import Chart
 from walltime.policy import Policy
-from walltime.report.figures import KIND_COLOURS, KIND_EDGE, KIND_NAMES
+from walltime.report.figures import KIND_COLOURS, KIND_EDGE, KIND_NAMES, style
 from walltime.report.stretch import assign_processors
 from walltime.schedule import Schedule, simulate
 from walltime.workload import Workload
@@ -38,8 +40,8 @@ def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart
     """The schedules below each other on one time axis; what remains of an estimate after the end is dotted."""
     schedules = [example.schedule for example in examples]
     longest = max(float((s.start + s.workload.requested).max()) / e.unit for s, e in zip(schedules, examples, strict=True))
-    with drawing.style():
-        figure = drawing.Figure(figsize=(7.2, 1.9 * len(examples) + 0.4), layout="constrained", facecolor="white")
+    with style():
+        figure = Figure(figsize=(7.2, 1.9 * len(examples) + 0.4), layout="constrained", facecolor="white")
         grid = figure.subplots(len(examples), 1, squeeze=False)
         for axes, example, schedule in zip(grid[:, 0], examples, schedules, strict=True):
             _draw(axes, example, schedule)
@@ -47,7 +49,7 @@ def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart
             axes.set_title(example.title)
         grid[-1, 0].set_xlabel("time")
     rows = [(e.title, j, s) for e, s in zip(examples, schedules, strict=True) for j in range(len(s))]
-    data = {
+    data: dict[str, list[object]] = {
         "example": [title for title, _, _ in rows],
         "job": [j + 1 for _, j, _ in rows],
         "start": [int(s.start[j]) for _, j, s in rows],
@@ -58,7 +60,7 @@ def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart
     return Chart(name, figure, f"{caption} In colour: {kinds}; dotted: what a job had asked for beyond its end.", data)
 
 
-def _draw(axes: drawing.Axes, example: Example, schedule: Schedule) -> None:
+def _draw(axes: Axes, example: Example, schedule: Schedule) -> None:
     w, unit = example.workload, example.unit
     job, first, count = assign_processors(schedule.start, schedule.end, w.procs, w.machine_procs)
     for j, low, high in zip(job.tolist(), first.tolist(), (first + count).tolist(), strict=True):
@@ -75,7 +77,7 @@ def _draw(axes: drawing.Axes, example: Example, schedule: Schedule) -> None:
         widest = int(np.argmax(np.where(mine, count, -1)))
         middle = (schedule.start[j] + schedule.end[j]) / 2 / unit
         name = example.names[j] if example.names is not None else str(j + 1)
-        bold = {"ha": "center", "va": "center", "fontsize": 9, "fontweight": "bold"}
+        bold: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9, "fontweight": "bold"}
         axes.text(middle, first[widest] + count[widest] / 2, name, color="white" if schedule.kind[j] == 2 else "black", **bold)
     axes.set_ylim(0, w.machine_procs)
     axes.set_ylabel("processors")

@@ -1,0 +1,278 @@
+"""The papers run anew, on small workloads: what is run on what, what is written, and that nothing on the page is typed in."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from walltime.errors import PolicyError
+from walltime.logs import write_swf
+from walltime.papers import ITEMS, PAPERS, Value, find_subjects, items_of, printed, run_paper
+from walltime.papers.p2_tables import chaos, infer_start, rank_correlation
+from walltime.papers.printed_numbers import Printed
+from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
+from walltime.papers.sweep import Sweep, smooth
+
+JOBS = 400
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Subject:
+    """A small log of one's own, with users' estimates, status and users."""
+    w = wt.Lublin99().generate(JOBS, 32, 0.9, seed=3)
+    requested = np.maximum(w.runtime, 60) * 2
+    columns = {"status": np.where(np.arange(JOBS) % 7 == 0, 0, 1), "user": np.arange(JOBS) % 5}
+    log = wt.Workload.from_arrays(submit=w.submit, runtime=w.runtime, procs=w.procs, requested=requested, machine_procs=32, columns=columns)
+    file = tmp_path_factory.mktemp("log") / "own.swf.gz"
+    write_swf(file, log, extra_header=["; UnixStartTime: 851990400", "; TimeZoneString: UTC"])
+    return Subject("own", "other", file, "not a log of the paper", {})
+
+
+@pytest.fixture
+def tiny(monkeypatch) -> None:
+    """Few jobs, seeds and values of f everywhere, so that all items of a paper run in seconds."""
+    from walltime.papers import p2_models, p3_performance, subjects, sweep
+
+    for paper in PAPERS:
+        given = printed(paper)
+        logs = {name: {**facts, "jobs": 300} for name, facts in given.logs.items()}
+        monkeypatch.setitem(given.__dict__, "logs", logs)
+    monkeypatch.setattr(p2_models, "FEW_BATCHES", 3)
+    monkeypatch.setattr(p2_models, "FEW_LOADS", (0.6,))
+    monkeypatch.setattr(p2_models, "MODELS", {name: (m, p, 60) for name, (m, p, _) in p2_models.MODELS.items()})
+    for module in (sweep, p3_performance):
+        monkeypatch.setattr(module, "FEW_SEEDS", 2)
+        monkeypatch.setattr(module, "COARSE", (0.0, 1.0, 10.0))
+    assert subjects.GENERATED
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says_so(paper, tiny, tmp_path):
+    names = list(printed(paper).logs)[:2]
+    subjects = find_subjects(printed(paper), only=names, folders=[tmp_path / "nowhere"], made=tmp_path)
+    assert [s.kind for s in subjects] == ["generated"] * len(names)
+    done = run_paper(paper, items_of(paper), subjects, tmp_path, quick=True)
+    page = done.page.read_text()
+    for result in done.results:
+        assert result.title in page.replace("&#x27;", "'")
+        for part in result.tables:
+            assert (tmp_path / "numbers" / f"{part.name}.csv").is_file()
+        if next(item for item in items_of(paper, result.item)).needs_log:
+            assert "GENERATED" in result.where
+    assert "Generated workloads stand for" in page
+    figures = {file.suffix for file in (tmp_path / "figures").iterdir()}
+    assert figures == {".pdf", ".png"}
+    assert not any(value.printed is not None for result in done.results for value in result.values() if result.item in ("T3", "T4", "T1b"))
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, small, tmp_path):
+    done = run_paper(paper, items_of(paper), [small], tmp_path, quick=True)
+    assert len(done.results) == len(items_of(paper))
+    for item, result in zip(items_of(paper), done.results, strict=True):
+        assert ("not a log of the paper" in result.where) == item.needs_log
+        compared = [value for value in result.values() if item.needs_log]
+        assert not compared, f"{item.name} compares another log with printed numbers"
+
+
+def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
+    first = run_paper("P3", items_of("P3", "F4"), [small], tmp_path, quick=True)
+    again = run_paper("P3", items_of("P3", "F4"), [small], tmp_path, quick=True)
+    assert first.jobs > 0
+    assert again.jobs == 0
+    assert again.page.read_bytes() == first.page.read_bytes()
+
+
+def kth_like(small: Subject) -> Subject:
+    """The small log in the place of the paper's KTH log, so that it is compared with the printed numbers."""
+    return replace(small, name="KTH", kind="paper", facts={**printed("P2").logs["KTH"], "procs": 32})
+
+
+def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch):
+    subject = kth_like(small)
+    plain = run_paper("P2", items_of("P2", "T4"), [subject], tmp_path / "a", quick=True)
+    table = next(t for t in plain.results[0].tables if t.name == "table4")
+    before = next(entry for entry in table.rows[0] if isinstance(entry, Value))
+    cells = Study.cells
+
+    def perturbed(self: Study, *args, **kwargs) -> pl.DataFrame:
+        return cells(self, *args, **kwargs).with_columns(pl.col("mean_response") * 1.5)
+
+    monkeypatch.setattr(Study, "cells", perturbed)
+    changed = run_paper("P2", items_of("P2", "T4"), [subject], tmp_path / "b", quick=True)
+    shown = f"{1.5 * before.ours:,.0f}"
+    assert shown in changed.page.read_text()
+    assert shown not in plain.page.read_text()
+    deviation = f"{100 * (1.5 * before.ours / before.printed - 1):+.1f}&nbsp;%"
+    assert deviation in changed.page.read_text()
+    rows = list(csv.reader((tmp_path / "b" / "numbers" / "table4.csv").read_text().splitlines()))
+    assert float(rows[1][3]) == pytest.approx(1.5 * before.ours)
+
+
+def test_page__the_printed_number_is_that_of_the_data_file(tiny, small, tmp_path, monkeypatch):
+    subject = kth_like(small)
+    tables = printed("P2").tables
+    row = tables["T4"].find(log="KTH", policy="easy", estimates="user", metric="response")
+    monkeypatch.setitem(row, "value", 12_345)
+    done = run_paper("P2", items_of("P2", "T4"), [subject], tmp_path, quick=True)
+    assert "12,345" in done.page.read_text()
+
+
+def test_page__a_reproduced_number_and_one_that_is_off_look_different():
+    assert Value(100, 101, 0.02).verdict == "reproduced"
+    assert Value(100, 150, 0.02).verdict == "off"
+    assert Value(100, 150, 0.02, band=(90, 160)).verdict == "chaos"
+    assert Value(100, None, 0.02).verdict == ""
+    assert Value(float("nan"), 100, 0.02).verdict == ""
+
+
+def test_chaos__means_over_seeds_and_single_runs():
+    cells = np.array([90.0, 110.0])
+    low, high = chaos(cells, None)
+    assert low == pytest.approx(100 - 1.645 * cells.std(ddof=1))
+    assert high == pytest.approx(200 - low)
+    assert chaos(np.array([100.0]), np.arange(101.0)) == (5.0, 95.0)
+    assert chaos(np.array([100.0]), None) is None
+
+
+def test_printed__sums_and_differences_of_the_tables_agree_with_the_papers():
+    months = printed("P2").tables["T1"].rows
+    sums = {log: sum(row["jobs"] for row in months if row["log"] == log) for log in ("CTC", "KTH", "SDSC", "Par", "CM5")}
+    assert sums == {"CTC": 79_289, "KTH": 26_443, "SDSC": 67_665, "Par": 113_978, "CM5": 96_386}
+    both = [printed("P2").tables[name] for name in ("T3", "T4")]
+    for row in both[1].rows:  # what both tables print is the same, but for the number of digits
+        if row["estimates"] == "user":
+            where = {name: row[name] for name in ("log", "policy", "estimates", "metric")}
+            assert both[0].value("value", **where) == pytest.approx(row["value"], abs=0.05)
+    assert len(printed("P1").tables["T1b"].rows) == 12
+    assert all(printed(paper).source for paper in PAPERS)
+
+
+def test_items__every_printed_table_and_figure_is_there():
+    names = {paper: {item.name for item in items_of(paper)} for paper in PAPERS}
+    assert names["P1"] >= {"T1", "T2", "F3", "F4"}
+    assert names["P2"] >= {"T1", "T2", "T3", "T4", *(f"F{k}" for k in range(1, 10)), "S43"}
+    assert names["P3"] >= {"T1", "T2", *(f"F{k}" for k in range(1, 14))}
+    assert len({(item.paper, item.name) for item in ITEMS}) == len(ITEMS)
+
+
+def test_infer_start__finds_the_start_from_the_months_counts():
+    from datetime import UTC, datetime
+
+    random = np.random.default_rng(1)
+    begin = round(datetime(1998, 4, 20, 13, 30, tzinfo=UTC).timestamp())
+    end = np.sort(random.integers(11 * 86_400, 100 * 86_400, 5000))
+    bounds = [round(datetime(1998, month, 1, tzinfo=UTC).timestamp()) - begin for month in (5, 6, 7)]
+    counts = np.diff(np.searchsorted(end, bounds)).tolist()
+    found, away = infer_start(end, counts, (1998, 5), UTC)
+    assert away == 0
+    assert abs(found - begin) < 3 * 3600
+
+
+def test_rank_correlation__shares_ranks_of_equal_values():
+    assert rank_correlation(np.array([1, 2, 2, 4.0]), np.array([1, 2, 2, 4.0])) == pytest.approx(1)
+    assert rank_correlation(np.array([1, 2, 3.0]), np.array([3, 2, 1.0])) == pytest.approx(-1)
+
+
+class Curve(Sweep):
+    """A sweep whose mean curve is given."""
+
+    def mean(self, metric):
+        return self.table
+
+    def error(self, metric):
+        return np.full(len(self.f), 0.001)
+
+    def real(self, metric):
+        return 95.0
+
+
+def curve(f, values) -> Curve:
+    return Curve(None, np.array(f, float), np.array(values, float), False)
+
+
+@pytest.mark.parametrize(
+    ("values", "shape"),
+    [([100, 90, 80, 80, 80], "L"), ([100, 90, 80, 90, 95], "V"), ([100, 101, 103, 110, 120], "rising"), ([100] * 5, "flat")],
+)
+def test_sweep__shapes(values, shape):
+    assert curve([0, 1, 2, 3, 4], values).shape("any")[0] == shape
+
+
+def test_sweep__crossing_is_the_last_one_upwards():
+    assert curve([0, 1, 2, 3], [100, 90, 85, 105]).crossing("any") == pytest.approx(2.5)
+    assert curve([0, 1, 2, 3], [100, 90, 85, 90]).crossing("any") is None
+    assert curve([0, 10, 100], [100, 85, 105]).crossing("any") == pytest.approx(10**1.5)
+
+
+def test_smooth__keeps_the_exact_point_and_averages_neighbours():
+    f = np.array([0, 0.1, 0.2, 0.3, 5.0])
+    found = smooth(f, np.array([9.0, 1.0, 2.0, 3.0, 7.0]))
+    assert found.tolist() == [9.0, 2.0, 2.0, 2.0, 7.0]
+
+
+def test_find_subjects__takes_the_papers_log_where_it_is_and_another_version_where_not(tmp_path):
+    (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(b"")
+    (tmp_path / "SDSC-SP2-1998-4.recon.swf.gz").write_bytes(b"")
+    given = printed("P2")
+    kth, sdsc = find_subjects(given, only=["KTH", "SDSC"], folders=[tmp_path], made=tmp_path)
+    assert kth.file.name == "KTH-SP2-1996-2.1-cln.swf.gz"
+    assert "reconstruction" in sdsc.about
+    (tmp_path / "KTH-SP2-1996-2.swf.gz").write_bytes(b"")
+    assert find_subjects(given, only=["KTH"], folders=[tmp_path], made=tmp_path)[0].file.name == "KTH-SP2-1996-2.swf.gz"
+    with pytest.raises(PolicyError, match="no log 'XYZ'"):
+        find_subjects(given, only=["XYZ"], folders=[tmp_path], made=tmp_path)
+
+
+def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
+    facts = {**printed("P3").logs["KTH"], "jobs": 2000}
+    given = Printed("P3", "", "", {"KTH": facts}, {}, {}, {})
+    subject = find_subjects(given, folders=[tmp_path], made=tmp_path)[0]
+    w = subject.workload
+    assert (len(w), w.machine_procs) == (2000, 100)
+    assert w.offered_load == pytest.approx(0.69, abs=0.03)
+    assert w.requested.max() <= 216_000
+    assert (w.requested >= w.runtime).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["paper", "run", "P9"], 2, "unknown paper 'P9'; known are P1, P2, P3"),
+        (["paper", "run", "P3", "--item", "F99"], 2, "P3 has no item 'F99'"),
+        (["paper", "run", "P3", "--log", "NIX"], 2, "P3 has no log 'NIX'"),
+        (["paper", "run", "P3", "--logs", "nowhere"], 2, "--logs nowhere: is no folder"),
+        (["paper", "run", "P3", "--trace", "a.swf", "--log", "KTH"], 2, "--trace runs on a log of yours"),
+        (["paper", "run", "P3", "--trace", "nothing.swf"], 1, "nothing.swf"),
+        (["paper", "list", "P9"], 2, "unknown paper"),
+    ],
+)
+def test_cli__bad_calls_give_one_line(arguments, status, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    found, out, err = call(capsys, *arguments)
+    assert (found, out) == (status, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    listed = json.loads(call(capsys, "paper", "list", "--json")[1])
+    assert set(listed) == set(PAPERS)
+    assert {"item": "F4", "title": "Fig. 4: performance as a function of f, many seeds"} in listed["P3"]["items"]
+    arguments = ["paper", "run", "p3", "--item", "F2", "--trace", str(small.file), "--out", "here"]
+    status, out, err = call(capsys, *arguments)
+    assert status == 0, err
+    assert "Fig. 2" in out
+    assert (tmp_path / "here" / "index.html").is_file()
+    record = json.loads(call(capsys, *arguments, "--json")[1])
+    assert record["items"][0]["item"] == "F2"
+    assert record["jobs_simulated"] == 0
