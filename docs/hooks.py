@@ -12,6 +12,7 @@ from pathlib import Path
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
+from reproduction_tables import reproduction
 
 from walltime.campaign import DIMENSIONS
 from walltime.campaign.groups import GROUPINGS
@@ -140,6 +141,7 @@ GENERATORS = {
     "errors": errors,
     "help": help_text,
     "help-campaign": lambda command: help_text(f"campaign {command}"),
+    "help-paper": lambda command: help_text(f"paper {command}"),
     "catalogue": catalogue,
     "published": published,
     "models": models,
@@ -147,5 +149,6 @@ GENERATORS = {
     "dimensions": dimensions,
     "groupings": groupings,
     "performance": performance,
+    "reproduction": reproduction,
     "performance-figure": figure,
 }

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from tests.traces import trace_folder, trace_path
-from walltime.papers import Value, find_subjects, items_of, printed
+from walltime.papers.items import items_of
+from walltime.papers.printed_numbers import printed
+from walltime.papers.results import Value
 from walltime.papers.run import describe
 from walltime.papers.study import Study
+from walltime.papers.subjects import find_subjects
 from walltime.papers.sweep import Sweep, run_sweep
 
 FILES = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.traces import trace_path
-from walltime.cli.estimates import PRINTED, ROWS, printed_log
+from walltime.cli.estimates import ROWS, printed_log, printed_rows
 from walltime.cli.main import run
 from walltime.report import estimates as report
 
@@ -95,9 +95,9 @@ def test_text__names_rows_values_and_facts(capsys, log):
 def test_kth__stands_beside_the_printed_column(capsys):
     path = trace_path("KTH-SP2-1996-2")
     found = as_json(capsys, path)
-    assert found["printed"] == {"log": "KTH", "source": "P2 Table 2", **PRINTED["KTH"]}
+    assert found["printed"] == {"log": "KTH", "source": "P2 Table 2", **printed_rows("KTH")}
     for name, value in found["table"].items():
-        assert value == pytest.approx(PRINTED["KTH"][name], rel=0.005)
+        assert value == pytest.approx(printed_rows("KTH")[name], rel=0.005)
     assert round(found["top20_percent"], 1) == 74.9
     status, out, _ = call(capsys, "estimates", path)
     assert status == 0
@@ -165,7 +165,7 @@ def test_modal_model__has_the_share_that_was_asked_for(capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--estimates", "best"], 2, "unknown estimates 'best'; known are user, exact"),
+        (["--estimates", "best"], 2, "unknown estimates 'best'; known are user, user:truncated=SECONDS, exact"),
         (["--estimates", "tsafrir05:emax=60"], 2, "at least 3600 s, one hour, not 60"),
         (["--estimates", "tsafrir05"], 1, "at least 200 jobs, there are 5"),
         (["--seed", "-1"], 2, "--seed"),

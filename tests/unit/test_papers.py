@@ -14,11 +14,13 @@ import walltime as wt
 from tests.cli import call
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
-from walltime.papers import ITEMS, PAPERS, Value, find_subjects, items_of, printed, run_paper
+from walltime.papers.items import ITEMS, PAPERS, items_of
 from walltime.papers.p2_tables import chaos, infer_start, rank_correlation
-from walltime.papers.printed_numbers import Printed
+from walltime.papers.printed_numbers import Printed, printed
+from walltime.papers.results import Value
+from walltime.papers.run import run_paper
 from walltime.papers.study import Study
-from walltime.papers.subjects import Subject
+from walltime.papers.subjects import Subject, find_subjects
 from walltime.papers.sweep import Sweep, smooth
 
 JOBS = 400

@@ -26,12 +26,6 @@ ROWS = {
     "few_hours": ("estimates up to 2 h", "total"),
 }
 """Name and whole of each row of P2 Table 2."""
-PRINTED = {
-    "CTC": {"total": 79296, "killed": 16671, "full": 4806, "killed_full": 4547, "zero": 9027, "short": 18589, "few_hours": 35541},
-    "KTH": {"total": 28490, "killed": 7948, "full": 3601, "killed_full": 3590, "zero": 2333, "short": 9361, "few_hours": 16128},
-    "SDSC": {"total": 67665, "killed": 11175, "full": 3006, "killed_full": 2855, "zero": 9553, "short": 19719, "few_hours": 43515},
-}
-"""P2 Table 2; its row "zero jobs" (KTH: 6374) cannot be had from a log in Standard Workload Format."""
 LISTED = 10
 """Most used values that are listed; `--json` has twice as many."""
 
@@ -144,7 +138,7 @@ def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
     return {
         "table": table.as_dict(),
         "percent": {name: _defined(table.percent(name)) for name in ROWS},
-        "printed": None if log is None else {"log": log, "source": "P2 Table 2", **PRINTED[log]},
+        "printed": None if log is None else {"log": log, "source": "P2 Table 2", **printed_rows(log)},
         "distinct": len(values),
         "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
         "top20_percent": e.top_share(q),
@@ -171,7 +165,22 @@ def printed_log(name: str) -> str | None:
     >>> printed_log("SDSC-SP2-1998-4.2-cln"), printed_log("SDSC-BLUE-2000-4.2-cln")
     ('SDSC', None)
     """
-    return next((log for log in PRINTED if name.upper().startswith(f"{log}-SP2")), None)
+    return next((log for log in ("CTC", "KTH", "SDSC") if name.upper().startswith(f"{log}-SP2")), None)
+
+
+def printed_rows(log: str) -> dict[str, int]:
+    """The numbers of a log in P2 Table 2, by row."""
+    from walltime.papers.printed_numbers import printed
+
+    return {row["quantity"]: int(row[log]) for row in printed("P2").tables["T2"].rows if row["quantity"] in ROWS}
+
+
+def _zero_jobs(log: str, total: int) -> list[str]:
+    """P2's row of jobs that ran for no time, which no log in this format tells; and its percentage."""
+    from walltime.papers.printed_numbers import printed
+
+    count = printed("P2").tables["T2"].value(log, quantity="zero_jobs")
+    return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]
 
 
 def _draw(path: Path, workload: Workload, seen: Seen | None, record: dict[str, Any], model: str) -> None:
@@ -225,7 +234,7 @@ def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
     title = f"{name}: {'users' if model == 'user' else model}"
     if printed:
         columns += [f"P2, {printed['log']}", "%"]
-        rows.append(["zero jobs", "n/a", "", "total", *(["6,374", "22.4"] if printed["log"] == "KTH" else ["", ""])])
+        rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
     print_table(title, columns, rows)
     killed = "status 0 (failed)" if model == "user" else "given less than they run"
     typer.echo(f"rows as in P2 Table 2; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")

@@ -13,7 +13,7 @@ import typer
 from walltime.cli import options as o
 
 if TYPE_CHECKING:
-    from walltime.papers import Result
+    from walltime.papers.results import Result
 
 app = typer.Typer(
     help="The published studies run anew: every table and figure, the printed numbers beside ours.",
@@ -29,7 +29,8 @@ def list_items(
 ) -> None:
     """List the papers and their items."""
     from walltime.cli import common
-    from walltime.papers import PAPERS, items_of, printed
+    from walltime.papers.items import PAPERS, items_of
+    from walltime.papers.printed_numbers import printed
 
     papers = [paper.upper()] if paper is not None else list(PAPERS)
     found = {name: items_of(name) for name in papers}
@@ -80,7 +81,10 @@ def run(
     """
     from walltime.cli import common
     from walltime.errors import OutputError, PolicyError
-    from walltime.papers import find_subjects, items_of, printed, run_paper
+    from walltime.papers.items import items_of
+    from walltime.papers.printed_numbers import printed
+    from walltime.papers.run import run_paper
+    from walltime.papers.subjects import find_subjects
 
     name = paper.upper()
     if trace and (log or generated):

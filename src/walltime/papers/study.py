@@ -57,8 +57,9 @@ class Study:
         Each of the `axes` is a list of choices, a choice the words that it sets (see `walltime.campaign`); the cells are all
         their combinations, for every seed from 0.
         """
-        fixed = [{"trace": str(subject.file.resolve())}, *([{"procs": subject.procs}] if subject.procs is not None else [])]
-        alike: list[Sequence[Mapping[str, Any]]] = [[choice] for choice in fixed]
+        fixed: dict[str, Any] = {"trace": str(subject.file.resolve())}
+        if subject.procs is not None:
+            fixed["procs"] = subject.procs
         plan = Plan(
             path=self.folder / "plan.toml",
             name=f"{self.printed.paper} {what}",
@@ -67,7 +68,7 @@ class Study:
             trim=trim,
             dynamics=dynamics,
             groups=(),
-            axes=[*alike, *axes],
+            axes=[[fixed], *axes],
         )
         known = (plan.name, seeds, trim, dynamics, json.dumps(plan.axes))
         if known in self._tables:
