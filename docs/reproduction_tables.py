@@ -49,8 +49,7 @@ def table(part: dict[str, Any]) -> str:
     columns = part["columns"]
     heads = [k for k, name in enumerate(columns) if not name.endswith(("(printed)", "(deviation, %)", "(verdict)"))]
     lines = ["| " + " | ".join(columns[k] for k in heads) + " |", "|" + "---|" * len(heads)]
-    for row in part["rows"]:
-        lines.append("| " + " | ".join(_cell(columns, row, k) for k in heads) + " |")
+    lines += ["| " + " | ".join(_cell(columns, row, k) for k in heads) + " |" for row in part["rows"]]
     return "\n".join(lines)
 
 

@@ -192,5 +192,5 @@ def test_p3_sdsc__the_modal_model_comes_nearest(tmp_path):
 
 def test_titles__say_what_a_reconstruction_is(tmp_path):
     s = study("P2", "SDSC", tmp_path)
-    assert "reconstruction" in describe(s.subjects, True, False)
+    assert "reconstruction" in describe(s.subjects, False)
     assert isinstance(Value(1.0).verdict, str)

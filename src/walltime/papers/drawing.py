@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from walltime.report.figures import COLOURS, DASHES, INK, style
 
 Array = np.ndarray
 HATCHES = ("", "////", "....", "xxxx")
 MARKERS = ("o", "s", "^", "D")
+PLAIN = FuncFormatter(lambda y, _: f"{y:,.10g}")
 WIDTH, HEIGHT = 3.0, 2.3
 """Inches of one panel."""
 
@@ -32,7 +33,7 @@ def panels(
                 axes = grid[row, column]
                 draw(axes, row, column)
                 axes.grid()
-                axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+                axes.yaxis.set_major_formatter(PLAIN)
                 if row == 0 and title:
                     axes.set_title(title, loc="center")
                 if column == 0:
@@ -93,3 +94,10 @@ def from_zero(axes: Axes) -> None:
     """The vertical axis from 0."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def logarithmic(axes: Axes) -> None:
+    """The vertical axis logarithmic, with round numbers at it."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())

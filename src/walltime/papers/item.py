@@ -19,8 +19,13 @@ class Item:
     """as printed: F4 for Fig. 4, T1 for Table 1; a word for what has no number"""
     title: str
     run: Callable[[Study], Sequence[Part]]
-    needs_log: bool = True
-    """whether it is run on logs; worked examples and formulas are not"""
+    where: str = ""
+    """on what it is run, if not on logs: worked examples, a formula, workload models"""
+
+    @property
+    def needs_log(self) -> bool:
+        """Whether it is run on logs."""
+        return not self.where
 
     def place(self) -> tuple[str, int, int, str]:
         """Sorts by paper; tables first, then figures, then the rest, each by number."""

@@ -116,7 +116,7 @@ def _chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: str) 
                 _, half = _steady(rows, f"{metric}_half_width")
                 axes.errorbar(x, y, half, fmt="none", ecolor=INK, elinewidth=0.7, capsize=2)
         if metric == "slowdown":
-            axes.set_yscale("log")
+            drawing.logarithmic(axes)
 
     figure = drawing.panels(models, list(metrics.values()), draw, x="load")
     data: dict[str, list[Any]] = {"model": [], "policy": []}
@@ -311,10 +311,10 @@ def figure_6(study: Study) -> list[Part]:
     return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes([MODEL_NOTE])]
 
 
-P1_ITEMS = (Item("P1", "F3", "Fig. 3: FCFS, EASY and conservative on a model", p1_figure_3, needs_log=False),)
+P1_ITEMS = (Item("P1", "F3", "Fig. 3: FCFS, EASY and conservative on a model", p1_figure_3, where="workload models"),)
 ITEMS = (
-    Item("P2", "F4", "Fig. 4: EASY and conservative on two models", figure_4, needs_log=False),
+    Item("P2", "F4", "Fig. 4: EASY and conservative on two models", figure_4, where="workload models"),
     Item("P2", "F5", "Fig. 5: how much is backfilled", figure_5),
     Item("P2", "F6", "Fig. 6: runtimes by size", figure_6),
-    Item("P2", "F7", "Fig. 7: the modified models", figure_7, needs_log=False),
+    Item("P2", "F7", "Fig. 7: the modified models", figure_7, where="workload models"),
 )

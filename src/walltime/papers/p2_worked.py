@@ -75,7 +75,7 @@ def figure_3(_study: Study) -> list[Part]:
 
 
 ITEMS = (
-    Item("P2", "F1", "Fig. 1: conservative backfilling", figure_1, needs_log=False),
-    Item("P2", "F2", "Fig. 2: backfilling again after an early end", figure_2, needs_log=False),
-    Item("P2", "F3", "Fig. 3: EASY may delay queued jobs", figure_3, needs_log=False),
+    Item("P2", "F1", "Fig. 1: conservative backfilling", figure_1, where="a worked example"),
+    Item("P2", "F2", "Fig. 2: backfilling again after an early end", figure_2, where="a worked example"),
+    Item("P2", "F3", "Fig. 3: EASY may delay queued jobs", figure_3, where="a worked example"),
 )

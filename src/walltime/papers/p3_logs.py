@@ -199,10 +199,10 @@ def figure_12(study: Study) -> list[Part]:
 
 ITEMS: Sequence[Item] = (
     Item("P3", "T1", "Table I: the logs", table_1),
-    Item("P3", "T2", "Table II: the hole in the schedule of Fig. 6", table_2, needs_log=False),
-    Item("P3", "F1", "Fig. 1: EASY backfilling", figure_1, needs_log=False),
-    Item("P3", "F6", "Fig. 6: heel and toe", figure_6, needs_log=False),
-    Item("P3", "F10", "Fig. 10: how often the f-model gives the wrong order", figure_10, needs_log=False),
+    Item("P3", "T2", "Table II: the hole in the schedule of Fig. 6", table_2, where="a worked example"),
+    Item("P3", "F1", "Fig. 1: EASY backfilling", figure_1, where="a worked example"),
+    Item("P3", "F6", "Fig. 6: heel and toe", figure_6, where="a worked example"),
+    Item("P3", "F10", "Fig. 10: how often the f-model gives the wrong order", figure_10, where="a formula"),
     Item("P3", "F11", "Fig. 11: runtimes and estimates", figure_11),
     Item("P3", "F12", "Fig. 12: accuracy and runtime", figure_12),
 )

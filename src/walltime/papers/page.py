@@ -17,6 +17,8 @@ VERDICTS = {
     "off": "beyond both",
 }
 MARKS = {"reproduced": "", "chaos": " ~", "off": " !"}
+PIXELS = 85
+"""Width of an inch of a figure on a wide screen."""
 OWN_CSS = """
 .where { color: var(--soft); font-size: .9rem; margin: 0 0 .8rem; }
 .generated { background: var(--care); border-left: 4px solid var(--care-line); padding: .3rem .7rem; }
@@ -98,7 +100,9 @@ def _part(part: Part, prefix: str) -> str:
     if isinstance(part, Chart):
         from walltime.report.figures import to_svg  # matplotlib takes its time to load
 
-        image = f'<div role="img" aria-label="{text(part.caption)}">{to_svg(part.figure, f"{prefix}-{part.name}")}</div>'
+        width = round(PIXELS * float(part.figure.get_size_inches()[0]))
+        svg = to_svg(part.figure, f"{prefix}-{part.name}")
+        image = f'<div role="img" aria-label="{text(part.caption)}" style="max-width: {width}px">{svg}</div>'
         return f"<figure>{scroll(image, part.caption, 'wide')}<figcaption>{text(part.caption)}</figcaption></figure>"
     if isinstance(part, Claims):
         return _claims(part)

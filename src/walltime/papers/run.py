@@ -55,7 +55,7 @@ def run_paper(
         parts = list(item.run(study))
         if any(subject.kind == PAPER for subject in subjects):
             parts += [Notes(study.printed.notes[item.name])] if item.name in study.printed.notes else []
-        result = Result(item.name, item.title, describe(subjects, item.needs_log, quick), parts)
+        result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
         write_parts(result, folder)
         results.append(result)
         if told is not None:
@@ -66,10 +66,8 @@ def run_paper(
     return Done(results, page, study.jobs_simulated, time.monotonic() - begin)
 
 
-def describe(subjects: Sequence[Subject], needs_log: bool, quick: bool) -> str:
+def describe(subjects: Sequence[Subject], quick: bool) -> str:
     """On what an item was run, for its title."""
-    if not needs_log:
-        return "worked out, without a log"
     names = []
     for subject in subjects:
         if subject.kind == GENERATED:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,11 +86,11 @@ class Study:
         """The results of tasks that are no cells of a campaign, each a JSON object, kept by what the task says.
 
         `compute` is called with a task and a function to call now and then, on several threads. A task holds whatever its
-        result depends on; the versions of the engine and of this package are added. What is there is not computed again.
+        result depends on; the version of the engine and the code of `compute`'s file are added. What is there is not computed again.
         """
         folder = self.folder / "runs" / "others"
         folder.mkdir(parents=True, exist_ok=True)
-        files = [folder / f"{_key(what, task)}.json" for task in tasks]
+        files = [folder / f"{_key(what, task, compute)}.json" for task in tasks]
         missing = [number for number, file in enumerate(files) if not file.is_file()]
         progress = self.progress
 
@@ -112,14 +112,6 @@ class Study:
         return [json.loads(file.read_text()) for file in files]
 
 
-def _key(what: str, task: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([what, task, engine_version(), _version_of_papers()], sort_keys=True).encode()).hexdigest()[:32]
-
-
-@functools.cache
-def _version_of_papers() -> str:
-    """Hash of this package's code, which says what a task computes."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+def _key(what: str, task: Mapping[str, Any], compute: Compute) -> str:
+    code = Path(inspect.getfile(compute)).read_bytes()
+    return hashlib.sha256(json.dumps([what, task, engine_version()], sort_keys=True).encode() + code).hexdigest()[:32]
