@@ -15,7 +15,7 @@ from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
-COINCIDENT = ("batch", "sequential")
+COINCIDENT = ("batch", "sequential", "one-by-one")
 
 
 @dataclass(eq=False)
@@ -139,9 +139,11 @@ class Reference:
         self.now = 0
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
-        self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (sequential only)
+        self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
         self.ended_early = False
         self.promises_void = False  # a running job was overdue at the last pass
+        self.terminated = False  # since the shadow time was found
+        self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self._arrived = 0
         self._started = 0
         self._followers: dict[int, list[Job]] = {}
@@ -183,14 +185,15 @@ class Reference:
             self._arrive()
 
     def _one_event(self) -> None:
-        """One event: an arrival, else the termination of the job that started first.
+        """One event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
 
         Jobs whose expected end is this very instant, and that do end, count as gone even before their termination.
         """
         for job in [job for job in self.running if job.expected_end == self.now == job.end]:
             self.running.remove(job)
             self.terminating.append(job)
-        if self._arriving and self._arriving[0].submit == self.now:
+        arrives = bool(self._arriving) and self._arriving[0].submit == self.now
+        if arrives and self.coincident == "sequential":
             self._arrive()
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]
@@ -198,9 +201,12 @@ class Reference:
             first = min(ending, key=lambda job: job.ticket)
             if first in self.terminating:
                 self.terminating.remove(first)
+                self.terminated = True
                 self._submit_followers(first)
             else:
                 self._terminate(first)
+        elif arrives:
+            self._arrive()
 
     def _arrive(self) -> None:
         job = self._arriving.pop(0)
@@ -210,6 +216,7 @@ class Reference:
 
     def _terminate(self, job: Job) -> None:
         self.running.remove(job)
+        self.terminated = True
         self.ended_early = self.ended_early or self.now < job.expected_end
         self._submit_followers(job)
 
@@ -271,7 +278,7 @@ class Reference:
             case Conservative(variant="scratch"):
                 self._reserve_afresh(self.policy.order, self.policy.order, len(self.jobs))
             case Conservative():
-                self._keep_reservations(self.policy.order)
+                self._keep_reservations(self.policy.order, self.policy.compression)
             case PlainPolicy():
                 self._ask(self.policy)
             case _:
@@ -292,14 +299,10 @@ class Reference:
             if not queue:
                 return
             head, others = queue[0], queue[1:]
-            # 1. Find the shadow time and extra nodes.
-            available, shadow = self.free, self.now
-            by_end = sorted(self.running, key=lambda job: self._expected_end(job, self.now))
-            while available < head.procs or (by_end and self._expected_end(by_end[0], self.now) <= shadow):
-                job = by_end.pop(0)
-                available += job.procs
-                shadow = self._expected_end(job, self.now)
-            extra = available - head.procs
+            kept_for, shadow, extra = self._kept
+            if self.terminated or kept_for is not head or not isinstance(policy, Easy) or policy.shadow == "afresh":
+                shadow, extra = self._shadow(head, literal=isinstance(policy, Easy) and policy.extra == "literal")
+                self._kept, self.terminated = (head, shadow, extra), False
             if head.promised < 0:
                 head.promised = shadow
             if self.dynamics and head.shadow_at_head < 0:
@@ -314,6 +317,21 @@ class Reference:
                     break
             else:
                 return
+
+    def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
+        """1. Find the shadow time and extra nodes.
+
+        Of the jobs that end at the shadow time all count; read literally (SPEC Q-06), the walk stops at the first sufficient
+        one, the last started of those with one expected end coming first.
+        """
+        available, shadow = self.free, self.now
+        running = reversed(self.running) if literal else self.running
+        by_end = sorted(running, key=lambda job: self._expected_end(job, self.now))
+        while available < head.procs or (not literal and by_end and self._expected_end(by_end[0], self.now) <= shadow):
+            job = by_end.pop(0)
+            available += job.procs
+            shadow = self._expected_end(job, self.now)
+        return shadow, available - head.procs
 
     def _backfill(self, job: Job, head: Job) -> None:
         """Start a job ahead of the head, and see whether that moves the head's real shadow back (SPEC A-08)."""
@@ -373,7 +391,7 @@ class Reference:
                 profile.reserve(job)
                 self._start(job, BACKFILLED)
 
-    def _keep_reservations(self, order: Order) -> None:
+    def _keep_reservations(self, order: Order, compression: str) -> None:
         """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05)."""
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
@@ -384,12 +402,15 @@ class Reference:
             planned = [job for job in self.waiting if job.reservation >= 0]
             for job in planned:
                 profile.occupy(job.reservation, job.reservation + job.believed, job.procs)
-            if self.ended_early:
+            moves = self.ended_early or compression == "always"
+            while moves:
+                before = [job.reservation for job in planned]
                 for job in self._in_order(planned, order):
                     old = job.reservation
                     profile.occupy(old, old + job.believed, -job.procs)
                     job.reservation = profile.reserve(job)
                     assert job.reservation <= old, "compression never moves a job back"
+                moves = compression == "fixpoint" and before != [job.reservation for job in planned]
             for job in self.waiting:
                 if job.reservation < 0:
                     job.reservation = profile.reserve(job)

@@ -193,6 +193,8 @@ class Simulation:
                 mode, depth = KEEP, NEVER
             case _:
                 raise PolicyError(f"the compiled engine does not know the policy {policy!r}")
+        if policy.readings:
+            raise PolicyError(f"{policy.label} runs on the reference engine only")
         return Rules(
             machine_procs=int(machine_procs),
             mode=mode,

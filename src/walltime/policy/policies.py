@@ -27,8 +27,15 @@ class Policy:
 
     @property
     def label(self) -> str:
-        """The name, with the orders where they are not first come, first served."""
-        return self.name if self.order == FCFS else f"{self.name}[{self.order.name}]"
+        """The name, with the orders where they are not first come, first served, and the readings that are not the default."""
+        orders = () if self.order == FCFS else (self.order.name,)
+        said = ", ".join((*orders, *self.readings))
+        return f"{self.name}[{said}]" if said else self.name
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Where a paper can be read in several ways and this policy takes another than the default; only the reference engine can."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -56,15 +63,35 @@ class Backfilling(Policy):
         backfill = self.backfill_order or self.order
         if backfill == self.order:
             return super().label
-        return f"{self.name}[{self.order.name}, backfill {backfill.name}]"
+        return f"{self.name}[{', '.join((self.order.name, f'backfill {backfill.name}', *self.readings))}]"
 
 
 @dataclass(frozen=True)
 class Easy(Backfilling):
     """EASY backfilling: a job may jump ahead if it does not delay the job at the head of the queue.
 
-    Source: P2 section 2.2 (SPEC A-03).
+    `extra`: the extra nodes at the shadow time are `all` that are free then (default), or `literal`, those counted when the
+    walk over the running jobs stops at the first that is sufficient; of jobs with one expected end the last started comes first.
+    `shadow`: shadow time and extra nodes are found `afresh` whenever a job to backfill is looked for (default), or `kept`
+    until a job terminates or another one is at the head, whatever extra nodes jobs have taken meanwhile; the head may then be
+    delayed. Other values than the default run on the reference engine.
+
+    Source: P2 section 2.2 (SPEC A-03, Q-06).
     """
+
+    extra: Literal["all", "literal"] = "all"
+    shadow: Literal["afresh", "kept"] = "afresh"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _one_of("extra", self.extra, ("all", "literal"))
+        _one_of("shadow", self.shadow, ("afresh", "kept"))
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """The readings that are not the default."""
+        given = (("literal extra nodes", self.extra == "literal"), ("shadow time kept", self.shadow == "kept"))
+        return tuple(name for name, other in given if other)
 
 
 @dataclass(frozen=True)
@@ -95,19 +122,31 @@ class Conservative(Policy):
     `compress` (default) keeps the reservations and moves each one forward, in queue order, when a job ends early (P2
     section 2.1; SPEC A-04, A-05); no job starts later than it was first promised. `scratch` makes all reservations
     afresh, in queue order, at every event (P1 Fig. 1); promises may be broken.
+
+    `compression`: `once` moves each job forward once when a job ends early (default); `fixpoint` begins again until no job
+    moves; `always` does it once at every event (SPEC Q-07, Q-07b). Other values than the default run on the reference engine.
     """
 
     variant: Literal["compress", "scratch"] = "compress"
+    compression: Literal["once", "fixpoint", "always"] = "once"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant not in ("compress", "scratch"):
             raise PolicyError(f"the variant of conservative must be compress or scratch, not {self.variant!r}")
+        _one_of("compression", self.compression, ("once", "fixpoint", "always"))
+        if self.variant == "scratch" and self.compression != "once":
+            raise PolicyError("conservative from scratch does not compress, so it has no compression to choose")
 
     @property
     def name(self) -> str:
         """What the policy is called on the command line."""
         return "conservative" if self.variant == "compress" else "conservative-scratch"
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """The readings that are not the default."""
+        return () if self.compression == "once" else (f"compression {self.compression}",)
 
 
 @dataclass(frozen=True)
@@ -124,3 +163,8 @@ class PlainPolicy(Policy):
         `expected_end`; times in seconds. Raises PolicyError at run time if a chosen job does not fit the `free` processors.
         """
         raise NotImplementedError
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise PolicyError(f"{name} must be {' or '.join(known)}, not {value!r}")

@@ -37,9 +37,11 @@ def simulate(
 
     `coincident`: `batch` handles all terminations of an instant, then all arrivals, then makes one pass; `sequential`
     makes one pass after every single event, arrivals before terminations, jobs whose expected end is this very instant
-    counting as gone (SPEC Q-01). `overrun`, for jobs that run longer than they requested (SPEC Q-05): `kill` ends them at
-    their request; `extend` raises the request, and what the scheduler believes, to the runtime; `overrun` lets them run.
-    `engine`: the compiled `kernel`, or the slow independent `reference`, which a `PlainPolicy` uses always.
+    counting as gone; `one-by-one` is the same with terminations before arrivals (SPEC Q-01). `overrun`, for jobs that run
+    longer than they requested (SPEC Q-05): `kill` ends them at their request; `extend` raises the request, and what the
+    scheduler believes, to the runtime; `overrun` lets them run.
+    `engine`: the compiled `kernel`, or the slow independent `reference`, which `one-by-one`, a `PlainPolicy` and a policy with
+    other `readings` than the default use always.
     `dynamics`: whether to note the starts as they happen, so that `Schedule.dynamics` tells what backfilling did.
     `progress` is called now and then with the number of jobs started so far (compiled engine only).
 
@@ -57,7 +59,7 @@ def simulate(
     runtime, believed = effective_times(workload, overrun)
     columns = (workload.submit, runtime, believed, workload.procs)
     after, think = workload.dependencies() if workload.feedback else (None, None)
-    if engine == "reference" or isinstance(policy, PlainPolicy):
+    if engine == "reference" or coincident == "one-by-one" or policy.readings or isinstance(policy, PlainPolicy):
         begin = time.perf_counter()
         submit, ran, planned, procs = (column.tolist() for column in columns)
         preceding, pause = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
