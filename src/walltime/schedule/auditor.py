@@ -258,7 +258,8 @@ class _Audit:
             return
         keeps = isinstance(policy, Conservative) and policy.variant == "compress"
         backfills = not isinstance(policy, Fcfs)
-        reserves = isinstance(policy, Easy | Conservative) or (isinstance(policy, Hybrid) and policy.depth > 0)
+        holds = isinstance(policy, Easy) and policy.shadow == "afresh"
+        reserves = holds or isinstance(policy, Conservative) or (isinstance(policy, Hybrid) and policy.depth > 0)
         not_promised = f"{policy.label} does not promise it"
 
         if not backfills:

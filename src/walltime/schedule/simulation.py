@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.engine.reference import Reference
+from walltime.engine.reference import COINCIDENT, Reference
 from walltime.errors import PolicyError
 from walltime.metrics import Dynamics
 from walltime.policy import PlainPolicy, Policy
@@ -56,6 +56,8 @@ def simulate(
         raise PolicyError(f"policy must be one such as walltime.Easy(), not {policy!r}")
     if engine not in ENGINES:
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
+    if coincident not in COINCIDENT:
+        raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
     runtime, believed = effective_times(workload, overrun)
     columns = (workload.submit, runtime, believed, workload.procs)
     after, think = workload.dependencies() if workload.feedback else (None, None)

@@ -1,0 +1,340 @@
+"""Readings: what the papers leave open and what each way to read it does to the numbers (SPEC section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Any, Literal
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import PolicyError, WorkloadError
+from walltime.estimates.fmodel import STREAM_F
+from walltime.logs.cleaning import clean, published_filters
+from walltime.metrics.jobs import mean
+from walltime.papers.printed_numbers import Printed
+from walltime.policy import Conservative, Easy, Policy
+from walltime.schedule import Schedule, simulate
+from walltime.workload import Workload
+from walltime.workload.draws import uniforms
+
+Array = np.ndarray
+MILLI = 1000
+"""Ticks in a second where estimates are not rounded to seconds."""
+
+
+_EASY, _CONSERVATIVE = Easy(), Conservative()
+
+
+def _as_it_is(workload: Workload) -> Workload:
+    return workload
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read an open point of a paper, and how to run it.
+
+    `change` makes the workload that is simulated (`draw` with a seed, where estimates are drawn), a policy is None where the
+    point does not concern it. Whatever does not run in the compiled engine runs on the reference engine. `ticks`: units of time
+    in a second. `logged`: whether the averages take the runtimes of the log rather than those of the simulation.
+    """
+
+    id: str
+    question: str
+    name: str
+    default: bool = False
+    change: Callable[[Workload], Workload] = _as_it_is
+    draw: Callable[[Workload, int], Workload] | None = None
+    easy: Policy | None = _EASY
+    conservative: Policy | None = _CONSERVATIVE
+    coincident: str = "batch"
+    overrun: str = "kill"
+    trim: str = "none"
+    form: Literal["max", "p1"] = "p1"
+    ticks: int = 1
+    logged: bool = False
+    month_of: str = "end"
+    load: Literal["achieved", "submitted", "ended"] = "achieved"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a reading gives; nan where it has no such number, and `note` says why if it cannot be run."""
+
+    id: str
+    question: str
+    reading: str
+    default: bool
+    easy_response: float = nan
+    """mean response under EASY, s (SPEC M-02)"""
+    easy_slowdown: float = nan
+    """mean bounded slowdown under EASY, the form of P1 and P2 unless the reading says otherwise (SPEC M-04)"""
+    conservative_response: float = nan
+    """mean response under conservative backfilling, s"""
+    conservative_slowdown: float = nan
+    """mean bounded slowdown under conservative backfilling"""
+    jobs_off: float = nan
+    """by how many jobs the months differ from print under EASY, summed up; without print, from the default reading"""
+    load_off: float = nan
+    """mean absolute difference of the months' load, likewise"""
+    slowdown_off: float = nan
+    """mean absolute difference of the months' bounded slowdown under EASY, in percent, likewise"""
+    note: str = ""
+
+
+def requested_processors(workload: Workload) -> Workload:
+    """The same jobs with as many processors as they requested, where the log says it (SPEC Q-25); raises WorkloadError."""
+    requested = workload.columns.get("requested_procs")
+    if requested is None:
+        raise WorkloadError(f"{workload.origin.name} does not say how many processors were requested")
+    return replace(workload, procs=np.where(requested > 0, requested, workload.procs))
+
+
+def cleaned(workload: Workload) -> Workload:
+    """The log after the archive's published filters (SPEC Q-26); raises PolicyError where none are known."""
+    return clean(workload, published_filters(workload.origin.name)).after
+
+
+def later_number_first(workload: Workload) -> Workload:
+    """The same jobs, those of one second in descending order of job number (SPEC Q-24); they get new numbers."""
+    if workload.feedback:
+        raise WorkloadError("jobs that name each other cannot be numbered anew")
+    turned = int(workload.job_id.max(initial=0)) + 1 - workload.job_id
+    columns = {name: values for name, values in workload.columns.items() if name != "preceding_job"}
+    return Workload.from_arrays(
+        submit=workload.submit,
+        runtime=workload.runtime,
+        requested=workload.requested,
+        believed=workload.believed,
+        procs=workload.procs,
+        machine_procs=workload.machine_procs,
+        job_id=turned,
+        columns=columns,
+        origin=workload.origin.after("later job number first"),
+    )
+
+
+def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int], Workload]:
+    """Estimates uniform in [r, f r], rounded `nearest`, `up`, `down`, or to a millisecond only (`none`, SPEC Q-02).
+
+    With `none` all times of the workload are in milliseconds. Estimates are at least the runtime and at least 1 s.
+    """
+    ways: dict[str, Callable[[Array], Array]] = {"up": np.ceil, "down": np.floor}
+    rounded = ways.get(rounding, lambda exact: np.floor(exact + 0.5))
+    ticks = MILLI if rounding == "none" else 1
+
+    def draw(workload: Workload, seed: int) -> Workload:
+        share, _ = uniforms(seed, workload.job_id, STREAM_F)
+        runtime = ticks * workload.runtime
+        estimates = np.maximum(rounded(runtime * (1 + (f - 1) * share)).astype(np.int64), np.maximum(runtime, ticks))
+        return replace(workload, submit=ticks * workload.submit, runtime=runtime, requested=estimates, believed=estimates)
+
+    return draw
+
+
+_KEPT = Easy(extra="literal", shadow="kept")
+_INSTANT, _OVERRUN, _EXTRA = "events of one instant", "jobs that run longer than they asked for", "shadow time and extra nodes"
+_COMPRESSION, _ROUNDING = "compression", "rounding of the f-model, f = 4"
+_MONTH, _LOAD = "what makes a job one of a month", "what the load of a month is"
+
+READINGS: tuple[Reading, ...] = (
+    Reading("Q-01", _INSTANT, "terminations, arrivals, one pass", default=True),
+    Reading("Q-01", _INSTANT, "a pass after each, arrivals first", coincident="sequential"),
+    Reading("Q-01", _INSTANT, "a pass after each, terminations first", coincident="one-by-one"),
+    *(
+        Reading("Q-02", _ROUNDING, name, default=name == "nearest", draw=uniform_estimates(name), ticks=MILLI if name == "none" else 1)
+        for name in ("nearest", "up", "down", "none")
+    ),
+    *(
+        Reading("Q-03", _MONTH, name, default=event == "end", month_of=event, conservative=None)
+        for event, name in (("end", "it ends then"), ("start", "it starts then"), ("submit", "it is submitted then"))
+    ),
+    Reading("Q-03", _MONTH, "submitted then, each month simulated alone", month_of="alone", conservative=None),
+    Reading("Q-03b", _LOAD, "busy share of the machine", default=True, conservative=None),
+    Reading("Q-03b", _LOAD, "work of the jobs submitted in it", load="submitted", conservative=None),
+    Reading("Q-03b", _LOAD, "work of the jobs that end in it", load="ended", conservative=None),
+    Reading("Q-05", _OVERRUN, "killed at their estimate", default=True),
+    Reading("Q-05", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
+    Reading("Q-05", _OVERRUN, "run on, overdue", overrun="overrun"),
+    Reading("Q-05b", "runtime in the averages", "that of the simulation", default=True),
+    Reading("Q-05b", "runtime in the averages", "that of the log", logged=True),
+    Reading("Q-06", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
+    Reading("Q-06", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
+    Reading("Q-06", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
+    Reading("Q-06", _EXTRA, "first sufficient, kept until a termination", easy=_KEPT, conservative=None),
+    Reading("Q-07", _COMPRESSION, "once, after an early end", default=True, easy=None),
+    Reading("Q-07", _COMPRESSION, "until no job moves", easy=None, conservative=Conservative(compression="fixpoint")),
+    Reading("Q-07", _COMPRESSION, "none: reservations made afresh", easy=None, conservative=Conservative(variant="scratch")),
+    Reading("Q-07b", _COMPRESSION, "once, at every event", easy=None, conservative=Conservative(compression="always")),
+    Reading("Q-23", "bounded slowdown", "may be below 1 (P1, P2)", default=True),
+    Reading("Q-23", "bounded slowdown", "at least 1 (P3)", form="max"),
+    Reading("Q-24", "jobs of one second", "in order of job number", default=True),
+    Reading("Q-24", "jobs of one second", "later job number first", change=later_number_first),
+    Reading("Q-25", "processors", "allocated", default=True),
+    Reading("Q-25", "processors", "requested", change=requested_processors),
+    Reading("Q-26", "version of the log", "as archived", default=True),
+    Reading("Q-26", "version of the log", "cleaned", change=cleaned),
+    Reading("Q-29", "jobs measured", "all", default=True),
+    Reading("Q-29", "jobs measured", "without warm-up and cool-down (P3)", trim="p3"),
+    Reading(
+        "together",
+        "Q-01, Q-05, Q-06, Q-23 and Q-24",
+        "as P2's EASY seems to have run",
+        change=later_number_first,
+        easy=_KEPT,
+        coincident="one-by-one",
+        overrun="extend",
+        form="max",
+    ),
+)
+"""All readings that change numbers; one of each question is the default. Source: SPEC section 6."""
+
+
+def readings_table(
+    workload: Workload,
+    *,
+    printed: Mapping[str, float] | None = None,
+    source: str = "in print",
+    readings: Sequence[Reading] = READINGS,
+    seeds: int = 3,
+) -> list[Row]:
+    """What each reading gives on a workload, in one thread; rows of what is printed come first, if `printed` is given.
+
+    `printed`: `easy_response`, `easy_slowdown`, `conservative_response`, `conservative_slowdown` (s, ratio), the same with
+    `_f4` for estimates uniform in [r, 4 r], and for each month `jobs_1996_10`, `load_1996_10`, `slowdown_1996_10` (EASY's
+    bounded slowdown), as `printed_of` finds them. `source` says where it is printed. Rows with drawn estimates are means over
+    `seeds` seeds. A reading that the workload does not admit has a row with a note. Raises PolicyError for less than 1 seed.
+
+    >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[90, 10], requested=[60, 10], procs=[4, 4], machine_procs=4)
+    >>> [(row.reading, row.easy_response) for row in readings_table(jobs) if row.id == "Q-05"][:2]
+    [('killed at their estimate', 64.5), ('estimate raised to the runtime', 94.5)]
+    """
+    if seeds < 1:
+        raise PolicyError(f"at least 1 seed is needed, not {seeds}")
+    rows = []
+    for suffix, name in (("", source), ("_f4", f"{source}, f = 4")):
+        values: dict[str, Any] = {field: (printed or {}).get(field + suffix, nan) for field in AVERAGES}
+        if any(value == value for value in values.values()):
+            rows.append(replace(Row("", "", name, False), **values))
+    usual = Reading("", "", "")
+    months = _months_in_print(printed or {}) or _months(usual, _simulate(usual, workload, _EASY))
+    return rows + [_row(reading, workload, months, seeds) for reading in readings]
+
+
+AVERAGES = ("easy_response", "easy_slowdown", "conservative_response", "conservative_slowdown")
+
+
+def printed_of(given: Printed, log: str) -> dict[str, float]:
+    """What `readings_table` compares with, from P2's printed tables 1 and 3; empty for a log that is not in them."""
+    found = {}
+    for policy in ("easy", "conservative"):
+        for metric in ("response", "slowdown"):
+            for suffix, estimates in (("", "user"), ("_f4", "f:4")):
+                value = given.tables["T3"].value("value", log=log, policy=policy, estimates=estimates, metric=metric)
+                if value is not None:
+                    found[f"{policy}_{metric}{suffix}"] = value
+    for row in given.tables["T1"].rows:
+        if row["log"] == log:
+            for name, column in (("jobs", "jobs"), ("load", "load"), ("slowdown", "slowdown_easy")):
+                found[f"{name}_{row['year']}_{row['month']}"] = float(row[column])
+    return found
+
+
+Months = dict[tuple[int, int], tuple[float, float, float]]
+"""Jobs, load and EASY's bounded slowdown by (year, month)."""
+
+
+def _months_in_print(printed: Mapping[str, float]) -> Months:
+    found = {}
+    for key, jobs in printed.items():
+        name, _, month = key.partition("_")
+        if name == "jobs":
+            year, number = map(int, month.split("_"))
+            found[year, number] = (jobs, printed.get(f"load_{month}", nan), printed.get(f"slowdown_{month}", nan))
+    return found
+
+
+def _row(reading: Reading, workload: Workload, months: Months, seeds: int) -> Row:
+    row = Row(reading.id, reading.question, reading.name, reading.default)
+    try:
+        workload = reading.change(workload)
+    except (PolicyError, WorkloadError) as error:
+        return replace(row, note=str(error))
+    if reading.month_of == "alone":
+        return replace(row, **_apart(_months_alone(reading, workload), months))
+    drawn = [workload] if reading.draw is None else [reading.draw(workload, seed) for seed in range(seeds)]
+    for name, policy in (("easy", reading.easy), ("conservative", reading.conservative)):
+        if policy is None:
+            continue
+        schedules = [_simulate(reading, one, policy) for one in drawn]
+        response, slowdown = np.mean([_averages(reading, schedule) for schedule in schedules], axis=0).tolist()
+        averages: dict[str, Any] = {f"{name}_response": response, f"{name}_slowdown": slowdown}
+        row = replace(row, **averages)
+        if name == "easy" and reading.draw is None:
+            row = replace(row, **_apart(_months(reading, schedules[0]), months))
+    return row
+
+
+def _apart(mine: Months, months: Months) -> dict[str, Any]:
+    """How far months are from those that they are compared with."""
+    common = [month for month in months if month in mine]
+    if not common:
+        return {}
+    there, here = (np.array([of[month] for month in common]) for of in (months, mine))
+    jobs, load, slowdown = np.abs(here - there).T
+    return {"jobs_off": float(jobs.sum()), "load_off": float(load.mean()), "slowdown_off": float(100 * (slowdown / there[:, 2]).mean())}
+
+
+def _simulate(reading: Reading, workload: Workload, policy: Policy) -> Schedule:
+    return simulate(workload, policy, coincident=reading.coincident, overrun=reading.overrun)
+
+
+def _averages(reading: Reading, schedule: Schedule) -> tuple[float, float]:
+    """Mean response in s, and mean bounded slowdown."""
+    runtime = (schedule.workload.runtime if reading.logged else schedule.runtime) / reading.ticks
+    wait = schedule.wait / reading.ticks
+    mask = metrics.measured(schedule.end, schedule.last_submit, reading.trim)
+    slowdown = metrics.bounded_slowdown(wait, runtime, form=reading.form)
+    return mean((wait + runtime)[mask]), mean(slowdown[mask])
+
+
+def _months(reading: Reading, schedule: Schedule) -> Months:
+    """The months of a schedule; none where the log does not say when it starts."""
+    workload = schedule.workload
+    if workload.origin.unix_start_time is None or not len(workload):
+        return {}
+    rows = schedule.monthly(by=reading.month_of)
+    slowdown_of = "mean_bounded_slowdown" if reading.form == "max" else "mean_bounded_slowdown_p1"
+    found = {(row.year, row.month): (float(row.jobs), row.load, float(getattr(row, slowdown_of))) for row in rows}
+    if reading.load == "achieved":
+        return found
+    event = schedule.submit if reading.load == "submitted" else schedule.end
+    for year, month, begin, end in _bounds(workload, int(schedule.end.max())):
+        mine = (event >= begin) & (event < end)
+        work = float((workload.procs * schedule.runtime)[mine].sum())
+        jobs, _, slowdown = found[year, month]
+        found[year, month] = (jobs, work / (workload.machine_procs * (end - begin)), slowdown)
+    return found
+
+
+def _months_alone(reading: Reading, workload: Workload) -> Months:
+    """Each month's jobs by submission, simulated on an empty machine."""
+    if workload.origin.unix_start_time is None or not len(workload):
+        return {}
+    found = {}
+    for year, month, begin, end in _bounds(workload, int(workload.submit[-1])):
+        mine = np.flatnonzero((workload.submit >= begin) & (workload.submit < end))
+        if len(mine) and reading.easy is not None:
+            s = _simulate(reading, workload.take(mine, "one month"), reading.easy)
+            load = metrics.utilization(s.start, s.end, s.workload.procs, workload.machine_procs, begin, end)
+            found[year, month] = (float(len(mine)), load, _averages(reading, s)[1])
+    return found
+
+
+def _bounds(workload: Workload, last: int) -> list[tuple[int, int, int, int]]:
+    """Year, month, begin and end (s of the log) of each calendar month up to that of `last`."""
+    zero = workload.origin.unix_start_time or 0
+    starts = metrics.month_starts(zero + int(workload.submit[0]), zero + last, workload.origin.tzinfo())
+    return [(year, month, begin - zero, starts[k + 1][2] - zero) for k, (year, month, begin) in enumerate(starts[:-1])]
