@@ -6,7 +6,7 @@ import pytest
 
 import walltime as wt
 from tests.traces import trace_path
-from walltime.papers import printed
+from walltime.papers.printed_numbers import printed
 from walltime.papers.readings import later_number_first, printed_of, readings_table
 
 PINNED = {

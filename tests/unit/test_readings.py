@@ -10,7 +10,7 @@ import pytest
 import walltime as wt
 from walltime.engine.run import Simulation
 from walltime.errors import PolicyError, WorkloadError
-from walltime.papers import printed
+from walltime.papers.printed_numbers import printed
 from walltime.papers.readings import READINGS, later_number_first, printed_of, readings_table, requested_processors, uniform_estimates
 from walltime.schedule import Case, simulate_many
 
