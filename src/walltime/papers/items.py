@@ -8,6 +8,7 @@ from walltime.papers.p2_estimates import ITEMS as P2_ESTIMATES
 from walltime.papers.p2_estimates import P1_ITEMS as P1_ESTIMATES
 from walltime.papers.p2_models import ITEMS as P2_MODELS
 from walltime.papers.p2_models import P1_ITEMS as P1_MODELS
+from walltime.papers.p2_readings import ITEMS as P2_READINGS
 from walltime.papers.p2_tables import ITEMS as P2_TABLES
 from walltime.papers.p2_tables import P1_ITEMS as P1_TABLES
 from walltime.papers.p2_worked import ITEMS as P2_WORKED
@@ -17,7 +18,7 @@ from walltime.papers.p3_performance import ITEMS as P3_PERFORMANCE
 
 PAPERS = ("P1", "P2", "P3")
 _P1 = (*P1_TABLES, *P1_ESTIMATES, *P1_MODELS)
-_P2 = (*P2_WORKED, *P2_TABLES, *P2_ESTIMATES, *P2_MODELS)
+_P2 = (*P2_WORKED, *P2_TABLES, *P2_ESTIMATES, *P2_MODELS, *P2_READINGS)
 _P3 = (*P3_LOGS, *P3_PERFORMANCE, *P3_DYNAMICS)
 ITEMS: tuple[Item, ...] = tuple(sorted((*_P1, *_P2, *_P3), key=Item.place))
 

@@ -72,6 +72,11 @@ class Subject:
         return f"{self.name} ({self.log})" if self.kind == PAPER else self.log
 
     @property
+    def unix_start_time(self) -> int | None:
+        """When the log starts, seconds since 1970; None where it does not say."""
+        return self.workload.origin.unix_start_time
+
+    @property
     def log(self) -> str:
         """The file's name without its endings."""
         return self.file.name.removesuffix(".gz").removesuffix(".swf")
