@@ -60,9 +60,9 @@ class Subject:
 
     @property
     def has_estimates(self) -> bool:
-        """Whether the log has users' estimates, which are not the runtimes themselves."""
+        """Whether the log has users' estimates, which are not the runtimes themselves, and the paper uses them."""
         w = self.workload
-        return not np.array_equal(w.requested, np.maximum(w.runtime, 1))
+        return self.estimates == "user" and not np.array_equal(w.requested, np.maximum(w.runtime, 1))
 
     @property
     def label(self) -> str:
