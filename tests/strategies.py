@@ -192,7 +192,7 @@ CORRECTIONS = (
 
 def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
     """A built-in predictor that soon has enough history to say something."""
-    keys = st.sampled_from(("all", "user", "project", "double", "triple", "program"))
+    keys = st.sampled_from(("all", "user", "project", "double", "triple", "request", "program"))
     return st.one_of(
         st.just(wt.ExactRuntime()),
         st.just(wt.UserRequest()),

@@ -15,7 +15,7 @@ FOR_EVER = np.iinfo(np.int64).max
 """A window without a beginning."""
 
 # Predictors. NOBODY: no runtime is predicted. GIVEN: the predictions have been made beforehand.
-NOBODY, GIVEN, BY_TANG13, BY_TSAFRIR07, BY_MUALEM01, BY_GAUSSIER15 = 0, 1, 2, 3, 4, 5
+NOBODY, GIVEN, BY_TANG13, BY_TSAFRIR07, BY_MUALEM01 = 0, 1, 2, 3, 4
 
 # What a prediction was made from: nothing (it is the user's request), jobs of the same key, or the whole workload.
 NOTHING, OWN, GENERAL = 0, 1, 2
