@@ -174,3 +174,62 @@ def shrunk(workload: wt.Workload) -> str:
     names = ("submit", "runtime", "requested", "believed", "procs")
     columns = ", ".join(f"{name}={getattr(workload, name).tolist()}" for name in names)
     return f"wt.Workload.from_arrays({columns}, machine_procs={workload.machine_procs})"
+
+
+DAY = 86400
+BITS = tuple(f"{n:03b}" for n in range(8))
+SHORT_INCREMENTS = (1, 2, 5, 9)
+CORRECTIONS = (
+    wt.Correction("estimate"),
+    wt.Correction("double"),
+    wt.Correction("none"),
+    wt.Correction(),
+    wt.Correction(relative="elapsed"),
+    wt.Correction(increments=SHORT_INCREMENTS),
+    wt.Correction(relative="elapsed", increments=SHORT_INCREMENTS),
+)
+
+
+def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
+    """A built-in predictor that soon has enough history to say something."""
+    keys = st.sampled_from(("all", "user", "project", "double", "triple", "request", "program"))
+    return st.one_of(
+        st.just(wt.ExactRuntime()),
+        st.just(wt.UserRequest()),
+        st.builds(wt.LastRun, key=keys),
+        st.builds(wt.Tsafrir07, k=st.integers(1, 3), key=keys, recompute=st.booleans() if again else st.just(False)),
+        st.builds(
+            wt.Tang13,
+            key=keys,
+            statistic=st.sampled_from(("max", "p95", "p85", "p70", "median", "p10")),
+            window=st.sampled_from((None, 1, 2)),
+            threshold=st.sampled_from((0.0, 0.0, 0.5)),
+            least=st.integers(1, 4),
+            rank=st.sampled_from(("nearest", "nearest", "cobalt")),
+            refresh=st.sampled_from((1, 1, 5, 1800)),
+        ),
+        st.builds(
+            wt.Mualem01History,
+            key=keys,
+            deviations=st.sampled_from((0.0, 1.5, 3.0)),
+            week=st.sampled_from(("key", "sliding", "global", "none")),
+            least=st.integers(1, 2),
+            sample=st.booleans(),
+        ),
+    )
+
+
+@st.composite
+def with_users(draw, source: st.SearchStrategy[wt.Workload]) -> wt.Workload:
+    """A workload of few users, groups and programs, some of them unknown; its times in seconds, or in units of up to days.
+
+    Now and then it tells how long the jobs waited in the log.
+    """
+    w = draw(source)
+    unit = draw(st.sampled_from((1, 1, 1, 60, 5 * DAY)))
+    names = {"user": (1, 2, 2, 3), "group": (1, 1, 2, -1), "executable": (1, 2, -1)}
+    columns = {name: np.array(draw(st.lists(st.sampled_from(of), min_size=len(w), max_size=len(w)))) for name, of in names.items()}
+    columns["wait"] = np.array(draw(st.lists(st.sampled_from((0, 1, 2, 7, -1)), min_size=len(w), max_size=len(w)))) * unit
+    columns["wait"][0] = unit
+    times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "believed")}
+    return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=columns)

@@ -17,12 +17,22 @@ if TYPE_CHECKING:
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
     from walltime.estimates import ExactEstimates as ExactEstimates
+    from walltime.estimates import ExactRuntime as ExactRuntime
     from walltime.estimates import FactorEstimates as FactorEstimates
     from walltime.estimates import FModel as FModel
+    from walltime.estimates import LastRun as LastRun
     from walltime.estimates import Mualem01 as Mualem01
+    from walltime.estimates import Mualem01History as Mualem01History
+    from walltime.estimates import PlainPredictor as PlainPredictor
+    from walltime.estimates import Predictor as Predictor
+    from walltime.estimates import Tang13 as Tang13
     from walltime.estimates import Tsafrir05 as Tsafrir05
+    from walltime.estimates import Tsafrir07 as Tsafrir07
     from walltime.estimates import UserEstimates as UserEstimates
+    from walltime.estimates import UserRequest as UserRequest
     from walltime.estimates import parse_estimates as parse_estimates
+    from walltime.estimates import parse_predictor as parse_predictor
+    from walltime.estimates import predictor as predictor
     from walltime.logs import SwfLog as SwfLog
     from walltime.logs import read as read
     from walltime.logs import read_swf as read_swf
@@ -33,7 +43,9 @@ if TYPE_CHECKING:
     from walltime.policy import FCFS as FCFS
     from walltime.policy import SJF as SJF
     from walltime.policy import WFP as WFP
+    from walltime.policy import Belief as Belief
     from walltime.policy import Conservative as Conservative
+    from walltime.policy import Correction as Correction
     from walltime.policy import Easy as Easy
     from walltime.policy import Fcfs as Fcfs
     from walltime.policy import Hybrid as Hybrid
@@ -54,6 +66,8 @@ if TYPE_CHECKING:
     from walltime.schedule import read_schedule as read_schedule
     from walltime.schedule import simulate as simulate
     from walltime.schedule import simulate_many as simulate_many
+    from walltime.schedule.replay import Replay as Replay
+    from walltime.schedule.replay import replay_predictions as replay_predictions
     from walltime.schedule.replication import Replications as Replications
     from walltime.schedule.replication import replicate as replicate
     from walltime.workload import Origin as Origin
@@ -82,12 +96,22 @@ _HOMES = {
     ),
     "estimates": (
         "ExactEstimates",
-        "FModel",
+        "ExactRuntime",
         "FactorEstimates",
+        "FModel",
+        "LastRun",
         "Mualem01",
-        "Tsafrir05",
-        "UserEstimates",
+        "Mualem01History",
         "parse_estimates",
+        "parse_predictor",
+        "PlainPredictor",
+        "Predictor",
+        "predictor",
+        "Tang13",
+        "Tsafrir05",
+        "Tsafrir07",
+        "UserEstimates",
+        "UserRequest",
     ),
     "logs": (
         "SwfLog",
@@ -101,19 +125,21 @@ _HOMES = {
     ),
     "logs.fetch": ("fetch",),
     "policy": (
+        "Belief",
         "Conservative",
+        "Correction",
         "Easy",
-        "FCFS",
         "Fcfs",
+        "FCFS",
         "Hybrid",
-        "PlainPolicy",
-        "Policy",
-        "SJF",
-        "WFP",
-        "Wfp",
         "order",
         "parse_order",
         "parse_policy",
+        "PlainPolicy",
+        "Policy",
+        "SJF",
+        "Wfp",
+        "WFP",
     ),
     "provenance": ("version",),
     "report": ("write_report",),
@@ -127,6 +153,10 @@ _HOMES = {
         "read_schedule",
         "simulate",
         "simulate_many",
+    ),
+    "schedule.replay": (
+        "Replay",
+        "replay_predictions",
     ),
     "schedule.replication": (
         "Replications",

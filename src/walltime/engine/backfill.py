@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walltime.engine.index import build_index, drop_index, index_arrivals, next_candidate, take_out
-from walltime.engine.jit import kernel
+from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.machine import kind_from_head, start_job
 from walltime.engine.memory import (
     BACKFILLED,
@@ -22,7 +22,7 @@ from walltime.engine.memory import (
     RUNNING,
     SHADOW,
 )
-from walltime.engine.queue import drop_started, sort_jobs, sort_queue
+from walltime.engine.queue import drop_started, score_of, sort_jobs, sort_queue
 
 
 @kernel
@@ -30,6 +30,9 @@ def pass_with_head_reservation(jobs, rules, memory, result):
     """Start the jobs at the head that fit; then let others jump ahead that do not delay the new head.
 
     Source: P2 section 2.2 (SPEC A-02, A-03). Returns how many steps it took at most.
+
+    A job that is backfilled by its own length and then expected to run for longer may move the shadow time back (SPEC A-11).
+    Extra nodes below zero tell that; then the shadow time is found again, and all candidates get another look.
     """
     state, queue = memory.state, memory.queue
     by_arrival = _by_arrival(rules)
@@ -39,7 +42,9 @@ def pass_with_head_reservation(jobs, rules, memory, result):
         if not rules.backfill:
             return _done(memory, 0)
         if state[SHADOW] > state[NOW]:
-            return _done(memory, _backfill_newcomers(jobs, memory, result))
+            looked_at = _backfill_newcomers(jobs, rules, memory, result)
+            if not _shadow_has_moved(rules.predicting, memory):
+                return _done(memory, looked_at)
 
     sort_queue(jobs, rules, memory)
     if by_arrival and rules.backfill:
@@ -50,29 +55,36 @@ def pass_with_head_reservation(jobs, rules, memory, result):
     if waiting == 0 or not rules.backfill:
         return _done(memory, waiting)
 
-    candidates_from = first
-    if rules.depth == 0:
-        state[SHADOW], state[EXTRA] = NEVER, 0  # nobody is to be delayed
-    else:
-        _reserve_for_head(jobs, memory, result, queue[first])
-        candidates_from += 1
+    candidates_from = first + 1 if rules.depth > 0 else first
+    in_queue_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
+    in_queue_order &= rules.order_threshold == 0.0
+    count = 0
+    if not in_queue_order:
+        candidates = memory.candidates
+        for i in range(candidates_from, state[QUEUE_LAST]):
+            candidates[count] = queue[i]
+            count += 1
+        sort_jobs(jobs, memory, rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, 0, count)
+        if rules.order_threshold > 0.0:
+            _drop_low_scores(jobs, rules, memory, queue[first], count)
 
-    if state[INDEXED]:
-        return _done(memory, _backfill_by_index(jobs, memory, result, candidates_from))
-    if rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter:
-        _backfill(jobs, memory, result, candidates_from, candidates_from)
-        return _done(memory, waiting)
-
-    candidates, count = memory.candidates, 0
-    for i in range(candidates_from, state[QUEUE_LAST]):
-        candidates[count] = queue[i]
-        count += 1
-    sort_jobs(jobs, memory, rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, 0, count)
-    for i in range(count):
-        if _may_backfill(jobs, memory, candidates[i]):
-            start_job(jobs, memory, result, candidates[i], BACKFILLED)
-    drop_started(memory, result)
-    return _done(memory, waiting)
+    steps = 0
+    while True:
+        if rules.depth == 0:
+            state[SHADOW], state[EXTRA] = NEVER, 0  # nobody is to be delayed
+        else:
+            _reserve_for_head(jobs, memory, result, queue[first])
+        if state[INDEXED]:
+            steps += _backfill_by_index(jobs, rules, memory, result, candidates_from)
+        elif not in_queue_order:
+            steps += _backfill_candidates(jobs, rules, memory, result, count)
+        else:
+            steps += _backfill(jobs, rules, memory, result, candidates_from, candidates_from)
+        if not _shadow_has_moved(rules.predicting, memory):
+            break
+    if not in_queue_order:
+        drop_started(memory, result)
+    return _done(memory, steps)
 
 
 @kernel
@@ -127,9 +139,9 @@ def _find_shadow(jobs, memory, head):
 def _draw_shadow_nearer(jobs, memory, head):
     """Bring the shadow time of the same head up to date: backfilled jobs have not moved it, jobs that ended early may have.
 
-    Starts and ends keep the extra nodes and `BEFORE_SHADOW` true (machine.py); extra nodes below zero tell that a job which
-    the queue order put before this head has started. So it is enough to walk back from the shadow time for as long as the
-    head fits without the jobs that end there; mostly that is no step at all.
+    Starts and ends keep the extra nodes and `BEFORE_SHADOW` true (machine.py); extra nodes below zero tell that a job has started
+    which the queue order put before this head, or which is expected to run past the shadow time. So it is enough to walk back
+    from the shadow time for as long as the head fits without the jobs that end there; mostly that is no step at all.
     """
     state, expected, running = memory.state, memory.running_expected, memory.running_job
     while state[SHADOW] > state[NOW]:
@@ -146,51 +158,85 @@ def _draw_shadow_nearer(jobs, memory, head):
 
 
 @kernel
-def _may_backfill(jobs, memory, job):
-    """Whether a job fits now and does not delay the head: it ends by the shadow time, or uses extra nodes only.
-
-    In the second case it will take them when it starts. Source: P2 section 2.2, step 2b.
-    """
-    state = memory.state
-    procs = jobs.procs[job]
-    return procs <= state[FREE] and (jobs.believed[job] <= state[SHADOW] - state[NOW] or procs <= state[EXTRA])
+def _shadow_has_moved(predicting, memory):
+    """Whether the head does not fit at the shadow time any more, since a job that has just started is expected to run past it."""
+    if predicting is None:
+        return False
+    return memory.state[EXTRA] < 0
 
 
 @kernel
-def _backfill(jobs, memory, result, first, kept):
-    """Start the candidates from queue place `first` on that may, closing the gaps from place `kept` on."""
+def _may_backfill(jobs, rules, memory, job):
+    """Whether a job fits now and does not delay the head: it ends by the shadow time, or uses extra nodes only.
+
+    In the second case it will take them when it starts. Nobody may once the shadow time has moved. Source: P2 section 2.2, step 2b.
+    """
+    state = memory.state
+    procs = jobs.procs[job]
+    if procs > state[FREE] or _shadow_has_moved(rules.predicting, memory):
+        return False
+    return jobs.own_length[job] <= state[SHADOW] - state[NOW] or procs <= state[EXTRA]
+
+
+@kernel
+def _backfill(jobs, rules, memory, result, first, kept):
+    """Start the candidates from queue place `first` on that may, closing the gaps from place `kept` on; returns how many it saw."""
     state, queue = memory.state, memory.queue
-    for i in range(first, state[QUEUE_LAST]):
+    last = state[QUEUE_LAST]
+    for i in range(first, last):
         job = queue[i]
-        if _may_backfill(jobs, memory, job):
+        if _may_backfill(jobs, rules, memory, job):
             start_job(jobs, memory, result, job, BACKFILLED)
         else:
             queue[kept] = job
             kept += 1
     state[QUEUE_LAST] = kept
+    return last - first + 1
+
+
+@called_kernel
+def _drop_low_scores(jobs, rules, memory, head, count):
+    """Leave a -1 for each candidate whose score is too low for it to start in the place of the blocked head (SPEC A-12)."""
+    candidates = memory.candidates
+    least = rules.order_threshold * score_of(jobs, memory, rules.order, rules.order_parameter, head)
+    for i in range(count):
+        if score_of(jobs, memory, rules.order, rules.order_parameter, candidates[i]) < least:
+            candidates[i] = -1
 
 
 @kernel
-def _backfill_newcomers(jobs, memory, result):
+def _backfill_candidates(jobs, rules, memory, result, count):
+    """As `_backfill`, for candidates in an order of their own; those that have started leave a -1."""
+    candidates = memory.candidates
+    for i in range(count):
+        job = candidates[i]
+        if job >= 0 and _may_backfill(jobs, rules, memory, job):
+            start_job(jobs, memory, result, job, BACKFILLED)
+            candidates[i] = -1
+    return count + 1
+
+
+@kernel
+def _backfill_newcomers(jobs, rules, memory, result):
     """Look at the jobs that have come since the last pass; returns how many."""
     state = memory.state
     first = state[PLANNED]
-    count = state[QUEUE_LAST] - first
-    _backfill(jobs, memory, result, first, first)
+    count = _backfill(jobs, rules, memory, result, first, first)
     if state[INDEXED]:
         index_arrivals(jobs, memory, first)
+        state[PLANNED] = state[QUEUE_LAST]
     return count
 
 
 @kernel
-def _backfill_by_index(jobs, memory, result, place):
+def _backfill_by_index(jobs, rules, memory, result, place):
     """Start the candidates from this place on that may, as the index finds them; returns the steps that took."""
     state = memory.state
     steps = (state[QUEUE_LAST] - place) // 64
     place = next_candidate(jobs, memory, place)
     while place < state[QUEUE_LAST]:
         job = memory.queue[place]
-        if _may_backfill(jobs, memory, job):
+        if _may_backfill(jobs, rules, memory, job):
             take_out(jobs, memory, place)
             start_job(jobs, memory, result, job, BACKFILLED)
             steps += 64

@@ -70,7 +70,7 @@ def take_out(jobs, memory, place):
     block, group = place // BLOCK, place // GROUP
     classes = memory.state[CLASSES]
     own = size_class(jobs.procs[job])
-    believed = jobs.believed[job]
+    believed = jobs.own_length[job]
     if _was_shortest(memory.block_shortest, block * classes + own, (block + 1) * classes, believed):
         _look_through_block(jobs, memory, block)
         if _was_shortest(memory.group_shortest, group * classes + own, (group + 1) * classes, believed):
@@ -102,7 +102,7 @@ def _look_through_block(jobs, memory, block):
         job = memory.queue[place]
         if job >= 0:
             at = first + size_class(jobs.procs[job])
-            shortest[at] = min(shortest[at], jobs.believed[job])
+            shortest[at] = min(shortest[at], jobs.own_length[job])
     for i in range(first + 1, first + classes):
         shortest[i] = min(shortest[i], shortest[i - 1])
 
@@ -125,7 +125,7 @@ def next_candidate(jobs, memory, place):
             place += BLOCK
         else:
             job = memory.queue[place]
-            if job >= 0 and jobs.procs[job] <= state[FREE] and (jobs.believed[job] <= room or jobs.procs[job] <= beside):
+            if job >= 0 and jobs.procs[job] <= state[FREE] and (jobs.own_length[job] <= room or jobs.procs[job] <= beside):
                 return place
             place += 1
     return last
@@ -144,7 +144,7 @@ def _enter(jobs, memory, place, shortest, node):
     job = memory.queue[place]
     if job < 0:
         return
-    believed = jobs.believed[job]
+    believed = jobs.own_length[job]
     classes = memory.state[CLASSES]
     for number in range(size_class(jobs.procs[job]), classes):
         at = node * classes + number

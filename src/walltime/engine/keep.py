@@ -30,7 +30,9 @@ def pass_with_kept_reservations(jobs, rules, memory, result):
     Source: P2 section 2.1 (SPEC A-04, A-05). Returns how many steps it took at most.
 
     While a running job is overdue nobody knows when its processors will be free, and no promise can be kept: all
-    reservations are then made afresh at every arrival and termination (SPEC Q-28), as in the variant from scratch.
+    reservations are then made afresh at every arrival and termination (SPEC Q-28), as in the variant from scratch. They are
+    made afresh once where a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
+    changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
     state = memory.state
     is_overdue = overdue(memory)
@@ -56,7 +58,7 @@ def pass_with_kept_reservations(jobs, rules, memory, result):
     _reserve(jobs, memory, result, waiting, first_without, state[QUEUE_LAST])
     state[EARLY] = 0
     state[BROKEN] = is_overdue
-    _start_due(jobs, memory, result, only_newcomers)
+    _start_due(jobs, rules, memory, result, only_newcomers)
     if is_overdue:
         state[NEXT_DUE] = NEVER
     return steps
@@ -76,7 +78,7 @@ def _give_back(jobs, memory, result):
     now = memory.state[NOW]
     for i in range(memory.state[EARLY]):
         job = memory.early_job[i]
-        occupy(memory, now, result.start[job] + jobs.believed[job], -jobs.procs[job])
+        occupy(memory, now, result.start[job] + jobs.run_length[job], -jobs.procs[job])
 
 
 @kernel
@@ -91,7 +93,7 @@ def _compress(jobs, memory, waiting):
         procs, old = jobs.procs[job], memory.reservation[job]
         number = size_class(procs)
         if memory.openings.begin[number] < old:
-            believed = jobs.believed[job]
+            believed = jobs.own_length[job]
             new = first_hole(memory, believed, procs, old, memory.openings.end[number])
             if new < old:
                 occupy(memory, new, min(old, new + believed), procs)
@@ -104,7 +106,7 @@ def _reserve(jobs, memory, result, waiting, first, last):
     """Give the jobs waiting[first:last], one after the other, the earliest places that the profile has."""
     for i in range(first, last):
         job = waiting[i]
-        believed, procs = jobs.believed[job], jobs.procs[job]
+        believed, procs = jobs.own_length[job], jobs.procs[job]
         anchor = first_hole(memory, believed, procs, NEVER, NEVER)
         occupy(memory, anchor, anchor + believed, procs)
         memory.reservation[job] = anchor
@@ -113,7 +115,22 @@ def _reserve(jobs, memory, result, waiting, first, last):
 
 
 @kernel
-def _start_due(jobs, memory, result, only_newcomers):
+def _hold(predicting, jobs, memory, job):
+    """Hold the processors of a job that starts for as long as it is expected to run, which may not be the length of its place.
+
+    A shorter one leaves a hole behind it. A longer one takes what has been promised to others, so that no promise holds.
+    """
+    if predicting is None:
+        return
+    now, length, planned = memory.state[NOW], jobs.run_length[job], jobs.own_length[job]
+    if length < planned:
+        occupy(memory, now + length, now + planned, -jobs.procs[job])
+    elif length > planned:
+        memory.state[BROKEN] = 1
+
+
+@kernel
+def _start_due(jobs, rules, memory, result, only_newcomers):
     """Start the jobs whose reservation is now, and find the next one that will be due."""
     state, queue = memory.state, memory.queue
     now, first, last = state[NOW], state[QUEUE_FIRST], state[QUEUE_LAST]
@@ -123,6 +140,7 @@ def _start_due(jobs, memory, result, only_newcomers):
         job = queue[i]
         if memory.reservation[job] == now:
             start_job(jobs, memory, result, job, kind_behind(memory, job, kept - first))
+            _hold(rules.predicting, jobs, memory, job)
         else:
             next_due = min(next_due, memory.reservation[job])
             queue[kept] = job

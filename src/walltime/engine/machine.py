@@ -22,6 +22,7 @@ from walltime.engine.memory import (
     SHADOW,
     STARTED,
 )
+from walltime.engine.predict import learn
 from walltime.engine.queue import submit_later
 
 
@@ -44,7 +45,7 @@ def start_job(jobs, memory, result, job, kind):
 
     # Keep the running set sorted by expected end.
     expected, running = memory.running_expected, memory.running_job
-    expected_end = now + jobs.believed[job]
+    expected_end = now + jobs.run_length[job]
     i = state[RUNNING]
     while i > 0 and expected[i - 1] > expected_end:
         expected[i] = expected[i - 1]
@@ -76,7 +77,7 @@ def end_job(jobs, rules, memory, result, job):
     """Free the processors of a running job; under kept reservations note that it left its place in the profile early."""
     state = memory.state
     now = state[NOW]
-    end = result.start[job] + jobs.believed[job]
+    end = result.start[job] + jobs.run_length[job]
     expected, running = memory.running_expected, memory.running_job
 
     low, high = 0, state[RUNNING]
@@ -134,9 +135,10 @@ def end_next(jobs, rules, memory, result):
     drop_first(memory.event_end, memory.event_ticket, memory.event_job, state[EVENTS])
     state[EVENTS] -= 1
     now = state[NOW]
-    counted_as_gone = rules.sequential and result.start[job] + jobs.believed[job] == now
+    counted_as_gone = rules.sequential and result.start[job] + jobs.run_length[job] == now
     if not counted_as_gone:
         end_job(jobs, rules, memory, result, job)
+    learn(rules.predicting, jobs, rules, memory, job)
     if rules.feedback:
         follower = memory.first_follower[job]
         while follower >= 0:

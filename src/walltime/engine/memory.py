@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from walltime.engine.history import Learning, Prediction, new_learning, restore_learning
+
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 """The time of an event that does not come."""
@@ -44,7 +46,7 @@ EXTRA = 11  # EASY: processors beyond the head's that are free at the shadow tim
 BLOCKS = 12  # blocks of the profile in use
 SPARE_BLOCKS = 13  # blocks of the profile not in use
 EARLY = 14  # jobs that ended before their expected end since the last pass
-BROKEN = 15  # 1 if reservations were made while a running job was overdue
+BROKEN = 15  # 1 if the kept reservations cannot be relied on, and have to be made afresh
 NEXT_DUE = 16  # the earliest kept reservation
 ARRIVALS = 17  # jobs that have arrived so far
 LATER = 18  # jobs in the heap of arrivals that waited for another job's end
@@ -62,19 +64,28 @@ STEPS_IN_BLOCK = 64
 class Jobs(NamedTuple):
     """The jobs in order of submission, int64, read-only.
 
-    `runtime` is what a job really runs, `believed` what is planned. With feedback, a job with `after` >= 0 is submitted only
-    `think` seconds after the end of that job.
+    `runtime` is what a job really runs, `believed` what the scheduler believes if nobody predicts. Where a prediction is believed
+    instead, the length for its place in the queue, its own length while it waits, and its length once it runs are views of
+    what `Memory` holds of predictions; elsewhere they are `believed` itself (SPEC A-11). With feedback, a job with `after` >= 0
+    is submitted only `think` seconds after the end of that job.
     """
 
     runtime: Array
     believed: Array
+    order_length: Array
+    own_length: Array
+    run_length: Array
     procs: Array
     after: Array
     think: Array
 
 
 class Rules(NamedTuple):
-    """A policy, lowered to numbers; and from which length on a queue is indexed, and under which no more (index.py)."""
+    """A policy, lowered to numbers; and from which length on a queue is indexed, and under which no more (index.py).
+
+    `predicting` is True, or None where no runtime is predicted. Functions that have to do with predictions take it first and do
+    nothing for None; since None has a type of its own, the kernel without predictions is compiled without all of that.
+    """
 
     machine_procs: int
     mode: int
@@ -88,6 +99,11 @@ class Rules(NamedTuple):
     backfill_parameter: int
     long_queue: int
     short_queue: int
+    predicting: bool | None
+    predictor: int
+    predict_again: int
+    correction: int
+    order_threshold: float
 
 
 class Profile(NamedTuple):
@@ -146,6 +162,7 @@ class Memory(NamedTuple):
     reservation: Array
     block_shortest: Array
     group_shortest: Array
+    learning: Learning | None
 
 
 class Log(NamedTuple):
@@ -189,12 +206,12 @@ class Found(NamedTuple):
     initial_shadow: Array
 
 
-def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
-    """Working arrays for these jobs under these rules, the machine empty."""
+def new_memory(submit: Array, after: Array, rules: Rules, prediction: Prediction | None = None) -> Memory:
+    """Working arrays for these jobs under these rules, the machine empty and nothing learned."""
     jobs = len(submit)
     ordered = rules.order != BY_ARRIVAL
-    other = (rules.backfill and rules.backfill_order != rules.order) or (
-        rules.backfill and rules.backfill_parameter != rules.order_parameter
+    other = rules.backfill and (
+        rules.backfill_order != rules.order or rules.backfill_parameter != rules.order_parameter or rules.order_threshold > 0
     )
     candidates = jobs if other or (rules.mode == KEEP and ordered) else 0
     at_once = min(jobs, rules.machine_procs) + 1
@@ -244,11 +261,14 @@ def new_memory(submit: Array, after: Array, rules: Rules) -> Memory:
         reservation=np.empty(jobs if rules.mode == KEEP else 0, np.int64),
         block_shortest=np.empty(indexed // 64, np.int64),
         group_shortest=np.empty(indexed // 4096 + state[CLASSES], np.int64),
+        learning=None if prediction is None else new_learning(jobs, prediction),
     )
 
 
-def restore_memory(memory: Memory, state: Array, submit: Array, rules: Rules) -> None:
-    """Make the memory as it was when it was new, and its state was this one."""
+def restore_memory(memory: Memory, state: Array, submit: Array, rules: Rules, prediction: Prediction | None = None) -> None:
+    """Make the memory as it was when it was new, and its state was this one; the prediction may be another one of the same shape."""
+    if memory.learning is not None and prediction is not None:
+        restore_learning(memory.learning, prediction)
     memory.state[:] = state
     memory.submit[:] = submit
     for array, value in zip(memory.openings, (NEVER, -1, NEVER, -1), strict=True):

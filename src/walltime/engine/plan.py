@@ -24,8 +24,8 @@ def pass_with_fresh_reservations(jobs, rules, memory, result):
     i = state[QUEUE_FIRST]
     while i < state[QUEUE_LAST] and blocked < rules.depth:
         job = queue[i]
-        anchor = first_hole(memory, jobs.believed[job], jobs.procs[job], NEVER, NEVER)
-        occupy(memory, anchor, anchor + jobs.believed[job], jobs.procs[job])
+        anchor = first_hole(memory, jobs.own_length[job], jobs.procs[job], NEVER, NEVER)
+        occupy(memory, anchor, anchor + jobs.own_length[job], jobs.procs[job])
         if result.promised[job] < 0:
             result.promised[job] = anchor
         if anchor == now:
@@ -45,8 +45,8 @@ def pass_with_fresh_reservations(jobs, rules, memory, result):
         sort_jobs(jobs, memory, rules.backfill_order, rules.backfill_parameter, candidates, memory.candidate_score, first, last)
     for k in range(first, last):
         job = candidates[k]
-        if fits_now(memory, jobs.believed[job], jobs.procs[job]):
-            occupy(memory, now, now + jobs.believed[job], jobs.procs[job])
+        if fits_now(memory, jobs.own_length[job], jobs.procs[job]):
+            occupy(memory, now, now + jobs.own_length[job], jobs.procs[job])
             start_job(jobs, memory, result, job, BACKFILLED)
     drop_started(memory, result)
     return waiting * state[BLOCKS] * STEPS_IN_BLOCK

@@ -79,7 +79,7 @@ def drop_started(memory, result):
 def score_of(jobs, memory, order, parameter, job):
     """Score of a waiting job; the highest goes first. NaN counts as the lowest."""
     wait = memory.state[NOW] - memory.submit[job]
-    believed = jobs.believed[job]
+    believed = jobs.order_length[job]
     procs = jobs.procs[job]
     if order == BY_LENGTH:
         return -float(believed)

@@ -10,12 +10,26 @@ import bisect
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy
+from walltime.policy import FCFS, Belief, Conservative, Correction, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy, Wfp
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 COINCIDENT = ("batch", "sequential", "one-by-one")
+
+
+class Predictions(NamedTuple):
+    """How runtimes are predicted, and where that is believed (SPEC A-11).
+
+    `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, and `observe(index, submit,
+    start, end)`. `again`: waiting jobs are predicted anew at every pass.
+    """
+
+    history: Any
+    belief: Belief
+    correction: Correction
+    again: bool = False
 
 
 @dataclass(eq=False)
@@ -28,6 +42,7 @@ class Job:
     """With feedback, known only when the job that this one waits for has ended."""
     runtime: int
     believed: int
+    """What is planned for it while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
     procs: int
     after: int = -1
     """Index of the job after whose end this one is submitted; -1 for nobody's."""
@@ -53,6 +68,18 @@ class Job:
     alone: bool = field(default=False, init=False)
     """No other job waited when it was chosen (SPEC Q-17)."""
 
+    predicted: int = -1
+    basis: int = 0
+    corrections: int = 0
+
+    def __post_init__(self) -> None:
+        self.estimate = self.believed
+        """What the scheduler believes where it does not believe in predictions."""
+        self.order_length = self.believed
+        """What its place in the queue depends on."""
+        self.run_length = self.believed
+        """What it is expected to run once it runs."""
+
     @property
     def end(self) -> int:
         """When the running job will really end; the scheduler does not look at it."""
@@ -61,7 +88,7 @@ class Job:
     @property
     def expected_end(self) -> int:
         """When the scheduler expects the running job to end."""
-        return self.start + self.believed
+        return self.start + self.run_length
 
     @property
     def delay(self) -> int:
@@ -126,6 +153,7 @@ class Reference:
         after: Sequence[int] | None = None,
         think: Sequence[int] | None = None,
         dynamics: bool = False,
+        predictions: Predictions | None = None,
     ):
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
@@ -141,9 +169,11 @@ class Reference:
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
         self.ended_early = False
-        self.promises_void = False  # a running job was overdue at the last pass
+        self.promises_void = False  # the reservations are to be made afresh
+        self.overdue = False  # a running job was overdue at the last pass
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
+        self.predictions = predictions
         self._arrived = 0
         self._started = 0
         self._followers: dict[int, list[Job]] = {}
@@ -164,7 +194,8 @@ class Reference:
         while True:
             times = [job.end for job in self.running] + [self.now] * len(self.terminating)
             times += [job.submit for job in self._arriving[:1]]
-            if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.promises_void:
+            times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
+            if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
                 times += [job.reservation for job in self.waiting]
             if not times:
                 break
@@ -178,20 +209,23 @@ class Reference:
             raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
 
     def _all_events(self) -> None:
-        """All terminations of this instant, then all arrivals."""
+        """All terminations of this instant, then corrections, then all arrivals."""
         for job in [job for job in self.running if job.end == self.now]:
             self._terminate(job)
+        self._correct_expired()
         while self._arriving and self._arriving[0].submit == self.now:
             self._arrive()
 
     def _one_event(self) -> None:
         """One event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
 
-        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination.
+        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination. Predictions
+        that expire now are corrected before the first event of this instant; if there is none, they are the event.
         """
         for job in [job for job in self.running if job.expected_end == self.now == job.end]:
             self.running.remove(job)
             self.terminating.append(job)
+        self._correct_expired()
         arrives = bool(self._arriving) and self._arriving[0].submit == self.now
         if arrives and self.coincident == "sequential":
             self._arrive()
@@ -202,6 +236,7 @@ class Reference:
             if first in self.terminating:
                 self.terminating.remove(first)
                 self.terminated = True
+                self._observe(first)
                 self._submit_followers(first)
             else:
                 self._terminate(first)
@@ -213,11 +248,13 @@ class Reference:
         job.arrival = self._arrived
         self._arrived += 1
         self.waiting.append(job)
+        self._predict(job)
 
     def _terminate(self, job: Job) -> None:
         self.running.remove(job)
         self.terminated = True
         self.ended_early = self.ended_early or self.now < job.expected_end
+        self._observe(job)
         self._submit_followers(job)
 
     def _submit_followers(self, job: Job) -> None:
@@ -225,6 +262,49 @@ class Reference:
         for follower in self._followers.get(job.index, ()):
             follower.submit = self.now + follower.think
             bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
+
+    # ------------------------------------------------------------- predictions
+
+    def _predict(self, job: Job) -> None:
+        """Predict how long a waiting job will run, and believe it where that is wanted."""
+        if self.predictions is None:
+            return
+        belief, planned = self.predictions.belief, job.believed
+        job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, self.now)
+        job.order_length = job.predicted if belief.order else job.estimate
+        job.believed = job.predicted if belief.own else job.estimate
+        job.run_length = job.predicted if belief.running else job.estimate
+        if job.reservation >= 0 and job.believed != planned:
+            self.promises_void = True
+
+    def _observe(self, job: Job) -> None:
+        """Learn from a job that has ended."""
+        if self.predictions is not None:
+            self.predictions.history.observe(job.index, job.submit, job.start, job.end)
+
+    def _can_be_corrected(self, job: Job) -> bool:
+        """A running job whose prediction is believed, and short of the user's estimate."""
+        if self.predictions is None or self.predictions.correction.kind == "none":
+            return False
+        return self.predictions.belief.running and job.run_length < job.estimate
+
+    def _correct_expired(self) -> None:
+        """Expect more of the running jobs that have outlived what was expected of them (SPEC L-10)."""
+        if self.predictions is None:
+            return
+        correction = self.predictions.correction
+        for job in self.running:
+            if not self._can_be_corrected(job) or job.expected_end > self.now:
+                continue
+            corrected = job.estimate
+            if correction.kind == "double":
+                corrected = 2 * job.run_length
+            elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
+                base = job.predicted if correction.relative == "prediction" else self.now - job.start
+                corrected = base + correction.increments[job.corrections]
+            job.run_length = min(corrected, job.estimate)
+            job.corrections += 1
+            self.promises_void = True
 
     def _start(self, job: Job, kind: int) -> None:
         if self.dynamics:
@@ -253,11 +333,19 @@ class Reference:
         if order == FCFS:
             return by_arrival
 
-        def score(job: Job) -> float:
-            value = order.score(self.now - job.submit, job.believed, job.procs, job.submit)
-            return -math.inf if math.isnan(value) else value
+        return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
-        return sorted(by_arrival, key=lambda job: -score(job))
+    def _score(self, job: Job, order: Order) -> float:
+        """Score of a waiting job; what is not a number is the lowest."""
+        value = order.score(self.now - job.submit, job.order_length, job.procs, job.submit)
+        return -math.inf if math.isnan(value) else value
+
+    def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
+        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score (SPEC A-12)."""
+        threshold = order.threshold if isinstance(order, Wfp) else 0
+        if threshold == 0:
+            return list(jobs)
+        return [job for job in jobs if self._score(job, order) >= threshold * self._score(head, order)]
 
     def _expected_end(self, job: Job, overdue: int) -> int:
         """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
@@ -266,6 +354,9 @@ class Reference:
     # ---------------------------------------------------------------- policies
 
     def _pass(self) -> None:
+        if self.predictions is not None and self.predictions.again:
+            for job in self.waiting:
+                self._predict(job)
         match self.policy:
             case Fcfs():
                 self._start_heads(self.policy.order)
@@ -298,7 +389,7 @@ class Reference:
             queue = self._start_heads(policy.order)
             if not queue:
                 return
-            head, others = queue[0], queue[1:]
+            head, others = queue[0], self._near_enough(queue[1:], queue[0], policy.order)
             kept_for, shadow, extra = self._kept
             if self.terminated or kept_for is not head or not isinstance(policy, Easy) or policy.shadow == "afresh":
                 shadow, extra = self._shadow(head, literal=isinstance(policy, Easy) and policy.extra == "literal")
@@ -362,6 +453,8 @@ class Reference:
     def _backfill_without_reservation(self, policy: Hybrid) -> None:
         """The heads that fit, then whoever fits; nobody has a reservation."""
         queue = self._start_heads(policy.order)
+        if queue:
+            queue = self._near_enough(queue, queue[0], policy.order)
         for job in self._in_order(queue, policy.backfill_order or policy.order):
             if job.procs <= self.free:
                 self._start(job, BACKFILLED)
@@ -392,7 +485,12 @@ class Reference:
                 self._start(job, BACKFILLED)
 
     def _keep_reservations(self, order: Order, compression: str) -> None:
-        """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05)."""
+        """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05).
+
+        The promises are void, and all reservations are made afresh: while a running job is overdue; once when a prediction has
+        been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run
+        for longer than the place that it was given.
+        """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
         if overdue or self.promises_void:
@@ -415,12 +513,14 @@ class Reference:
                 if job.reservation < 0:
                     job.reservation = profile.reserve(job)
         self.ended_early = False
-        self.promises_void = overdue
+        self.overdue = self.promises_void = overdue
         for job in list(self.waiting):
             if job.promised < 0:
                 job.promised = job.reservation
             if job.reservation == self.now:
                 self._start(job, self._kind_behind(job, self._ahead(job)))
+                if job.run_length > job.believed:
+                    self.promises_void = True  # it takes what was promised to others
 
     def _ask(self, policy: PlainPolicy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""

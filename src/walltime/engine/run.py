@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from walltime.engine import averages, draw, dynamics, index, jit, loop
+from walltime.engine import averages, draw, dynamics, index, jit, loop, replay
+from walltime.engine.history import NEVER_CORRECTED, NOBODY, Learning, Prediction, new_learning, nothing_predicted
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
@@ -51,7 +52,8 @@ class Simulation:
     or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) say for each job after whose end
     (the index of an earlier job, -1 for nobody's) and how many seconds later it is submitted. After `run` the results are
     `start` and `submit` (int64 s), `kind` (uint8) and `promised` (int64 s, -1 for none). With `log`, the starts are noted as
-    they happen, and `dynamics` tells what backfilling did.
+    they happen, and `dynamics` tells what backfilling did. With a `prediction`, the runtimes are predicted, and the results are
+    `predicted` (int64 s), `basis` (uint8) and `corrections` (int64) too.
 
     Raises PolicyError for a policy that only the reference engine knows, an order that cannot be compiled, or an unknown
     `coincident`; ValueError where the arrays do not match.
@@ -69,6 +71,7 @@ class Simulation:
         after: Array | None = None,
         think: Array | None = None,
         log: bool = False,
+        prediction: Prediction | None = None,
     ):
         arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
         if after is not None and think is not None:
@@ -81,12 +84,14 @@ class Simulation:
         if after is not None and (after >= np.arange(len(after))).any():
             raise ValueError("a job can only be submitted after an earlier one")
         nothing = np.zeros(0, np.int64)
-        given = {name: _read_only(arrays.get(name, nothing)) for name in Jobs._fields}
-        self._jobs = Jobs(**given)
+        lengths = dict.fromkeys(("order_length", "own_length", "run_length"), believed)
+        given = {name: _read_only((arrays | lengths).get(name, nothing)) for name in Jobs._fields}
         self._compiled_orders: list[Any] = []
+        self._prediction = prediction
         self._rules = self._lower(policy, machine_procs, coincident, feedback="after" in arrays)
         self._submit = np.asarray(submit)
-        self._memory = new_memory(self._submit, given["after"], self._rules)
+        self._memory = new_memory(self._submit, given["after"], self._rules, prediction)
+        self._jobs = self._believing(Jobs(**given))
         self._at_first = self._memory.state.copy()
         self._result = new_result(len(submit), log)
         self.seconds = 0.0
@@ -103,21 +108,26 @@ class Simulation:
             if progress is not None:
                 progress(self.started)
 
-    def restart(self, runtime: Array, believed: Array) -> None:
-        """Begin anew with other runtimes and beliefs (int64 s, one entry per job), in the same memory."""
+    def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None) -> None:
+        """Begin anew with other runtimes and beliefs (int64 s, one entry per job), in the same memory.
+
+        The prediction must be like the one before, but for the arrays; None for the same, which must not depend on the runtimes.
+        """
+        prediction = prediction or self._prediction
         given = {"runtime": runtime, "believed": believed}
         for name, array in given.items():
             if array.dtype != np.int64 or array.shape != self._submit.shape:
                 raise ValueError(f"{name} must be an int64 array with one entry per job ({len(self._submit)})")
-        self._jobs = self._jobs._replace(**{name: _read_only(array) for name, array in given.items()})
-        restore_memory(self._memory, self._at_first, self._submit, self._rules)
+        given |= dict.fromkeys(("order_length", "own_length", "run_length"), believed)
+        self._jobs = self._believing(self._jobs._replace(**{name: _read_only(array) for name, array in given.items()}))
+        restore_memory(self._memory, self._at_first, self._submit, self._rules, prediction)
         for array, value in zip((*self._result[:3], *self._result.log), (-1, 0, -1, -1, -1, -1), strict=True):
             array.fill(value)
         self.seconds = 0.0
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
-        kernel = load_kernel()
+        kernel = load_kernel() if self._prediction is None else load_predicting_kernel()
         begin = time.perf_counter()
         reason = kernel(self._jobs, self._rules, self._memory, self._result, budget)
         self.seconds += time.perf_counter() - begin
@@ -150,6 +160,27 @@ class Simulation:
         """First reservation made for each job in seconds, int64; -1 where there was none."""
         return self._result.promised
 
+    @property
+    def _learning(self) -> Learning:
+        if self._memory.learning is None:
+            raise ValueError("no runtime was predicted; make the simulation with a prediction")
+        return self._memory.learning
+
+    @property
+    def predicted(self) -> Array:
+        """What each job was predicted to run when it was submitted, or last predicted again, in seconds, int64."""
+        return self._learning.predicted
+
+    @property
+    def basis(self) -> Array:
+        """What each prediction was made from, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
+        return self._learning.basis
+
+    @property
+    def corrections(self) -> Array:
+        """How often the prediction of each job was corrected while it ran, int64."""
+        return self._learning.corrections if len(self._learning.corrections) else np.zeros(len(self.start), np.int64)
+
     def dynamics(self) -> Found:
         """What backfilling did to each job, from the log of a finished simulation.
 
@@ -174,7 +205,17 @@ class Simulation:
         """The jobs in the order in which they started, int64; empty if nothing was logged."""
         return self._result.log.job
 
+    def _believing(self, jobs: Jobs) -> Jobs:
+        """The jobs, the predictions standing for the beliefs where they are to."""
+        if self._prediction is None:
+            return jobs
+        predicted = _read_only(self._learning.predicted)
+        views = zip(Jobs._fields[2:5], (predicted, predicted, _read_only(self._learning.running_length)), strict=True)
+        believed = {name: view for (name, view), on in zip(views, self._prediction.believe, strict=True) if on}
+        return jobs._replace(**believed)
+
     def _lower(self, policy: Policy, machine_procs: int, coincident: str, feedback: bool) -> Rules:
+        prediction = self._prediction
         order, parameter = self._lower_order(policy.order)
         backfill_order, backfill_parameter = order, parameter
         own = getattr(policy, "backfill_order", None)
@@ -208,6 +249,11 @@ class Simulation:
             backfill_parameter=backfill_parameter,
             long_queue=index.LONG,
             short_queue=index.SHORT,
+            predicting=None if prediction is None else True,
+            predictor=NOBODY if prediction is None else prediction.kind,
+            predict_again=0 if prediction is None else int(prediction.again),
+            correction=prediction.correction if prediction is not None and prediction.believe[2] else NEVER_CORRECTED,
+            order_threshold=_threshold(policy, mode),
         )
 
     def _lower_order(self, order: Order) -> tuple[int, int]:
@@ -226,6 +272,14 @@ class Simulation:
             self._compiled_orders.append(compiled)
             return BY_USER, compiled.address
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
+
+
+def _threshold(policy: Policy, mode: int) -> float:
+    """The threshold of the queue order."""
+    threshold = policy.order.threshold if isinstance(policy.order, Wfp) else 0.0
+    if threshold and mode != HEAD:
+        raise PolicyError(f"the threshold of {policy.order.name} is for policies with at most one reservation, not for {policy.name}")
+    return float(threshold)
 
 
 def _read_only(array: Array) -> Array:
@@ -247,8 +301,13 @@ _loading = threading.Lock()
 @functools.cache
 def load_kernel() -> Callable[..., int]:
     """The compiled event loop; compiled on the first call on a machine, which takes some seconds, then read from the cache."""
-    rules = Rules(*[0] * len(Rules._fields))
-    return _load(loop.run, (_example_jobs(), rules, new_memory(_NOTHING, _NOTHING, rules), new_result(0), 0))
+    return _load(loop.run, _example_run(None))
+
+
+@functools.cache
+def load_predicting_kernel() -> Callable[..., int]:
+    """The compiled event loop with predictions."""
+    return _load(loop.run_predicting, _example_run(nothing_predicted()))
 
 
 @functools.cache
@@ -275,8 +334,14 @@ def load_measure() -> Callable[..., int]:
     return _load(averages.measure, (_NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)))
 
 
+@functools.cache
+def load_prediction_replay() -> Callable[..., None]:
+    """The compiled replay of predictions beside a log."""
+    return _load(replay.replay, (0, new_learning(0, nothing_predicted()), *[_NOTHING] * 5))
+
+
 def load_all() -> None:
-    """Load whatever is compiled, so that no thread has to wait for it later."""
+    """Load whatever is compiled but for predictions, so that no thread has to wait for it later."""
     for load in (load_kernel, load_draw, load_measure, load_replay):
         load()
 
@@ -296,6 +361,12 @@ def kernel_is_cached() -> bool:
 
 
 _NOTHING = np.zeros(0, np.int64)
+
+
+def _example_run(prediction: Prediction | None) -> tuple[Any, ...]:
+    numbers = dict.fromkeys(Rules._fields, 0) | {"predicting": None if prediction is None else True, "order_threshold": 0.0}
+    rules = Rules(**numbers)  # type: ignore[arg-type]
+    return _example_jobs(), rules, new_memory(_NOTHING, _NOTHING, rules, prediction), new_result(0), 0
 
 
 def _example_jobs() -> Jobs:

@@ -57,15 +57,21 @@ class ShortestFirst(Order):
 class Wfp(Order):
     """`(wait / requested) ** exponent * procs`: long waits and wide jobs first, long jobs last.
 
-    Source: Tang et al., JPDC 73 (2013), eq. 5 (SPEC A-12). The exponent is a whole number and at least 1.
+    The exponent is a whole number and at least 1. With a `threshold` over 0, and at most 1, a job may start in the place of a
+    blocked winner only if its score is at least so many times the winner's; for FCFS, EASY and hybrids up to depth 1.
+
+    Source: Tang et al., JPDC 73 (2013), eq. 5; the threshold is that of Cobalt's example, 0.75 with an exponent of 2 (SPEC A-12).
     """
 
     name: str = "wfp"
     exponent: int = 3
+    threshold: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.exponent, int) or self.exponent < 1:
             raise PolicyError(f"the exponent of WFP must be a whole number of at least 1, not {self.exponent!r}")
+        if not 0 <= self.threshold <= 1:
+            raise PolicyError(f"the threshold of WFP must be from 0 (none) to 1, not {self.threshold!r}")
 
     def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
         """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""

@@ -96,9 +96,13 @@ class AuditReport:
 
 
 def audit_schedule(schedule: Schedule) -> AuditReport:
-    """Audit a simulated schedule by all rules that its policy promises to keep."""
+    """Audit a simulated schedule by all rules that its policy promises to keep.
+
+    With predictions no policy promises when a job starts at the latest, since they are no upper bounds.
+    """
     w, columns = schedule.workload, schedule.columns()
-    return audit(w, columns, schedule.policy, overrun=schedule.overrun, coincident=schedule.coincident)
+    bounded = schedule.predictions is None
+    return _Audit(w, columns, schedule.policy, schedule.overrun, schedule.coincident, bounded).report()
 
 
 def audit(
@@ -119,23 +123,35 @@ def audit(
     >>> print(simulate(jobs, Easy()).audit())
     2 jobs, 13 rules checked, none broken
     """
-    check = _Audit(workload, schedule, policy, overrun, coincident)
-    violations = sorted(check.run(), key=lambda v: v.time)
-    checked = tuple(rule for rule in CHECKS if rule not in check.skipped)
-    return AuditReport(tuple(violations), checked, check.skipped, len(workload))
+    return _Audit(workload, schedule, policy, overrun, coincident).report()
 
 
 class _Audit:
     """The columns side by side, in the workload's order of arrival, and one method per group of rules."""
 
-    def __init__(self, workload: Workload, schedule: Mapping[str, Array], policy: Policy | None, overrun: str, coincident: str):
+    def __init__(
+        self,
+        workload: Workload,
+        schedule: Mapping[str, Array],
+        policy: Policy | None,
+        overrun: str,
+        coincident: str,
+        bounded: bool = True,
+    ):
         self.w = workload
+        self.bounded = bounded
         self.file = schedule
         self.policy = policy
         self.coincident = coincident
         self.overrun = overrun
         self.runtime, self.believed = effective_times(workload, overrun)
         self.skipped: dict[str, str] = {}
+
+    def report(self) -> AuditReport:
+        """What was found."""
+        violations = sorted(self.run(), key=lambda v: v.time)
+        checked = tuple(rule for rule in CHECKS if rule not in self.skipped)
+        return AuditReport(tuple(violations), checked, self.skipped, len(self.w))
 
     def run(self) -> Iterator[Violation]:
         """All violations, in no order."""
@@ -197,7 +213,7 @@ class _Audit:
             self.expected = self.file["believed"][self.row]
             if self.overrun == "extend":
                 self.expected = np.maximum(self.expected, self.ran)
-        self.upper_bounds = bool((self.expected >= self.ran).all())
+        self.upper_bounds = self.bounded and bool((self.expected >= self.ran).all())
         self.end = self.file["end"][self.row]
 
     def _same_as_workload(self) -> Iterator[Violation]:

@@ -13,7 +13,9 @@ from walltime import metrics
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
-from walltime.policy import Easy, Policy
+from walltime.estimates.predictors import Predictor
+from walltime.policy import Belief, Correction, Easy, Policy
+from walltime.schedule.prediction import Setting, compiled, for_kernel
 from walltime.schedule.simulation import dynamics_of, effective
 from walltime.schedule.threads import in_threads
 from walltime.workload import Workload
@@ -22,10 +24,13 @@ from walltime.workload.workload import MAX_TIME
 if TYPE_CHECKING:
     import polars as pl
 
+    from walltime.engine.history import Prediction
     from walltime.engine.run import Simulation
 
 Array = np.ndarray
 _EASY = Easy()
+_PREDICTIONS = tuple(field.name for field in fields(metrics.PredictionSummary) if field.name != "jobs")
+_Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.PredictionSummary | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,38 +38,58 @@ class Case:
     """One simulation of a batch.
 
     `estimates`: a model, drawn with `seed`; or what the scheduler believes (int64 s, one entry per job), the users' limits
-    staying; or None for the workload's own.
+    staying; or None for the workload's own. `predictor, believe, correction, history`: as in `simulate`.
     """
 
     policy: Policy = _EASY
     estimates: EstimateModel | Array | None = None
     seed: int = 0
+    predictor: Predictor | None = None
+    believe: str | Belief = "regular"
+    correction: str | Correction = "tsafrir07"
+    history: str = "simulation"
+
+    @property
+    def setting(self) -> Setting | None:
+        """The predictor and what is done with it; raises PolicyError for an unknown option."""
+        return Setting.of(self.predictor, self.believe, self.correction, self.history)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One summary for each case, in the order of the cases; `dynamics` too, if that was asked for."""
+    """One summary for each case, in the order of the cases; `dynamics` too, if that was asked for.
+
+    `predictions`: how good the predictions were, None for a case without a predictor.
+    """
 
     cases: Sequence[Case]
     summaries: Sequence[metrics.Summary]
     dynamics: Sequence[metrics.DynamicsSummary] | None
+    predictions: Sequence[metrics.PredictionSummary | None] = ()
 
     def values(self, name: str) -> Array:
-        """This field of the summaries or of the dynamics, float64, one per case."""
+        """This field of the summaries, of the dynamics, or of the predictions (nan without one), float64, one per case."""
         records: Sequence[Any] = self.summaries
+        if name in _PREDICTIONS:
+            return np.array([getattr(record, name) if record is not None else np.nan for record in self.predictions], np.float64)
         if self.dynamics is not None and any(field.name == name for field in fields(metrics.DynamicsSummary)):
             records = self.dynamics
         return np.array([getattr(record, name) for record in records], np.float64)
 
     def table(self) -> pl.DataFrame:
-        """A polars table with one row per case: policy, estimates, seed, then the summary, then the dynamics."""
+        """A polars table with one row per case: policy, estimates, seed, then the summary, the dynamics, the predictions."""
         import polars as pl
 
         rows = []
         for number, case in enumerate(self.cases):
             estimates = "own" if case.estimates is None else "array" if isinstance(case.estimates, np.ndarray) else repr(case.estimates)
             row = {"policy": case.policy.label, "estimates": estimates, "seed": case.seed, **self.summaries[number].as_dict()}
-            rows.append(row | (self.dynamics[number].as_dict() if self.dynamics is not None else {}))
+            row |= self.dynamics[number].as_dict() if self.dynamics is not None else {}
+            if any(case.predictor is not None for case in self.cases):
+                setting, record = case.setting, self.predictions[number]
+                values = dict.fromkeys(_PREDICTIONS) if record is None else {name: record.as_dict()[name] for name in _PREDICTIONS}
+                row |= {"predictor": None if setting is None else setting.label, **values}
+            rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -99,21 +124,41 @@ def simulate_many(
             raise PolicyError(f"the policy of a case must be one such as walltime.Easy(), not {case.policy!r}")
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
+        setting = case.setting
+        if setting is not None and not compiled(setting):
+            raise PolicyError(f"the predictor {setting.predictor.label} is plain Python; simulate it by itself, or learn from the log")
     metrics.measured(np.zeros(0, np.int64), 0, trim)  # an unknown trim is refused before anything runs
     effective(workload.runtime, workload.requested, workload.believed, overrun)
-    in_order = sorted(range(len(cases)), key=lambda number: cases[number].policy.label)  # neighbours share a simulation
+    in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, metrics.DynamicsSummary | None]]:
+    if any(case.predictor is not None for case in cases):
+        from walltime.engine.run import load_predicting_kernel
+
+        load_predicting_kernel()
+
+    def make_worker() -> Callable[[int, Callable[[int], None]], _Found]:
         lane = Lane(workload, trim, coincident, overrun, dynamics)
-        return lambda place, check: lane.run(cases[in_order[place]], check)
+
+        def run(place: int, check: Callable[[int], None]) -> _Found:
+            summary, record = lane.run(cases[in_order[place]], check)
+            return summary, record, lane.prediction_summary()
+
+        return run
 
     found = dict(zip(in_order, in_threads(make_worker, len(cases), workers, progress), strict=True))
     results = [found[number] for number in range(len(cases))]
     return Batch(
         cases=cases,
-        summaries=[summary for summary, _ in results],
-        dynamics=[record for _, record in results if record is not None] if dynamics else None,
+        summaries=[summary for summary, _, _ in results],
+        dynamics=[record for _, record, _ in results if record is not None] if dynamics else None,
+        predictions=[predictions for _, _, predictions in results],
     )
+
+
+def _kind(case: Case) -> str:
+    """Cases of one kind differ in what the jobs run and what is believed only."""
+    setting = case.setting
+    return f"{case.policy.label} {'' if setting is None else setting.label}"
 
 
 class Lane:
@@ -133,11 +178,12 @@ class Lane:
         jobs = len(workload)
         self.dependencies = workload.dependencies() if workload.feedback else (None, None)
         self.simulation: Simulation | None = None
-        self.policy: Policy | None = None
+        self.kind: tuple[Policy, Setting | None] | None = None
+        self.prediction: tuple[Setting, Prediction] | None = None
         self.drawn = np.empty(jobs, np.int64)
         self.skipped = np.zeros(jobs, np.uint8)
         self.values = np.empty(jobs, np.int64)
-        self.runtime = self.drawn
+        self.runtime = self.requested = self.drawn
         self.result = np.empty(FIELDS, np.float64)
         self.offered_load = workload.offered_load
         self.kernel_seconds = 0.0
@@ -146,30 +192,52 @@ class Lane:
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
         w, simulation = self.workload, self.simulation
-        runtime, believed = self.times(case)
-        if simulation is None or self.policy != case.policy:
+        requested, runtime, believed = self.times(case)
+        setting = case.setting
+        kind = (case.policy, setting)
+        prediction = None if setting is None else self.predict(case, setting, requested, runtime, believed)
+        if simulation is None or self.kind != kind:
             columns = (w.submit, runtime, believed, w.procs)
             after, think = self.dependencies
-            simulation = self.make_simulation(*columns, w.machine_procs, case.policy, self.coincident, after, think, self.dynamics)
-            self.simulation, self.policy = simulation, case.policy
+            rules = (w.machine_procs, case.policy, self.coincident)
+            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction)
+            self.simulation, self.kind = simulation, kind
         else:
-            simulation.restart(runtime, believed)
+            simulation.restart(runtime, believed, prediction)
         begin = time.thread_time()
         simulation.run(check)
         self.kernel_seconds += time.thread_time() - begin
-        self.runtime = runtime
+        self.runtime, self.requested = runtime, requested
         summary = self.summary(simulation, runtime)
         if not self.dynamics:
             return summary, None
         return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
+
+    def predict(self, case: Case, setting: Setting, requested: Array, runtime: Array, believed: Array) -> Prediction:
+        """What the kernel takes of a predictor; kept for the next case where that has the workload's own estimates too."""
+        own = case.estimates is None
+        if own and self.prediction is not None and self.prediction[0] == setting:
+            return self.prediction[1]
+        prediction = for_kernel(setting, self.workload, requested, runtime, believed)
+        if own:
+            self.prediction = setting, prediction
+        return prediction
+
+    def prediction_summary(self) -> metrics.PredictionSummary | None:
+        """How good the predictions of the last case were, over the measured jobs; None without a predictor."""
+        if self.simulation is None or self.kind is None or self.kind[1] is None:
+            return None
+        s, mask = self.simulation, self.skipped == 0
+        columns = (self.runtime, self.requested, s.predicted, s.basis, s.start, s.promised, s.corrections)
+        return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def schedule(self) -> tuple[Array, Array, Array, Array]:
         """Start, submit, runtime (int64 s) and whether measured (bool) of each job, as of the last case; not to be kept."""
         assert self.simulation is not None
         return self.simulation.start, self.simulation.submit, self.runtime, self.skipped == 0
 
-    def times(self, case: Case) -> tuple[Array, Array]:
-        """What the jobs of this case run and what the scheduler believes, int64 s."""
+    def times(self, case: Case) -> tuple[Array, Array, Array]:
+        """What the users of this case request, what the jobs run, and what the scheduler believes, int64 s."""
         w, model = self.workload, case.estimates
         if model is None:
             requested, believed = w.requested, w.believed
@@ -178,7 +246,7 @@ class Lane:
         else:
             believed = self.draw(model, case.seed)
             requested = believed if model.limit == "model" else w.requested
-        return effective(w.runtime, requested, believed, self.overrun)
+        return requested, *effective(w.runtime, requested, believed, self.overrun)
 
     def draw(self, model: EstimateModel, seed: int) -> Array:
         """As `model.draw`; the random f-model in the kernel."""

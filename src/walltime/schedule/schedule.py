@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from walltime.schedule.auditor import AuditReport
+    from walltime.schedule.prediction import PredictionRecord
 
 Array = np.ndarray
 
@@ -42,6 +43,7 @@ class Schedule:
     `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
     never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
     else None. `seconds`: what the stages of the run took. `dynamics`: what backfilling did, None unless it was asked for.
+    `predictions`: what was predicted, None without a predictor.
     """
 
     workload: Workload
@@ -56,6 +58,7 @@ class Schedule:
     submitted: Array | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     dynamics: metrics.Dynamics | None = None
+    predictions: PredictionRecord | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -97,6 +100,20 @@ class Schedule:
         if self.dynamics is None:
             raise PolicyError("the starts were not noted; simulate with dynamics=True")
         return metrics.summarize_dynamics(self.dynamics, self.runtime, metrics.measured(self.end, self.last_submit, trim))
+
+    def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
+        """How good the predictions were, over the jobs that `summary` measures. Raises PolicyError if nothing was predicted."""
+        if self.predictions is None:
+            raise PolicyError("no runtime was predicted; simulate with a predictor")
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        record = self.predictions
+        columns = (self.runtime, self.workload.requested, record.predicted, record.basis, self.start, self.promised, record.corrections)
+        return metrics.summarize_predictions(*(column[mask] for column in columns))
+
+    def weighted_wait(self) -> float:
+        """The wait weighted by each job's priority at its start, by this policy's order and the users' requests, s (SPEC M-05)."""
+        w = self.workload
+        return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Mean response with a confidence interval by batch means, jobs in order of termination (SPEC M-21).

@@ -10,8 +10,10 @@ import numpy as np
 
 from walltime.engine.reference import COINCIDENT, Reference
 from walltime.errors import PolicyError
+from walltime.estimates.predictors import Predictor
 from walltime.metrics import Dynamics
-from walltime.policy import PlainPolicy, Policy
+from walltime.policy import Belief, Correction, PlainPolicy, Policy
+from walltime.schedule.prediction import PredictionRecord, Setting, compiled, for_kernel, for_reference
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Workload
 
@@ -31,6 +33,10 @@ def simulate(
     overrun: str = "kill",
     engine: str = "kernel",
     dynamics: bool = False,
+    predictor: Predictor | None = None,
+    believe: str | Belief = "regular",
+    correction: str | Correction = "tsafrir07",
+    history: str = "simulation",
     progress: Callable[[int], None] | None = None,
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
@@ -45,7 +51,18 @@ def simulate(
     `dynamics`: whether to note the starts as they happen, so that `Schedule.dynamics` tells what backfilling did.
     `progress` is called now and then with the number of jobs started so far (compiled engine only).
 
-    Raises PolicyError for an unknown policy, order or option.
+    `predictor`: predicts each job's runtime when it is submitted, from jobs that have ended (see `walltime.estimates`); jobs are
+    killed at the users' requests all the same. `believe`: where the predictions are believed, `regular` (everywhere), `selective`
+    (not of running jobs), `none`, or three bits: in the order of the queue, of a waiting job's own length, of running jobs (SPEC
+    A-11); elsewhere the users' estimates are. `correction`: what is expected of a running job that outlives its prediction:
+    `tsafrir07` or `tsafrir07:elapsed` (rising increments), `estimate`, `double`, `none`; each correction is an event, followed by
+    a pass. `history`: the predictor learns from what ends in the `simulation`, or in the `log`, whose waits must be known. A
+    predictor of your own that learns from the simulation runs on the reference engine. Under hybrid and conservative
+    backfilling from scratch a job that starts holds its own length until the end of the pass, then its expected one. Under
+    conservative backfilling reservations are made afresh, and promises may be broken, when a prediction is corrected, when a
+    waiting job is predicted anew, and after a job has started that is expected to run for longer than its own length.
+
+    Raises PolicyError for an unknown policy, order or option, WorkloadError if the log lacks what the predictor needs.
 
     >>> from walltime import Easy, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -58,15 +75,26 @@ def simulate(
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
     if coincident not in COINCIDENT:
         raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
+    setting = Setting.of(predictor, believe, correction, history)
     runtime, believed = effective_times(workload, overrun)
+    times = (workload.requested, runtime, believed)
+    record = None
     columns = (workload.submit, runtime, believed, workload.procs)
     after, think = workload.dependencies() if workload.feedback else (None, None)
-    if engine == "reference" or coincident == "one-by-one" or policy.readings or isinstance(policy, PlainPolicy):
+    plain = engine == "reference" or coincident == "one-by-one" or bool(policy.readings) or isinstance(policy, PlainPolicy)
+    if plain or (setting is not None and not compiled(setting)):
         begin = time.perf_counter()
         submit, ran, planned, procs = (column.tolist() for column in columns)
         preceding, pause = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
-        reference = Reference(submit, ran, planned, procs, workload.machine_procs, policy, coincident, preceding, pause, dynamics=dynamics)
+        predictions = None if setting is None else for_reference(setting, workload, *times)
+        reference = Reference(
+            submit, ran, planned, procs, workload.machine_procs, policy, coincident, preceding, pause, dynamics, predictions
+        )
         reference.run()
+        if setting is not None:
+            jobs = reference.jobs
+            predicted, corrections = (np.array([getattr(job, name) for job in jobs], np.int64) for name in ("predicted", "corrections"))
+            record = PredictionRecord(setting, predicted, np.array([job.basis for job in jobs], np.uint8), corrections)
         found = _dynamics_of_reference(reference) if dynamics else None
         submitted, start, kind, promised = (
             np.array([getattr(job, name) for job in reference.jobs], dtype)
@@ -74,19 +102,22 @@ def simulate(
         )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
-        from walltime.engine.run import Simulation, load_kernel, load_replay
+        from walltime.engine.run import Simulation, load_kernel, load_predicting_kernel, load_replay
 
-        begin = time.perf_counter()
-        load_kernel()
+        prediction = None if setting is None else for_kernel(setting, workload, *times)
+        predicting = time.perf_counter()
+        load_kernel() if setting is None else load_predicting_kernel()
         if dynamics:
             load_replay()
-        compiled = time.perf_counter()
-        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics)
+        loaded = time.perf_counter()
+        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, prediction)
         simulation.run(progress)
         found = dynamics_of(simulation) if dynamics else None
         submitted = simulation.submit
         start, kind, promised = simulation.start, simulation.kind, simulation.promised
-        seconds = {"compile": compiled - begin, "simulate": simulation.seconds}
+        seconds = {"compile": loaded - predicting, "simulate": simulation.seconds}
+        if setting is not None:
+            record = PredictionRecord(setting, simulation.predicted, simulation.basis, simulation.corrections)
         if dynamics:
             seconds["dynamics"] = simulation.seconds_dynamics
     return Schedule(
@@ -102,6 +133,7 @@ def simulate(
         submitted=submitted if workload.feedback else None,
         seconds=seconds,
         dynamics=found,
+        predictions=record,
     )
 
 

@@ -1,0 +1,208 @@
+"""What every predictor has in common, and what it may know of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from walltime.errors import PolicyError
+
+Array = np.ndarray
+
+KEYS = {
+    "all": (),
+    "user": ("user",),
+    "project": ("group",),
+    "double": ("user", "group"),
+    "triple": ("user", "group", "requested"),
+    "request": ("user", "requested"),
+    "program": ("executable", "user", "procs"),
+}
+"""Which jobs are alike: those that agree in all of these columns. `user` to `triple` are P4's keys (SPEC T-07), `request` is the
+triple key for logs without groups, `program` is P2's (SPEC T-06). A job of which one of them is unknown is like no other one."""
+
+
+class Basis(IntEnum):
+    """What a prediction was made from."""
+
+    NOTHING = 0
+    """nothing was known: the prediction is the user's request"""
+    OWN = 1
+    """jobs of its kind"""
+    GENERAL = 2
+    """all jobs, since too little was known of its kind"""
+
+
+class Guess(NamedTuple):
+    """A predicted runtime in seconds, and what it was made from."""
+
+    seconds: float
+    basis: Basis = Basis.OWN
+
+
+class SubmittedJob:
+    """A job as it is known before it ends; `now` (s) is the time at which it is looked at.
+
+    `job_id, submit, requested, procs` and, -1 where unknown, `user, group, executable, queue, partition`: whole numbers, times
+    in seconds. Asking for its start, end or runtime raises AttributeError: nobody knows them yet.
+    """
+
+    __slots__ = ("_known", "index", "now", "submit")
+    COLUMNS = ("job_id", "requested", "procs", "user", "group", "executable", "queue", "partition")
+    FUTURE = ("start", "end", "runtime")
+
+    def __init__(self, known: dict[str, list[int]], index: int, submit: int, now: int):
+        self._known = known
+        self.index = index
+        self.submit = submit
+        self.now = now
+
+    def __getattr__(self, name: str) -> int:
+        if name in SubmittedJob.COLUMNS:
+            return self._known[name][self.index]
+        if name in SubmittedJob.FUTURE:
+            raise AttributeError(f"job {self.job_id} has not ended: its {name} is not known yet")
+        raise AttributeError(f"jobs have no {name!r}; known are {', '.join(('submit', *SubmittedJob.COLUMNS))}")
+
+
+class FinishedJob(SubmittedJob):
+    """A job that has ended: also with `start`, `end` and `runtime`, s; it ran until it ended or was killed."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, known: dict[str, list[int]], index: int, submit: int, start: int, end: int):
+        super().__init__(known, index, submit, now=end)
+        self.start = start
+        self.end = end
+
+    @property
+    def runtime(self) -> int:
+        """How long it ran, s."""
+        return self.end - self.start
+
+
+class Learner(Protocol):
+    """A predictor at work in one run."""
+
+    def predict(self, job: SubmittedJob) -> float | Guess | None:
+        """How long this job will run, s; None if nothing is known, and the user's request stands."""
+
+    def observe(self, job: FinishedJob) -> None:
+        """Learn from a job that has ended."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """How runtimes are predicted: the parameters; `begin` gives a learner that knows nothing yet, one for each run.
+
+    The prediction is rounded to whole seconds, halves up, and is at least 1 s and at most the user's request. Jobs are killed
+    at the user's request in any case. The built-in predictors are compiled into the engine; one of your own, in plain Python,
+    runs on the reference engine, and in `replay_predictions`.
+    """
+
+    name: ClassVar[str] = "predictor"
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def begin(self) -> Learner:
+        """A learner that has seen no job."""
+        raise NotImplementedError
+
+    def given(self, requested: Array, runtime: Array) -> Array | None:
+        """The predictions, int64 s, one per job, if they need no learning; else None."""
+        return None
+
+    @property
+    def again(self) -> bool:
+        """Whether waiting jobs are predicted again at every scheduling pass, not only when they are submitted."""
+        return False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the log that it cannot do without."""
+        return tuple(name for name in KEYS.get(getattr(self, "key", "all"), ()) if name not in ("requested", "procs"))
+
+    @property
+    def label(self) -> str:
+        """The name, with the options that are not the defaults, as `parse_predictor` reads it."""
+        options = [f"{f.name}={_spell(getattr(self, f.name))}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return self.name + (":" + ",".join(options) if options else "")
+
+
+def _spell(value: Any) -> str:
+    if value is None:
+        return "all"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+@dataclass(frozen=True)
+class PlainPredictor(Predictor):
+    """A predictor of your own: `make()` gives a new object with methods `predict(job)` and `observe(job)`.
+
+    >>> class Longest:
+    ...     def __init__(self):
+    ...         self.longest = {}
+    ...     def predict(self, job):
+    ...         return self.longest.get(job.user)
+    ...     def observe(self, job):
+    ...         self.longest[job.user] = max(job.runtime, self.longest.get(job.user, 0))
+    >>> PlainPredictor(Longest).label
+    'Longest'
+    """
+
+    make: Callable[[], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.make):
+            raise PolicyError(f"a predictor of your own is a class, or a function that makes one, not {self.make!r}")
+
+    def begin(self) -> Learner:
+        """A new object."""
+        learner: Learner = self.make()
+        for method in ("predict", "observe"):
+            if not callable(getattr(learner, method, None)):
+                raise PolicyError(f"the predictor {self.label} has no method {method}(job)")
+        return learner
+
+    @property
+    def label(self) -> str:
+        """The name of the class."""
+        return getattr(self.make, "__name__", repr(self.make))
+
+
+def predictor(make: Callable[[], Any]) -> PlainPredictor:
+    """Make a predictor from a class with methods `predict(job)` and `observe(job)`; each run begins with a new object.
+
+    >>> @predictor
+    ... class TenMinutes:
+    ...     def predict(self, job):
+    ...         return 600
+    ...     def observe(self, job):
+    ...         pass
+    >>> TenMinutes.label
+    'TenMinutes'
+    """
+    return PlainPredictor(make)
+
+
+def key_of(job: SubmittedJob, key: str) -> tuple[int, ...] | None:
+    """What a job must have in common with another one to be like it; None if something of it is unknown."""
+    values = tuple(int(getattr(job, name)) for name in KEYS[key])
+    return None if any(value < 0 for value in values) else values
+
+
+def check_key(name: str, key: str) -> None:
+    """Raise PolicyError for an unknown key."""
+    if key not in KEYS:
+        raise PolicyError(f"unknown key {key!r} of {name}; known are {', '.join(KEYS)}")
+
+
+def check_whole(name: str, what: str, value: Any, least: int) -> None:
+    """Raise PolicyError unless the value is a whole number of at least so many."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise PolicyError(f"{what} of {name} must be a whole number of at least {least}, not {value!r}")

@@ -1,0 +1,98 @@
+"""A predictor at work: what it is shown, and when, in a simulation or beside a log."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.estimates.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+
+class History:
+    """A learner, and the jobs that it has been shown; shows it a job's runtime only when that has ended.
+
+    `requested` (int64 s): what the users asked for; `limit` (int64 s): no prediction is over this. Raises WorkloadError if the
+    log lacks a column that the predictor needs.
+    """
+
+    def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
+        check_columns(predictor, workload)
+        given = predictor.given(requested, runtime)
+        self.predictor = predictor
+        self._given = None if given is None else [int(value) for value in given]
+        self._learner: Any = None if given is not None else predictor.begin()
+        self._limit = [int(value) for value in limit]
+        unknown = np.full(len(workload), -1)
+        self._known: dict[str, list[int]] = {name: workload.columns.get(name, unknown).tolist() for name in SubmittedJob.COLUMNS}
+        self._known |= {"job_id": workload.job_id.tolist(), "requested": requested.tolist(), "procs": workload.procs.tolist()}
+
+    def predict(self, index: int, submit: int, now: int) -> Guess:
+        """The prediction for the job at this place, a whole number of seconds from 1 to its limit."""
+        limit = self._limit[index]
+        if self._given is not None:
+            return Guess(max(min(self._given[index], limit), 1), Basis.OWN)
+        job = SubmittedJob(self._known, index, submit, now)
+        guess = self._learner.predict(job)
+        if guess is None:
+            return Guess(limit, Basis.NOTHING)
+        seconds, basis = guess if isinstance(guess, Guess) else (guess, Basis.OWN)
+        try:
+            if math.isnan(seconds):
+                raise ValueError
+            whole = limit if seconds >= limit else max(math.floor(seconds + 0.5), 1)
+        except (TypeError, ValueError):
+            raise PolicyError(f"{self.predictor.label} predicts {seconds!r} for job {job.job_id}, which is no number of seconds") from None
+        return Guess(whole, Basis(basis))
+
+    def observe(self, index: int, submit: int, start: int, end: int) -> None:
+        """Show the learner a job that has just ended."""
+        if self._learner is not None:
+            self._learner.observe(FinishedJob(self._known, index, submit, start, end))
+
+
+class LogHistory(History):
+    """As History, but the jobs that have ended are those of the real log, whatever happens in the simulation."""
+
+    def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
+        super().__init__(predictor, workload, requested, limit, runtime)
+        start, end, known = log_ends(workload)
+        ended = [(int(end[i]), int(start[i]), int(i)) for i in np.flatnonzero(known)]
+        self._to_come = sorted(ended, reverse=True)
+        self._submit = workload.submit.tolist()
+
+    def predict(self, index: int, submit: int, now: int) -> Guess:
+        """As for History; first whatever has ended by now is observed. A job that starts only now has not ended."""
+        while self._to_come and self._to_come[-1][0] <= now and self._to_come[-1][1] < now:
+            end, start, ended = self._to_come.pop()
+            super().observe(ended, self._submit[ended], start, end)
+        return super().predict(index, submit, now)
+
+    def observe(self, index: int, submit: int, start: int, end: int) -> None:
+        """What happens in the simulation is not looked at."""
+
+
+def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
+    """Start and end of each job in the real log (int64 s), and where they are known (bool).
+
+    Raises WorkloadError if the log says of no job how long it waited.
+    """
+    wait = workload.columns.get("wait")
+    if wait is None or not (wait >= 0).any():
+        raise WorkloadError("the log has no waits, so nobody knows when its jobs ended; simulate it and take that schedule's ends")
+    if not (wait > 0).any():
+        raise WorkloadError("all waits of the log are 0, so its ends are not real ones; simulate it and take that schedule's ends")
+    start = workload.submit + np.maximum(wait, 0)
+    return start, start + workload.runtime, wait >= 0
+
+
+def check_columns(predictor: Predictor, workload: Workload) -> None:
+    """Raise WorkloadError if the log does not have what the predictor needs."""
+    missing = [name for name in predictor.columns if name not in workload.columns]
+    if missing:
+        raise WorkloadError(f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs")

@@ -1,0 +1,232 @@
+"""Measures of predicted runtimes: accuracy, classes, spread within groups; promises kept and broken; gains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.estimates import accuracy
+from walltime.metrics.jobs import mean, relative_difference, weighted_wait
+from walltime.policy import FCFS, Order, Wfp
+
+Array = np.ndarray
+
+BAD = 30 * 60
+"""From this much too short on, s, an adjustment is bad."""
+
+
+class AdjustmentClass(IntEnum):
+    """What an adjustment did to a job (SPEC T-07, Q-13)."""
+
+    NA = 0
+    """no adjustment: nothing was known of such jobs"""
+    OE = 1
+    """overestimate: between the runtime and the request"""
+    UE = 2
+    """underestimate, by less than 30 min"""
+    BE = 3
+    """bad underestimate, by 30 min or more"""
+
+
+def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis: Array) -> Array:
+    """The class of each job's adjustment, uint8, an `AdjustmentClass`, shape (jobs,).
+
+    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 where nothing was known; shape (jobs,). A job that outran its
+    request is taken to have run for just that long.
+    Source: P4 section 4.2.2 (SPEC M-11, T-07, Q-13).
+
+    >>> runtime, requested = np.array([600, 600, 600, 2400, 2399]), np.array([3600] * 5)
+    >>> adjustment_classes(runtime, requested, np.array([3600, 600, 599, 600, 600]), np.array([0, 1, 1, 1, 1])).tolist()
+    [0, 1, 2, 3, 2]
+    """
+    ran = np.minimum(runtime, requested)
+    gap = ran - np.asarray(predicted)
+    kind = np.where(gap <= 0, AdjustmentClass.OE, np.where(gap < BAD, AdjustmentClass.UE, AdjustmentClass.BE))
+    return np.where(np.asarray(basis) == 0, AdjustmentClass.NA, kind).astype(np.uint8)
+
+
+def use_of_request(runtime: Array, requested: Array) -> Array:
+    """R = runtime / request, at most 1; float64, shape (jobs,).
+
+    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1.
+    Source: P4 eq. 1 (SPEC T-07).
+
+    >>> use_of_request(np.array([30, 61]), np.array([60, 60])).tolist()
+    [0.5, 1.0]
+    """
+    return np.minimum(np.asarray(runtime) / np.asarray(requested), 1.0)
+
+
+def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[float, int]:
+    """Mean of the groups' standard deviations, unweighted, and how many groups that is.
+
+    `values`: float64, `group`: int64, equal numbers for the jobs of a group, -1 for jobs of none; shape (jobs,). Groups of fewer
+    than `least` jobs are left out. nan where none is left.
+    Source: P4 Table 2 (SPEC T-07).
+
+    >>> spread_within_groups(np.array([0.0, 1.0, 5.0, 5.0, 9.0]), np.array([0, 0, 1, 1, 2]), least=2)
+    (0.25, 2)
+    """
+    values, group = np.asarray(values, np.float64), np.asarray(group)
+    values, group = values[group >= 0], group[group >= 0]
+    size = np.bincount(group)
+    present = np.maximum(size, 1)
+    center = np.bincount(group, weights=values) / present
+    variance = np.bincount(group, weights=(values - center[group]) ** 2) / present
+    chosen = size >= least
+    return mean(np.sqrt(variance[chosen])), int(chosen.sum())
+
+
+def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array) -> Array:
+    """Score of each job by the queue order at the moment it starts, with the user's request; float64, shape (jobs,).
+
+    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). Under first come, first served it is the wait.
+    Source: P4 eqs. 4 and 5 (SPEC M-05, Q-14b).
+    """
+    submit, start, requested, procs = (np.asarray(a, np.int64) for a in (submit, start, requested, procs))
+    wait = start - submit
+    if order == FCFS:
+        return wait.astype(np.float64)
+    if isinstance(order, Wfp):
+        return (wait / requested) ** order.exponent * procs
+    columns = (column.tolist() for column in (wait, requested, procs, submit))
+    return np.array([order.score(*values) for values in zip(*columns, strict=True)], np.float64)
+
+
+def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array) -> float:
+    """The wait weighted by the jobs' priorities at their starts, s; 0 where these sum to 0. Arguments as for `priority_at_start`.
+
+    Source: P4 eq. 4 (SPEC M-05, Q-14b).
+
+    >>> weighted_wait_under(FCFS, np.array([0, 0]), np.array([10, 30]), np.array([1, 1]), np.array([1, 1]))
+    25.0
+    """
+    return weighted_wait(np.asarray(start) - np.asarray(submit), priority_at_start(order, submit, start, requested, procs))
+
+
+@dataclass(frozen=True)
+class Promises:
+    """How the first reservations of jobs were kept; nan where there is no such job."""
+
+    promised: int
+    """jobs that had a reservation"""
+    broken: int
+    """jobs that started after their first reservation"""
+    mean_delay: float
+    """how much later the broken ones started, s, on average"""
+    mean_error: float
+    """|reservation - start|, s, on average over the promised jobs: predictability"""
+
+
+def promises(start: Array, promised: Array) -> Promises:
+    """How the first reservations were kept. `start`, `promised`: int64 s, -1 for none; shape (jobs,).
+
+    Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every promise that was
+    made to the head of the queue. With predictions, a reservation passes when a running job outlives its prediction.
+    Source: SPEC L-10.
+
+    >>> promises(np.array([5, 9, 4]), np.array([5, 7, -1]))
+    Promises(promised=2, broken=1, mean_delay=2.0, mean_error=1.0)
+    """
+    start, promised = np.asarray(start), np.asarray(promised)
+    late = (start - promised)[promised >= 0]
+    return Promises(len(late), int(np.count_nonzero(late > 0)), mean(late[late > 0]), mean(np.abs(late)))
+
+
+@dataclass(frozen=True)
+class PredictionSummary:
+    """How good predictions were, over the measured jobs; nan where a value is not defined."""
+
+    jobs: int
+    mean_accuracy: float
+    """of the predictions, 0 to 1 (SPEC M-10)"""
+    median_accuracy: float
+    mean_accuracy_of_requests: float
+    """of the users' requests, for comparison"""
+    na_percent: float
+    """jobs without adjustment (SPEC M-11)"""
+    oe_percent: float
+    """overestimates"""
+    ue_percent: float
+    """underestimates by less than 30 min"""
+    be_percent: float
+    """underestimates by 30 min or more"""
+    general_percent: float
+    """jobs predicted from the whole workload, since too little was known of their kind"""
+    corrections: int
+    """how often a prediction was corrected while its job ran"""
+    promised_jobs: int
+    """jobs that had a reservation"""
+    promises_broken: int
+    """jobs that started after their first reservation"""
+    mean_break: float
+    """how much later these started, s"""
+    mean_promise_error: float
+    """|reservation - start|, s"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in their order, ready for JSON: what is not defined is None."""
+        values = asdict(self)
+        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
+
+
+def summarize_predictions(
+    runtime: Array,
+    requested: Array,
+    predicted: Array,
+    basis: Array,
+    start: Array | None = None,
+    promised: Array | None = None,
+    corrections: Array | None = None,
+) -> PredictionSummary:
+    """Averages over these jobs; what needs a schedule is nan or 0 where `start` and `promised` are not given.
+
+    `runtime, requested, predicted, start, promised`: int64 s, `basis`: uint8, `corrections`: int64; shape (jobs,).
+    Source: P4 section 4.2 (SPEC M-10, M-11).
+    """
+    exact = accuracy(runtime, predicted)
+    classes = adjustment_classes(runtime, requested, predicted, basis)
+    share = [100.0 * mean(classes == kind) for kind in AdjustmentClass]
+    none = np.zeros(0, np.int64)
+    kept = promises(none if start is None else start, none if promised is None else promised)
+    return PredictionSummary(
+        jobs=len(exact),
+        mean_accuracy=mean(exact),
+        median_accuracy=float(np.median(exact)) if len(exact) else float("nan"),
+        mean_accuracy_of_requests=mean(accuracy(runtime, requested)),
+        na_percent=share[0],
+        oe_percent=share[1],
+        ue_percent=share[2],
+        be_percent=share[3],
+        general_percent=100.0 * mean(np.asarray(basis) == 2),
+        corrections=0 if corrections is None else int(corrections.sum()),
+        promised_jobs=kept.promised,
+        promises_broken=kept.broken,
+        mean_break=kept.mean_delay,
+        mean_promise_error=kept.mean_error,
+    )
+
+
+def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
+    """How much lower the values are than the baselines, in percent, one pair per month; positive is better.
+
+    `of="months"`: the mean of the monthly gains; `of="means"`: the gain of the means. `values`, `baselines`: float64, shape
+    (months,). Raises PolicyError for another way, WorkloadError if the numbers of months differ.
+    Source: P4 Figs. 14 to 17, panel d (SPEC M-14, Q-15).
+
+    >>> mean_gain(np.array([50.0, 300.0]), np.array([100.0, 300.0])), mean_gain(np.array([50, 300]), np.array([100, 300]), "means")
+    (25.0, 12.5)
+    """
+    values, baselines = np.asarray(values, np.float64), np.asarray(baselines, np.float64)
+    if values.shape != baselines.shape:
+        raise WorkloadError(f"{len(values)} months cannot be compared with {len(baselines)}")
+    if of == "means":
+        return -relative_difference(mean(values), mean(baselines))
+    if of != "months":
+        raise PolicyError(f"unknown way to average gains {of!r}; known are months, means")
+    return mean(np.array([-relative_difference(v, b) for v, b in zip(values.tolist(), baselines.tolist(), strict=True)]))

@@ -1,0 +1,144 @@
+"""With predictions too, the compiled kernel equals the reference engine; and no prediction knows the future."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import walltime as wt
+from tests.strategies import (
+    BITS,
+    COINCIDENT,
+    CORRECTIONS,
+    OVERRUN,
+    POLICY_KINDS,
+    crowded,
+    examples,
+    policies,
+    predictors,
+    shrunk,
+    with_users,
+    workloads,
+)
+from tests.traces import trace_path
+
+COLUMNS = ("start", "kind", "promised", "end")
+RECORDS = ("predicted", "basis", "corrections")
+
+
+def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, **options) -> wt.Schedule:
+    if len(workload) < 100:
+        columns = {name: values.tolist() for name, values in workload.columns.items()}
+        note(f"{shrunk(workload)} columns={columns}\n{policy!r} {options}")
+    kernel, reference = (wt.simulate(workload, policy, engine=engine, **options) for engine in ("kernel", "reference"))
+    for name in (*COLUMNS, *RECORDS):
+        fast, slow = (getattr(s if name in COLUMNS else s.predictions, name) for s in (kernel, reference))
+        assert np.array_equal(fast, slow), f"{name}: kernel {fast.tolist()}, reference {slow.tolist()}"
+    return kernel
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("kind", POLICY_KINDS)
+@examples(60)
+@given(data=st.data())
+def test_kernel__equals_reference_with_predictions(kind, coincident, data):
+    workload = data.draw(with_users(data.draw(st.sampled_from((workloads(max_size=25), crowded())))), label="workload")
+    history = data.draw(st.sampled_from(("simulation", "simulation", "simulation", "log")))
+    assert_engines_agree(
+        workload,
+        data.draw(policies(kind), label="policy"),
+        coincident=coincident,
+        overrun=data.draw(st.sampled_from(OVERRUN)),
+        predictor=data.draw(predictors(again=history == "simulation"), label="predictor"),
+        believe=data.draw(st.sampled_from(BITS), label="believe"),
+        correction=data.draw(st.sampled_from(CORRECTIONS), label="correction"),
+        history=history,
+    )
+
+
+@pytest.mark.parametrize("believe", BITS)
+@pytest.mark.parametrize("kind", ["easy", "conservative"])
+@examples(40)
+@given(data=st.data())
+def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kind, believe, data):
+    # Predictions are mostly far too short, so they expire, are corrected, and break promises.
+    workload = data.draw(with_users(crowded()), label="workload")
+    predictor = data.draw(st.sampled_from((wt.LastRun(), wt.Tang13(key="all", statistic="p10", least=1, window=None))))
+    policy = data.draw(policies(kind), label="policy")
+    correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
+    assert_engines_agree(workload, policy, predictor=predictor, believe=believe, correction=correction)
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@examples(100)
+@given(data=st.data())
+def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
+    workload = data.draw(with_users(crowded()), label="workload")
+    order = wt.Wfp(exponent=data.draw(st.integers(1, 3)), threshold=data.draw(st.sampled_from((0.25, 0.75, 1.0))))
+    backfill_order = data.draw(st.sampled_from((None, wt.SJF)))
+    policy = wt.Hybrid(order=order, backfill_order=backfill_order, depth=data.draw(st.integers(0, 1)))
+    believe = data.draw(st.sampled_from(BITS))
+    assert_engines_agree(workload, policy, coincident=coincident, predictor=data.draw(predictors()), believe=believe)
+
+
+@examples(100)
+@given(data=st.data())
+def test_simulation__without_belief_is_the_one_without_predictions(data):
+    workload = data.draw(with_users(workloads(max_size=25)), label="workload")
+    policy = data.draw(policies(), label="policy")
+    plain = wt.simulate(workload, policy)
+    nowhere = wt.simulate(workload, policy, predictor=data.draw(predictors(), label="predictor"), believe="none")
+    same = wt.simulate(workload, policy, predictor=wt.UserRequest())
+    for name in COLUMNS:
+        assert np.array_equal(getattr(plain, name), getattr(nowhere, name)), name
+        if workload.believed is workload.requested:
+            assert np.array_equal(getattr(plain, name), getattr(same, name)), name
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+@examples(200)
+@given(data=st.data())
+def test_predictions__do_not_know_the_future(engine, data):
+    workload = data.draw(with_users(workloads(max_size=25, min_size=4)), label="workload")
+    predictor = data.draw(predictors().filter(lambda p: p != wt.ExactRuntime()), label="predictor")
+    options = {"predictor": predictor, "believe": data.draw(st.sampled_from(BITS)), "engine": engine}
+    policy = data.draw(policies(), label="policy")
+    before = wt.simulate(workload, policy, **options)
+    moment = int(data.draw(st.sampled_from(before.end.tolist())))
+    to_come = before.end > moment  # these have not ended by then, and end at other times, but not before
+    longer = np.where(to_come, workload.runtime + data.draw(st.integers(1, 50)), workload.runtime)
+    planted = replace(workload, runtime=longer)
+    after = wt.simulate(planted, policy, **options)
+    known = before.submit <= moment
+    if predictor.again:
+        known &= before.start <= moment
+    assert np.array_equal(before.predictions.predicted[known], after.predictions.predicted[known])
+    assert np.array_equal(before.start[before.start <= moment], after.start[before.start <= moment])
+
+
+@examples(200)
+@given(data=st.data())
+def test_replay__equals_its_plain_python(data):
+    workload = data.draw(with_users(workloads(max_size=25)), label="workload")
+    chosen = data.draw(st.lists(predictors(again=False), min_size=1, max_size=4), label="predictors")
+    ends = data.draw(st.sampled_from(("log", "easy")))
+    clip = data.draw(st.booleans())
+    kernel, reference = (wt.replay_predictions(workload, chosen, ends, clip=clip, engine=e, workers=1) for e in ("kernel", "reference"))
+    for fast, slow in zip(kernel, reference, strict=True):
+        assert np.array_equal(fast.predicted, slow.predicted)
+        assert np.array_equal(fast.basis, slow.basis)
+
+
+PREDICTORS = ("tang13:window=all", "tang13:cobalt,key=user", "tsafrir07:recompute=yes", "mualem01-history:key=user", "last:key=double")
+
+
+@pytest.mark.parametrize("policy", [wt.Easy(backfill_order=wt.SJF), wt.Easy(order=wt.WFP), wt.Conservative()], ids=lambda p: p.label)
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy):
+    jobs = wt.head(wt.read(trace_path("KTH-SP2-1996-2")), 1500)
+    done = assert_engines_agree(jobs, policy, predictor=wt.parse_predictor(name))
+    assert done.predictions.corrections.sum() > 100

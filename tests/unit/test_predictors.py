@@ -1,0 +1,300 @@
+"""Predictors: names, one-line errors, what a predictor of one's own may see, replays, batches and measures."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.traces import trace_path
+from walltime import metrics
+from walltime.estimates import PREDICTOR_NAMES
+from walltime.estimates.predictors import STATISTICS, WINDOWS
+
+
+def some_jobs(count: int = 300, seed: int = 1) -> wt.Workload:
+    draw = np.random.default_rng(seed)
+    runtime = draw.integers(0, 4000, count)
+    return wt.Workload.from_arrays(
+        submit=np.cumsum(draw.integers(0, 600, count)),
+        runtime=runtime,
+        requested=np.maximum(runtime + draw.choice([0, 100, 3600], count), 1),
+        procs=draw.integers(1, 9, count),
+        machine_procs=16,
+        columns={name: draw.integers(1, 4, count) for name in ("user", "group", "executable")} | {"wait": draw.integers(0, 5000, count)},
+    )
+
+
+JOBS = some_jobs()
+
+
+@pytest.mark.parametrize("name", [*PREDICTOR_NAMES, "tang13:cobalt"])
+def test_parse_predictor__reads_what_labels_say(name):
+    predictor = wt.parse_predictor(name)
+    assert wt.parse_predictor(predictor.label) == predictor
+
+
+def test_parse_predictor__takes_options():
+    assert wt.parse_predictor(" Tang13:key=user,statistic=max,window=12,least=5 ") == wt.Tang13("user", "max", 12, least=5)
+    assert wt.parse_predictor("tang13:cobalt,key=double") == wt.Tang13.cobalt(key="double")
+    assert wt.parse_predictor("mualem01-history:deviations=3,week=sliding,sample=yes") == wt.Mualem01History(
+        deviations=3.0, week="sliding", sample=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("oracle", "unknown predictor 'oracle'; known are tang13, "),
+        ("tang13:colour=red", "'colour=red' is no option of the predictor 'tang13:colour=red'; its options are key=, statistic="),
+        ("tang13:key=user,key=user", "is no option"),
+        ("tang13:key=", "is no option"),
+        ("tang13:key=nobody", "unknown key 'nobody' of tang13; known are all, user, project, double, triple, request, program"),
+        ("tang13:statistic=p101", "unknown statistic 'p101' of tang13; known are max, median, and p1 to p100"),
+        ("tang13:statistic=85", "unknown statistic"),
+        ("tang13:window=0", "the window of tang13 must be a whole number of at least 1, not 0"),
+        ("tang13:window=long", "window of the predictor 'tang13:window=long' is a number, not 'long'"),
+        ("tang13:threshold=2", "the threshold of tang13 must be from 0 to 1, not 2.0"),
+        ("tang13:rank=first", "the rank of tang13 is nearest or cobalt"),
+        ("tang13:refresh=0", "the time between two refreshes"),
+        ("tsafrir07:k=0", "the number of runs k of tsafrir07 must be a whole number of at least 1, not 0"),
+        ("tsafrir07:recompute=1", "recompute of the predictor 'tsafrir07:recompute=1' is yes or no, not '1'"),
+        ("tsafrir07:cobalt", "is no option"),
+        ("mualem01-history:week=day", "unknown week rule 'day'"),
+        ("mualem01-history:deviations=-1", "the number of standard deviations"),
+        ("exact:key=user", "its options are none"),
+    ],
+)
+def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
+    with pytest.raises(wt.PolicyError) as caught:
+        wt.parse_predictor(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"predictor": "tang13"}, "predictor must be one such as walltime.Tang13(), not 'tang13'"),
+        ({"believe": "often"}, "unknown belief 'often'; known are regular, selective, none, or three bits"),
+        ({"believe": "12"}, "unknown belief"),
+        ({"correction": "never"}, "unknown correction 'never'; known are tsafrir07, estimate, double, none and tsafrir07:elapsed"),
+        ({"correction": "double:elapsed"}, "unknown correction"),
+        ({"history": "dreams"}, "unknown history 'dreams'; known are simulation, log"),
+        ({"predictor": wt.Tsafrir07(recompute=True), "history": "log"}, "not from the log"),
+    ],
+)
+def test_simulate__refuses_unknown_options(options, message):
+    with pytest.raises(wt.PolicyError) as caught:
+        wt.simulate(JOBS, wt.Easy(), **({"predictor": wt.LastRun()} | options))
+    assert message in str(caught.value)
+
+
+def test_correction__must_rise():
+    with pytest.raises(wt.PolicyError, match="must rise"):
+        wt.Correction(increments=(60, 60))
+    with pytest.raises(wt.PolicyError, match="unknown correction"):
+        wt.Correction("often")
+    with pytest.raises(wt.PolicyError, match="increments add to"):
+        wt.Correction(relative="moon")
+
+
+def test_wfp__threshold_needs_a_policy_with_one_reservation():
+    order = wt.Wfp(exponent=2, threshold=0.75)
+    with pytest.raises(wt.PolicyError, match="threshold of wfp is for policies with at most one reservation, not for conservative"):
+        wt.simulate(JOBS, wt.Conservative(order=order))
+    with pytest.raises(wt.PolicyError, match="from 0"):
+        wt.Wfp(threshold=1.5)
+    freer, stricter = (wt.simulate(JOBS, wt.Easy(order=wt.Wfp(threshold=value))) for value in (0.0, 1.0))
+    assert (freer.kind == 2).sum() > (stricter.kind == 2).sum()
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_predictor__needs_its_columns(engine):
+    bare = dataclasses.replace(JOBS, columns={"user": JOBS.columns["user"]})
+    with pytest.raises(wt.WorkloadError, match="the log does not say the group of its jobs, which tang13 needs"):
+        wt.simulate(bare, wt.Easy(), predictor=wt.Tang13(), engine=engine)
+    with pytest.raises(wt.WorkloadError, match="the log has no waits"):
+        wt.simulate(bare, wt.Easy(), predictor=wt.LastRun(), history="log", engine=engine)
+    feedback = JOBS.with_feedback()
+    with pytest.raises(wt.WorkloadError, match="with feedback jobs are not submitted when they were in the log"):
+        wt.simulate(feedback, wt.Easy(), predictor=wt.LastRun(), history="log", engine=engine)
+
+
+class Curious:
+    """Tries to look into the future."""
+
+    def predict(self, job):
+        for name in ("runtime", "start", "end"):
+            with pytest.raises(AttributeError, match=f"has not ended: its {name} is not known yet"):
+                getattr(job, name)
+        with pytest.raises(AttributeError, match="jobs have no 'colour'"):
+            _ = job.colour
+        assert job.now >= job.submit
+        return 60 + job.user
+
+    def observe(self, job):
+        assert job.end - job.start == job.runtime
+        assert job.now == job.end
+        assert job.procs > 0
+
+
+def test_plain_predictor__sees_nothing_of_the_future():
+    done = wt.simulate(JOBS, wt.Easy(), predictor=wt.predictor(Curious))
+    assert (done.predictions.predicted == np.minimum(60 + JOBS.columns["user"], JOBS.requested)).all()
+    assert (done.predictions.basis == 1).all()
+
+
+def test_plain_predictor__begins_afresh_each_time_and_runs_on_the_log_compiled():
+    class Counting:
+        def __init__(self):
+            self.seen = 0
+
+        def predict(self, job):
+            return None if self.seen == 0 else self.seen
+
+        def observe(self, job):
+            self.seen += 1
+
+    predictor = wt.predictor(Counting)
+    first, second = (wt.simulate(JOBS, wt.Easy(), predictor=predictor) for _ in range(2))
+    assert (first.predictions.predicted == second.predictions.predicted).all()
+    assert first.predictions.basis[0] == 0
+    logs = [wt.simulate(JOBS, wt.Easy(), predictor=predictor, history="log", engine=engine) for engine in ("kernel", "reference")]
+    assert (logs[0].start == logs[1].start).all()
+    assert (logs[0].predictions.predicted == logs[1].predictions.predicted).all()
+    [replay] = wt.replay_predictions(JOBS, [predictor], "log")
+    assert (replay.predicted == logs[0].predictions.predicted).all()
+
+
+@pytest.mark.parametrize("value", [float("nan"), "soon"])
+def test_plain_predictor__must_give_a_number(value):
+    class Vague:
+        def predict(self, job):
+            return value
+
+        def observe(self, job):
+            pass
+
+    with pytest.raises(wt.PolicyError, match=r"Vague predicts .* for job 1, which is no number of seconds"):
+        wt.simulate(JOBS, wt.Easy(), predictor=wt.predictor(Vague))
+    with pytest.raises(wt.PolicyError, match="has no method predict"):
+        wt.simulate(JOBS, wt.Easy(), predictor=wt.predictor(list))
+
+
+def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
+    chosen = [wt.LastRun(), wt.Tang13(key="user"), wt.Mualem01History()]
+    for predictor, replay in zip(chosen, wt.replay_predictions(JOBS, chosen, wt.simulate(JOBS, wt.Easy())), strict=True):
+        done = wt.simulate(JOBS, wt.Easy(), predictor=predictor, believe="none")
+        assert (done.predictions.predicted == replay.predicted).all()
+        assert replay.ends == "easy"
+        assert replay.summary().mean_accuracy == done.prediction_summary().mean_accuracy
+
+
+def test_replay__says_whose_ends_it_took():
+    assert wt.replay_predictions(JOBS, [wt.LastRun()])[0].ends == "log"
+    zero = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.zeros(len(JOBS), np.int64)})
+    assert wt.replay_predictions(zero, [wt.LastRun()])[0].ends == "easy"
+    with pytest.raises(wt.WorkloadError, match="all waits of the log are 0"):
+        wt.replay_predictions(zero, [wt.LastRun()], "log")
+    partly = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.where(np.arange(len(JOBS)) < 3, -1, 5)})
+    assert wt.replay_predictions(partly, [wt.LastRun()])[0].unknown_ends == 3
+    for options, message in (({"ends": "never"}, "unknown ends"), ({"engine": "steam"}, "unknown engine")):
+        with pytest.raises(wt.PolicyError, match=message):
+            wt.replay_predictions(JOBS, [wt.LastRun()], **options)
+    with pytest.raises(wt.PolicyError, match="nobody waits"):
+        wt.replay_predictions(JOBS, [wt.Tsafrir07(recompute=True)])
+    with pytest.raises(wt.WorkloadError, match="not of these jobs"):
+        wt.replay_predictions(JOBS, [wt.LastRun()], wt.simulate(some_jobs(20), wt.Easy()))
+
+
+def test_replay__of_p4_on_kth_shows_its_trends():
+    # KTH has no projects beside groups, but users whose requests differ: more keys and lower percentiles are more accurate.
+    jobs = wt.read(trace_path("KTH-SP2-1996-2"))
+    schemes = {(k, s): wt.Tang13(k, s, window=None) for k in ("user", "triple") for s in STATISTICS}
+    found = dict(zip(schemes, (r.summary() for r in wt.replay_predictions(jobs, list(schemes.values()), "log")), strict=True))
+    base = found["user", "max"].mean_accuracy_of_requests
+    assert all(summary.mean_accuracy > base for summary in found.values())
+    assert found["user", "p80"].mean_accuracy < found["triple", "p80"].mean_accuracy
+    for key in ("user", "triple"):
+        under = [found[key, s].ue_percent + found[key, s].be_percent for s in STATISTICS]
+        assert under == sorted(under)
+        accuracy = [found[key, s].mean_accuracy for s in STATISTICS[:-1]]
+        assert accuracy == sorted(accuracy)
+        assert len({found[key, s].na_percent for s in STATISTICS}) == 1
+    threshold = wt.replay_predictions(jobs, [wt.Tang13("triple", "p80", None, 0.5)], "log")[0].summary()
+    plain = found["triple", "p80"]
+    assert threshold.ue_percent + threshold.be_percent < plain.ue_percent + plain.be_percent
+    assert threshold.na_percent == plain.na_percent
+    assert len(WINDOWS) == 6
+
+
+CASES = [
+    wt.Case(),
+    wt.Case(predictor=wt.Tang13(key="user")),
+    wt.Case(predictor=wt.Tang13(key="user"), believe="selective"),
+    wt.Case(estimates=wt.FModel(4), seed=2, predictor=wt.Tang13(key="triple", least=2)),
+    wt.Case(estimates=wt.FModel(4), seed=3, predictor=wt.Tang13(key="triple", least=2)),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), predictor=wt.Tsafrir07(recompute=True)),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), predictor=wt.Tsafrir07(recompute=True), correction="double"),
+    wt.Case(wt.Conservative(), predictor=wt.Mualem01History()),
+    wt.Case(wt.Conservative(), estimates=JOBS.requested + 100, predictor=wt.ExactRuntime(), believe="001"),
+    wt.Case(predictor=wt.LastRun(), history="log"),
+    wt.Case(predictor=wt.Tang13(key="user")),
+]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("overrun", ["kill", "extend"])
+def test_simulate_many__equals_simulate_with_predictions(workers, overrun):
+    batch = wt.simulate_many(JOBS, CASES, workers=workers, overrun=overrun)
+    for number, case in enumerate(CASES):
+        jobs = JOBS
+        if isinstance(case.estimates, np.ndarray):
+            jobs = jobs.with_believed(case.estimates)
+        elif case.estimates is not None:
+            jobs = jobs.with_estimates(case.estimates, case.seed)
+        options = {name: getattr(case, name) for name in ("predictor", "believe", "correction", "history")}
+        alone = wt.simulate(jobs, case.policy, overrun=overrun, **options)
+        assert batch.summaries[number].mean_wait == alone.summary().mean_wait
+        if case.predictor is None:
+            assert batch.predictions[number] is None
+        else:
+            assert batch.predictions[number].as_dict() == alone.prediction_summary().as_dict()
+    assert np.isnan(batch.values("mean_accuracy")[0])
+    table = batch.table()
+    assert table["predictor"].to_list()[:3] == [None, "tang13:key=user", "tang13:key=user 110"]
+    assert table["mean_accuracy"][1] == batch.predictions[1].mean_accuracy
+
+
+def test_simulate_many__refuses_predictors_in_plain_python():
+    with pytest.raises(wt.PolicyError, match="Curious is plain Python"):
+        wt.simulate_many(JOBS, [wt.Case(predictor=wt.predictor(Curious))])
+    with pytest.raises(wt.PolicyError, match="unknown belief"):
+        wt.simulate_many(JOBS, [wt.Case(predictor=wt.LastRun(), believe="often")])
+    with pytest.raises(wt.PolicyError, match="no runtime was predicted"):
+        wt.simulate(JOBS, wt.Easy()).prediction_summary()
+
+
+@pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative(), wt.Fcfs()], ids=lambda p: p.name)
+def test_audit__of_a_schedule_with_predictions_finds_nothing(policy):
+    report = wt.simulate(JOBS, policy, predictor=wt.LastRun()).audit()
+    assert report.ok, report
+    assert "promise_broken" in report.skipped
+
+
+def test_metrics__of_months_and_groups():
+    assert metrics.mean_gain(np.array([90.0]), np.array([100.0])) == pytest.approx(10)
+    with pytest.raises(wt.PolicyError, match="unknown way"):
+        metrics.mean_gain(np.array([1.0]), np.array([1.0]), of="years")
+    with pytest.raises(wt.WorkloadError, match="cannot be compared"):
+        metrics.mean_gain(np.array([1.0]), np.array([1.0, 2.0]))
+    submit, start, one = np.array([0, 0]), np.array([10, 20]), np.array([10, 10])
+    assert metrics.priority_at_start(wt.WFP, submit, start, one, one).tolist() == [10.0, 80.0]
+    assert metrics.priority_at_start(wt.SJF, submit, start, one, one).tolist() == [-10.0, -10.0]
+    assert wt.simulate(JOBS, wt.Easy()).weighted_wait() > 0
+    values, count = metrics.spread_within_groups(np.ones(9), np.zeros(9, np.int64))
+    assert np.isnan(values)
+    assert count == 0
