@@ -36,6 +36,8 @@ class Study:
     progress: Callable[[str, int, int], None] | None = None
     """called with what is being run, the number of runs done, and how many there are"""
     jobs_simulated: int = field(default=0, init=False)
+    memory: dict[Any, Any] = field(default_factory=dict, init=False)
+    """what items of one run share with each other"""
     _tables: dict[tuple[object, ...], pl.DataFrame] = field(default_factory=dict, init=False)
 
     @property

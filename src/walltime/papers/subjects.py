@@ -20,6 +20,8 @@ from walltime.workload import Workload
 from walltime.workload.lublin99 import Lublin99
 
 PAPER, OTHER, GENERATED = "paper", "other", "generated"
+USERS, USERS_IN_GROUP = 200, 3
+"""Users of a generated workload, and how many of them make a group."""
 GENERATED_START = 851_990_400
 """A generated workload starts on 31 December 1996, so that it has calendar months."""
 
@@ -104,16 +106,21 @@ def find_subjects(
     if unknown:
         raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to --trace")
     chosen = [name for name in given.logs if not only or name in {one.upper() for one in only}]
-    return [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
+    found = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
+    return [subject for subject in found if subject is not None]
 
 
-def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject:
+def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject | None:
+    """The log or what stands for it; None for a substitute (a log that is not the paper's) that is not at hand."""
+    substitute = bool(facts.get("substitute"))
     if not generated:
         for pattern, about in facts["files"]:
             for folder in folders:
                 found = sorted(file for file in folder.glob("*.swf*") if fnmatch(file.name, pattern)) if folder.is_dir() else []
                 if found:
-                    return Subject(name, PAPER, found[0], about, facts)
+                    return Subject(name, OTHER if substitute else PAPER, found[0], about, facts)
+    if substitute:
+        return None
     file = made / f"generated-{name}.swf.gz"
     if not file.is_file():
         _generate(facts, file)
@@ -125,11 +132,21 @@ def _generate(facts: Mapping[str, Any], file: Path) -> None:
     emax = int(facts["emax"])
     jobs = Lublin99().generate(int(facts["jobs"]), int(facts["procs"]), float(facts["load"]), seed=0)
     runtime = np.minimum(jobs.runtime, emax)
-    cut = Workload.from_arrays(submit=jobs.submit, runtime=runtime, procs=jobs.procs, machine_procs=jobs.machine_procs)
+    user = _users(len(jobs), int(facts.get("users", USERS)))
+    columns = {"user": user, "group": 1 + user // USERS_IN_GROUP}
+    cut = Workload.from_arrays(submit=jobs.submit, runtime=runtime, procs=jobs.procs, machine_procs=jobs.machine_procs, columns=columns)
     believed = Tsafrir05(emax=emax).draw(cut, 0)
     whole = replace(cut.with_believed(believed), requested=believed)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_swf(file, whole, extra_header=[f"; UnixStartTime: {GENERATED_START}", "; TimeZoneString: UTC"])
+
+
+def _users(jobs: int, users: int) -> np.ndarray:
+    """Who submits each job: the k-th user with a probability of 1 / k; int64 from 1, shape (jobs,)."""
+    weights = 1 / np.arange(1, users + 1)
+    shares = np.cumsum(weights / weights.sum())
+    draws = np.random.Generator(np.random.Philox(7)).random(jobs)
+    return 1 + np.searchsorted(shares, draws).astype(np.int64)
 
 
 def _stem(file: Path) -> str:
