@@ -18,7 +18,9 @@ from walltime.cli.estimates import estimates
 from walltime.cli.fetch import fetch
 from walltime.cli.generate import generate
 from walltime.cli.info import info
+from walltime.cli.predict import predict
 from walltime.cli.simulate import simulate
+from walltime.cli.suggest import suggest
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
 INTERRUPTED = 130
@@ -30,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, clean):
+for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean):
     app.command()(command)
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from walltime.estimates import Mualem01
-from walltime.estimates.history import HistoryEstimates
+from walltime.estimates.predictors import KEYS, Basis, Mualem01History
 from walltime.metrics.estimates import FAILED, OVER, estimate_use, estimate_use_table, use_histogram
 from walltime.papers import drawing
 from walltime.papers.item import Item
@@ -18,6 +20,8 @@ from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Va
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.report.estimates import draw_scatter, draw_use
+from walltime.schedule import Schedule
+from walltime.schedule.replay import replay_predictions
 from walltime.report.figures import style
 
 Array = np.ndarray
@@ -142,16 +146,26 @@ def section_43(study: Study) -> list[Part]:
     return [Chart("section43", figure, caption, data), Claims(claims)]
 
 
+USUAL = "mean + 1.5 sd"
+
+
+def _part_of(schedule: Schedule, kept: Array) -> Schedule:
+    """The same schedule with some of its jobs."""
+    places = np.flatnonzero(kept)
+    arrays = {name: getattr(schedule, name)[places] for name in ("start", "end", "runtime", "kind", "promised")}
+    return replace(schedule, workload=schedule.workload.take(places, "not killed"), **arrays)
+
+
 def figure_9(study: Study) -> list[Part]:
     """Estimates made by the system from what the same user and program did before."""
     printed = study.printed.tables["F9"]
     subjects = [s for s in study.subjects if s.has_estimates]
-    variants = {
-        "mean + 1.5 sd": HistoryEstimates(),
-        "mean + 3 sd": HistoryEstimates(deviations=3.0),
-        "sliding week": HistoryEstimates(forget="sliding"),
-        "never forgotten": HistoryEstimates(forget="never"),
-        "at least 2 runs": HistoryEstimates(least=2),
+    variants: dict[str, dict[str, Any]] = {
+        USUAL: {},
+        "mean + 3 sd": {"deviations": 3.0},
+        "sliding week": {"week": "sliding"},
+        "never forgotten": {"week": "none"},
+        "at least 2 runs": {"least": 2},
     }
     rows: list[list[Entry]] = []
     made: dict[str, tuple[Array, Array]] = {}
@@ -161,15 +175,20 @@ def figure_9(study: Study) -> list[Part]:
         w, schedule = subject.workload, schedule_of(subject, "easy")
         killed = killed_jobs(subject)
         kept = ~killed if killed is not None else w.runtime < w.requested
-        keys.append(f"{subject.name}: {', '.join(HistoryEstimates.keys(w))}")
+        programs = w.columns.get("executable")
+        key = "program" if programs is not None and (programs >= 0).any() else "size"
+        keys.append(f"{subject.name}: {' and '.join(KEYS[key])}")
         shares: dict[str, float] = {}
-        for name, variant in variants.items():
-            history = variant.replay(w, schedule.end, kept)
-            runtime, estimate = w.runtime[kept], history.estimate[kept]
-            under, known = runtime > estimate, history.known[kept]
+        predictors = [Mualem01History(key=key, **options) for options in variants.values()]
+        judged = _part_of(schedule, kept)
+        runtime = judged.runtime
+        replays = replay_predictions(judged.workload, predictors, judged, clip=False, workers=study.workers)
+        for name, replay in zip(variants, replays, strict=True):
+            estimate = replay.predicted
+            under, known = runtime > estimate, replay.basis == Basis.OWN
             jobs = len(runtime)
             shares[name] = float(under.mean())
-            if name == "mean + 1.5 sd":
+            if name == USUAL:
                 made[subject.name] = runtime, estimate
             row: list[Entry] = [subject.name, name]
             for quantity, count in (
@@ -178,12 +197,12 @@ def figure_9(study: Study) -> list[Part]:
                 ("under-estimated", int(under.sum())),
                 ("under-estimated with history", int((under & known).sum())),
             ):
-                first = name == "mean + 1.5 sd" and subject.kind == PAPER
+                first = name == USUAL and subject.kind == PAPER
                 value = printed.value(subject.name, quantity=quantity) if first else None
                 row.append(Value(count, value, 0.12))
             percent = [100 * float(known.mean()), 100 * float(under.mean()), 100 * float((under & known).mean())]
             rows.append([*row, ", ".join(f"{p:.1f} %" for p in percent)])
-        fewer = shares["mean + 3 sd"] < shares["mean + 1.5 sd"]
+        fewer = shares["mean + 3 sd"] < shares[USUAL]
         claims.append((f"{subject.name}: 3 standard deviations give fewer under-estimates", fewer, f"{100 * shares['mean + 3 sd']:.1f} %"))
 
     with style():
@@ -198,7 +217,7 @@ def figure_9(study: Study) -> list[Part]:
     notes = [
         "P2's key is executable, user and number of nodes. A log that has no executables is keyed by what it has: " + "; ".join(keys) + ".",
         "History is what had ended before a job is submitted, in the schedule of EASY with the users' estimates: reconstructions have no "
-        "real ends. Killed jobs are left out as in P2; where a log does not tell them, those that used all of their request.",
+        "real ends. Killed jobs are left out, as in P2; where a log does not tell them, those that used all of their request.",
     ]
     return [
         Chart("fig9", figure, "As Fig. 8, for the system's estimates.", data),

@@ -102,10 +102,11 @@ def find_subjects(
     if traces:
         files = [find_log(trace) for trace in traces]
         return [Subject(_stem(file), OTHER, file, "not a log of the paper", {}) for file in files]
-    unknown = [name for name in only if name.upper() not in given.logs]
+    wanted = {name.upper() for name in only}
+    unknown = [name for name in only if name.upper() not in {log.upper() for log in given.logs}]
     if unknown:
         raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to --trace")
-    chosen = [name for name in given.logs if not only or name in {one.upper() for one in only}]
+    chosen = [name for name in given.logs if not only or name.upper() in wanted]
     found = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
     return [subject for subject in found if subject is not None]
 

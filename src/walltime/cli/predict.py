@@ -1,0 +1,156 @@
+"""`walltime predict`: how well would runtimes have been predicted, job by job, from what had ended before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.estimates.predictors import Predictor
+    from walltime.schedule.replay import Replay
+    from walltime.workload import Workload
+
+COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_percent", "be_percent")
+"""What is printed of each predictor's summary."""
+
+
+def predict(
+    trace: o.TraceArgument,
+    predictor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--predictor",
+            metavar="NAME",
+            help="tang13, tsafrir07, last, mualem01-history, gaussier15, ... with options: tang13:key=user,statistic=p90,window=all; "
+            "repeat it. Default: every key, statistic and window of P4.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", min=0, max=1, help="Of the default table: R is taken to be at least this (P4: 0.5).", rich_help_panel=o.RUN),
+    ] = None,
+    ends: Annotated[
+        str,
+        typer.Option(
+            "--ends",
+            help="When earlier jobs ended: as in the log, as EASY with the users' estimates has it, or auto: the log where it says so.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = "auto",
+    procs: o.ProcsOption = None,
+    too_wide: o.TooWideOption = o.TooWide.drop,
+    partial: o.PartialOption = o.Partial.summary,
+    skip_bad_lines: o.SkipBadLinesOption = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the table, or with one --predictor each job's prediction: .csv or .parquet.", rich_help_panel=o.OUTPUT),
+    ] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Replay predictors beside a log: how accurate, and how many jobs are over- and under-estimated; nothing is scheduled."""
+    from walltime.cli import common
+    from walltime.errors import PolicyError
+    from walltime.estimates.predictors import parse_predictor
+    from walltime.schedule.replay import replay_predictions
+
+    if ends not in ("auto", "log", "easy"):
+        raise PolicyError(f"unknown ends {ends!r}; known are auto, log, easy")
+    if predictor and threshold is not None:
+        raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
+    given = [parse_predictor(text) for text in predictor or []]
+    if out is not None:
+        common.check_output(out, (".csv", ".parquet"))
+    workload, seconds = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    chosen = given or schemes(workload, threshold or 0.0)
+    common.announce_compilation()
+    with common.progress_bar(len(chosen), "predictors") as show:
+        found = replay_predictions(workload, chosen, ends, progress=show)
+    rows = [row(replay) for replay in found]
+    if out is not None:
+        _write(out, found, rows)
+    if as_json:
+        common.print_json(_record(trace, workload, found, rows, out, seconds))
+        return
+    _print(workload, found, rows, bool(given))
+    if out is not None:
+        typer.echo(f"{'predictions' if len(found) == 1 else 'table'} written to {out}")
+
+
+def schemes(workload: Workload, threshold: float) -> list[Predictor]:
+    """Every key that the log admits, with every statistic and window of P4."""
+    from walltime.errors import WorkloadError
+    from walltime.estimates.predictors import STATISTICS, WINDOWS, Tang13
+
+    def has(name: str) -> bool:
+        column = workload.columns.get(name)
+        return column is not None and bool((column >= 0).any())
+
+    if not has("user"):
+        raise WorkloadError(f"{workload.origin.name} does not say whose its jobs are, so nothing can be learned; name a --predictor")
+    keys = ("user", "project", "double", "triple") if has("group") else ("user", "request")
+    return [Tang13(key=k, statistic=s, window=w, threshold=threshold) for k in keys for s in STATISTICS for w in WINDOWS]
+
+
+def row(replay: Replay) -> dict[str, Any]:
+    """What is told of one predictor."""
+    return {"predictor": replay.predictor.label, **replay.summary().as_dict()}
+
+
+def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
+    import polars as pl
+
+    from walltime.logs import whole_file
+    from walltime.metrics import AdjustmentClass, adjustment_classes
+
+    if len(found) == 1:
+        w, replay = found[0].workload, found[0]
+        kinds = adjustment_classes(w.runtime, w.requested, replay.predicted, replay.basis)
+        names = [AdjustmentClass(kind).name for kind in kinds.tolist()]
+        columns = {"job_id": w.job_id, "submit": w.submit, "runtime": w.runtime, "requested": w.requested, "procs": w.procs}
+        table = pl.DataFrame({**columns, "predicted": replay.predicted, "class": names})
+    else:
+        table = pl.DataFrame(rows, infer_schema_length=None)
+    with whole_file(out) as sink:
+        if out.name.lower().endswith(".csv"):
+            table.write_csv(sink)
+        else:
+            table.write_parquet(sink)
+
+
+def _record(trace: Path, w: Workload, found: list[Replay], rows: list[dict[str, Any]], out: Path | None, seconds: float) -> dict[str, Any]:
+    from walltime.provenance import version
+
+    head = {"trace": str(trace), "sha256": w.origin.sha256, "procs": w.machine_procs, "jobs": len(w), "dropped": dict(w.origin.dropped)}
+    ends = {"ends": found[0].ends, "unknown_ends": found[0].unknown_ends}
+    return {**head, **ends, "predictors": rows, "out": None if out is None else str(out), "seconds": {"read": seconds}, "version": version()}
+
+
+def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: bool) -> None:
+    from walltime.cli.common import note, print_table
+
+    own = rows[0]["mean_accuracy_of_requests"]
+    ordered = rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))
+    shown = ordered if named else ordered[:MOST]
+    lines = [[r["predictor"], *(_number(r[name]) for name in COLUMNS)] for r in shown]
+    head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
+    title = f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
+    print_table(title, head, lines)
+    typer.echo(f"mean accuracy of the users' requests: {own:.3f}. Accuracy: the smaller of runtime and prediction over the larger (P4 eq. 3);")
+    typer.echo("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
+    source = "the log" if found[0].ends == "log" else f"a simulation under {found[0].ends}, as the log has no waits"
+    typer.echo(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")
+    if found[0].unknown_ends:
+        note(f"{found[0].unknown_ends:,} jobs do not say how long they waited, so nothing is learned from them")
+
+
+MOST = 12
+"""Rows of the default table; `--json` and `--out` have all."""
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3f}" if value <= 1 else f"{value:.1f}"

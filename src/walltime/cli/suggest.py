@@ -1,0 +1,76 @@
+"""`walltime suggest`: a walltime for the next job of a user, with the risk of being killed that goes with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.estimates.suggestion import Advice
+
+KIND = "The next job"
+
+
+def suggest(
+    trace: o.TraceArgument,
+    user: Annotated[int, typer.Option("--user", help="Number of the user in the log.", rich_help_panel=KIND)],
+    job_procs: Annotated[int | None, typer.Option("--job-procs", min=1, help="Processors of the job.", rich_help_panel=KIND)] = None,
+    requested: Annotated[
+        int | None, typer.Option("--requested", min=1, help="What the user would ask for, s.", rich_help_panel=KIND)
+    ] = None,
+    group: Annotated[int | None, typer.Option("--group", help="Number of the group or project.", rich_help_panel=KIND)] = None,
+    executable: Annotated[int | None, typer.Option("--executable", help="Number of the program.", rich_help_panel=KIND)] = None,
+    risk: Annotated[
+        list[float] | None,
+        typer.Option("--risk", min=0, max=99.9, help="A risk of being killed, percent; repeat it. Default: 50, 25, 10, 5, 2, 1."),
+    ] = None,
+    months: Annotated[int | None, typer.Option("--months", min=1, help="Only the last so many months of 30 days.")] = None,
+    least: Annotated[int, typer.Option("--least", min=2, help="Earlier jobs that are needed.")] = 10,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Suggest walltimes for the next job of a user and kind: how long, and how likely it is to be killed."""
+    from walltime.cli import common
+    from walltime.estimates.suggestion import RISKS
+    from walltime.estimates.suggestion import suggest as find
+
+    workload, _ = common.load(trace)
+    kind = {"procs": job_procs, "requested": requested, "group": group, "executable": executable}
+    advice = find(workload, user=user, **kind, risks=risk or RISKS, months=months, least=least)
+    if as_json:
+        common.print_json(_record(str(trace), workload.origin.sha256, user, advice))
+        return
+    _print(workload.origin.name, user, kind, advice)
+
+
+def _record(trace: str, sha256: str | None, user: int, advice: Advice) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from walltime.provenance import version
+
+    return {"trace": trace, "sha256": sha256, "user": user, **asdict(advice), "version": version()}
+
+
+def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> None:
+    import math
+
+    from walltime.cli.common import print_table
+    from walltime.report import human_time
+
+    rows = []
+    for s in advice.suggestions:
+        tested = "n/a" if math.isnan(s.backtest) else f"{s.backtest:.1f} %"
+        used = f"{100 * s.slack:.0f} %"
+        rows.append([f"{s.risk:g} %", human_time(s.walltime), f"{s.walltime:,}", f"{s.killed_before:,}", f"{s.upper:.1f} %", tested, used])
+    head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
+    print_table(f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones", head, rows)
+    typer.echo(f"alike in: {', '.join(advice.like)}; they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)")
+    dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
+    if dropped:
+        typer.echo(f"left out, as too few earlier jobs agree in it: {', '.join(dropped)}")
+    if advice.killed:
+        typer.echo(f"{advice.killed:,} of the earlier jobs used all that they had asked for; they count as longer than that")
+    typer.echo("risk at most: upper 95 % bound, if the next job is like the earlier ones. Killed in hindsight: had each earlier job been given")
+    typer.echo("what its predecessors suggest. The kill limit of a scheduler is what is asked for; too short a walltime costs the whole run.")

@@ -1,0 +1,176 @@
+"""A walltime for the next job of a user: how long to ask for, and how likely it is to be killed then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.workload import Workload
+
+Array = np.ndarray
+RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
+"""Risks of being killed that walltimes are suggested for, percent."""
+LEAST = 10
+"""Jobs that history must hold, else it says too little (as in P4)."""
+ROUND = 300
+"""Suggestions are rounded up to so many seconds."""
+SURE = 1.645
+"""One-sided 95 % quantile of the normal distribution."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A walltime, and what goes with it."""
+
+    risk: float
+    """percent of such jobs that may be killed"""
+    walltime: int
+    """s"""
+    killed_before: int
+    """of the earlier jobs, how many ran longer"""
+    upper: float
+    """with 95 % confidence the risk is at most this, percent; only if the next job is like the earlier ones"""
+    backtest: float
+    """percent of the earlier jobs that the suggestion made before each of them would have killed; nan if that cannot be said"""
+    slack: float
+    """median share of the walltime that the earlier jobs would have used"""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Suggestions for a kind of job, made from so many earlier ones."""
+
+    like: Sequence[str]
+    """in what the earlier jobs agree with the next one"""
+    jobs: int
+    median_runtime: float
+    """s"""
+    median_request: float
+    """s, what the user asked for on earlier jobs"""
+    killed: int
+    """how many of the earlier jobs used all that they had asked for"""
+    suggestions: Sequence[Suggestion]
+
+
+def suggest(
+    workload: Workload,
+    *,
+    user: int,
+    procs: int | None = None,
+    requested: int | None = None,
+    group: int | None = None,
+    executable: int | None = None,
+    risks: Sequence[float] = RISKS,
+    months: int | None = None,
+    least: int = LEAST,
+) -> Advice:
+    """Walltimes for the next job of a user, from the user's earlier jobs of this kind.
+
+    The earlier jobs agree in all that is given (`requested` s, `months`: only so many months of 30 days before the end of the
+    log); where these are fewer than `least`, what says least is dropped: first the request, then the program, the processors,
+    the group. A job that used all of its request was killed, and would have run for longer: for a risk, it counts as longer
+    than any walltime up to its request.
+
+    For each risk the walltime is the smallest, rounded up to 5 min, that at most this share of the earlier jobs outran.
+    `upper` is the one-sided 95 % bound of Wilson's interval for that share. `backtest` walks through the earlier jobs in order,
+    suggests before each from those before it, and counts the jobs that this would have killed: what such a rule is worth when
+    the future differs from the past.
+
+    Raises WorkloadError if the log has no such user, or too few jobs of the user's; PolicyError for a risk outside 0 to 100.
+    Source: percentiles of earlier runtimes as in P4 section 4 (SPEC T-07); Wilson, JASA 22 (1927).
+
+    >>> runs = np.arange(1, 21) * 60
+    >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=runs, requested=runs * 3, procs=np.ones(20, int), machine_procs=4,
+    ...                             columns={"user": np.full(20, 7)})
+    >>> [(s.risk, s.walltime, s.killed_before) for s in suggest(jobs, user=7, risks=[50, 10]).suggestions]
+    [(50, 600, 10), (10, 1200, 0)]
+    """
+    for risk in risks:
+        if not 0 <= risk < 100:
+            raise PolicyError(f"a risk is a percentage from 0 to below 100, not {risk:g}")
+    wanted = {"user": user, "group": group, "procs": procs, "executable": executable, "requested": requested}
+    mine, like = _alike(workload, wanted, months, least)
+    ran, asked = workload.runtime[mine], workload.requested[mine]
+    cut = ran >= asked
+    length = np.minimum(ran, asked)
+    return Advice(
+        like=like,
+        jobs=len(mine),
+        median_runtime=float(np.median(length)),
+        median_request=float(np.median(asked)),
+        killed=int(cut.sum()),
+        suggestions=[_suggestion(float(risk), length, cut, least) for risk in risks],
+    )
+
+
+def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None, least: int) -> tuple[Array, list[str]]:
+    """The earlier jobs, and in what they are like the next one."""
+    columns = {"procs": workload.procs, "requested": workload.requested}
+    given: list[tuple[str, int]] = []
+    for name, value in wanted.items():
+        if value is None:
+            continue
+        column = columns.get(name, workload.columns.get(name))
+        if column is None:
+            raise WorkloadError(f"{workload.origin.name} does not say the {name} of its jobs; leave it out")
+        columns[name] = column
+        given.append((name, value))
+    recent = np.ones(len(workload), bool)
+    if months is not None:
+        recent = workload.submit > int(workload.submit[-1]) - months * 30 * 86_400
+    if not (recent & (columns["user"] == wanted["user"])).any():
+        raise WorkloadError(f"{workload.origin.name} has no job of user {wanted['user']}{'' if months is None else ' in that time'}")
+    for length in range(len(given), 0, -1):
+        mask = recent.copy()
+        for name, value in given[:length]:
+            mask &= columns[name] == value
+        if mask.sum() >= least:
+            return np.flatnonzero(mask), [name for name, _ in given[:length]]
+    count = int((recent & (columns["user"] == wanted["user"])).sum())
+    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which say too little; {least} are needed (--least)")
+
+
+def _walltime(risk: float, length: Array, cut: Array) -> int:
+    """The smallest walltime that at most this percentage outran, s, rounded up; killed jobs count as longer than their requests."""
+    lengths = np.sort(np.where(cut, length + 1, length))
+    place = len(lengths) - 1 - math.floor(risk / 100 * len(lengths))
+    return max(-(-int(lengths[place]) // ROUND) * ROUND, ROUND)
+
+
+def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestion:
+    walltime = _walltime(risk, length, cut)
+    longer = int(_outran(length, cut, walltime).sum())
+    tries = kills = 0
+    for k in range(least, len(length)):
+        tries += 1
+        kills += bool(_outran(length[k : k + 1], cut[k : k + 1], _walltime(risk, length[:k], cut[:k]))[0])
+    return Suggestion(
+        risk=risk,
+        walltime=walltime,
+        killed_before=longer,
+        upper=100 * wilson_upper(longer, len(length)),
+        backtest=100 * kills / tries if tries else math.nan,
+        slack=float(np.median(np.minimum(length / walltime, 1.0))),
+    )
+
+
+def _outran(length: Array, cut: Array, walltime: int) -> Array:
+    """Which jobs a walltime would have killed: those that ran longer, and those killed at no more than it."""
+    killed_then: Array = (length > walltime) | (cut & (length >= walltime))
+    return killed_then
+
+
+def wilson_upper(count: int, of: int) -> float:
+    """One-sided 95 % upper bound of a share of which `count` of so many were seen.
+
+    >>> round(wilson_upper(0, 20), 3), round(wilson_upper(10, 20), 3)
+    (0.119, 0.674)
+    """
+    share, z2 = count / of, SURE**2
+    middle = share + z2 / (2 * of)
+    half = SURE * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of))
+    return min((middle + half) / (1 + z2 / of), 1.0)
