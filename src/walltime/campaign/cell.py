@@ -90,6 +90,6 @@ def engine_version() -> str:
     folder = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for part in ("workload", "estimates", "policy", "engine", "metrics", "schedule", "logs"):
-        for file in sorted((folder / part).glob("*.py")):
-            digest.update(f"{part}/{file.name}\0".encode() + file.read_bytes() + b"\0")
+        for file in sorted((folder / part).rglob("*.py")):
+            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

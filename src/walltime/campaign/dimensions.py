@@ -10,8 +10,10 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
+from walltime.estimates.predictors import parse_predictor
 from walltime.logs.filters import select
-from walltime.policy import parse_order, parse_policy
+from walltime.policy import parse_belief, parse_correction, parse_order, parse_policy
+from walltime.schedule.prediction import HISTORIES
 from walltime.schedule.simulation import OVERRUN
 from walltime.schedule.variation import parse_span
 from walltime.workload import Workload
@@ -84,6 +86,10 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("order", str, "fcfs", "order of the queue", parse_order),
         Dimension("backfill_order", str, None, "order in which jobs are tried for backfilling", parse_order),
         Dimension("estimates", str, "user", "what the scheduler is told", parse_estimates),
+        Dimension("predictor", str, None, "learns runtimes from jobs that have ended", parse_predictor),
+        Dimension("believe", str, "regular", "where its predictions are believed", parse_belief),
+        Dimension("correction", str, "tsafrir07", "what is expected of a job that outlives its prediction", parse_correction),
+        Dimension("history", str, "simulation", "what it learns from", _one_of(*HISTORIES)),
         Dimension("overrun", str, "kill", "jobs that run longer than they requested", _one_of(*OVERRUN)),
         Dimension("coincident", str, "batch", "events of one instant", _one_of("batch", "sequential")),
     )

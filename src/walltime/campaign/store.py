@@ -25,14 +25,14 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
 from walltime.logs.output import printable, whole_file
-from walltime.metrics import DynamicsSummary, Summary
+from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
 from walltime.provenance import version
 
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = 1
-"""Version of the columns; a store with a higher one is from a newer program."""
+SCHEMA = 2
+"""Version of the columns; a store with a higher one is from a newer program. 2 added predictors and what became of predictions."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
 
@@ -130,7 +130,7 @@ class Store:
         """Keys of the cells that are there. Raises OutputError for a file that cannot be read."""
         found: set[str] = set()
         for file in sorted(self.cells.glob("*.parquet")):
-            found.update(_read(file, ["cell"])["cell"])
+            found.update(_read(file, {"cell": None})["cell"])
         return found
 
     def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
@@ -157,7 +157,7 @@ class Store:
     def _table(folder: Path, schema: Mapping[str, Any], sort: list[str], keys: Iterable[str] | None) -> pl.DataFrame:
         import polars as pl
 
-        parts = [_read(file, list(schema)) for file in sorted(folder.glob("*.parquet"))]
+        parts = [_read(file, schema) for file in sorted(folder.glob("*.parquet"))]
         table = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
         if keys is not None:
             table = table.filter(pl.col("cell").is_in(list(keys)))
@@ -183,15 +183,18 @@ def _cannot(folder: Path, what: str, error: OSError) -> OutputError:
     return OutputError(f"{printable(folder)}: cannot be {what} ({reason}); name another store")
 
 
-def _read(file: Path, columns: list[str]) -> pl.DataFrame:
-    """These columns of a file; raises OutputError where it is damaged."""
+def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """These columns of a file; those that an older schema does not have are empty. Raises OutputError where it is damaged."""
     import polars as pl
 
     try:
-        return pl.read_parquet(file, columns=columns, glob=False)
+        there = set(pl.read_parquet_schema(file))
+        table = pl.read_parquet(file, columns=[name for name in columns if name in there], glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = (str(error).splitlines() or ["damaged"])[0]
         raise OutputError(f"{printable(file)}: cannot be read ({reason}); delete it and run again") from error
+    missing = [pl.lit(None, dtype=kind).alias(name) for name, kind in columns.items() if name not in there]
+    return table.with_columns(missing).select(list(columns)) if missing else table
 
 
 def cell_schema() -> dict[str, Any]:
@@ -202,7 +205,8 @@ def cell_schema() -> dict[str, Any]:
     columns |= {d.name: getattr(pl, _TYPES[d.kind.__name__]) for d in DIMENSIONS.values() if d.name != "jobs"}
     columns |= {"seed": pl.Int64, "trim": pl.String, "sha256": pl.String}
     columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in Summary.__dataclass_fields__.items()}
-    columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in DynamicsSummary.__dataclass_fields__.items()}
+    for record in (DynamicsSummary, PredictionSummary):
+        columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in record.__dataclass_fields__.items() if name != "jobs"}
     return columns | {"walltime": pl.String, "engine": pl.String, "schema": pl.Int64}
 
 

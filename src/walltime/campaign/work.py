@@ -15,6 +15,7 @@ from walltime.campaign.groups import group_rows
 from walltime.campaign.store import SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
+from walltime.estimates.predictors import parse_predictor
 from walltime.logs import read
 from walltime.policy import parse_order, parse_policy
 from walltime.provenance import version
@@ -88,12 +89,16 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
     lane = _lane(cell, file, sha256)
     order, backfill = parse_order(s["order"]), parse_order(s["backfill_order"]) if s["backfill_order"] else None
     model = parse_estimates(s["estimates"])
-    case = Case(parse_policy(s["policy"], order, backfill), model, cell.seed or 0)
+    predictor = parse_predictor(s["predictor"]) if s["predictor"] else None
+    believed = {name: s[name] for name in ("believe", "correction", "history")}
+    case = Case(parse_policy(s["policy"], order, backfill), model, cell.seed or 0, predictor, **believed)
     before = lane.kernel_seconds
     summary, dynamics = lane.run(case, check)
     key = cell.key(sha256, SCHEMA)
     row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **summary.as_dict()}
     row |= dynamics.as_dict() if dynamics is not None else {}
+    predictions = lane.prediction_summary()
+    row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
     row |= {"procs": lane.workload.machine_procs, "walltime": version(), "engine": engine_version(), "schema": SCHEMA}
     groups: list[dict[str, Any]] = []
     for by in cell.groups:

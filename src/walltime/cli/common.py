@@ -87,13 +87,16 @@ def note(message: str) -> None:
     typer.echo(f"walltime: {message}", err=True)
 
 
-def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str, dynamics: bool = False) -> Schedule:
-    """Simulate, with a word when the engine has to be compiled first and a progress bar when it takes long."""
+def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str, dynamics: bool = False, **prediction: Any) -> Schedule:
+    """Simulate, with a word when the engine has to be compiled first and a progress bar when it takes long.
+
+    `prediction`: a predictor, and what is done with it, as for `walltime.simulate`.
+    """
     from walltime.schedule import simulate
 
     announce_compilation()
     with progress_bar(len(workload), policy.label) as progress:
-        return simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress)
+        return simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress, **prediction)
 
 
 def announce_compilation() -> None:

@@ -147,6 +147,34 @@ EstimatesOption = Annotated[
     ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63, help="Seed of whatever is drawn at random.", rich_help_panel=RUN)]
+PredictorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--predictor",
+        metavar="NAME",
+        help="Predict runtimes from jobs that have ended: tang13, tsafrir07, last, ..., with options as in walltime predict.",
+        rich_help_panel=RUN,
+    ),
+]
+BelieveOption = Annotated[
+    str,
+    typer.Option(
+        "--believe",
+        help="Where predictions are believed: regular, selective (not of running jobs), none, or three bits: order, own length, running.",
+        rich_help_panel=RUN,
+    ),
+]
+CorrectionOption = Annotated[
+    str,
+    typer.Option(
+        "--correction",
+        help="What is expected of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, none.",
+        rich_help_panel=RUN,
+    ),
+]
+HistoryOption = Annotated[
+    str, typer.Option("--history", help="The predictor learns from the jobs of the simulation, or of the log.", rich_help_panel=RUN)
+]
 OverrunOption = Annotated[
     Overrun,
     typer.Option(

@@ -32,7 +32,9 @@ def predict(
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", min=0, max=1, help="Of the default table: R is taken to be at least this (P4: 0.5).", rich_help_panel=o.RUN),
+        typer.Option(
+            "--threshold", min=0, max=1, help="Of the default table: R is taken to be at least this (P4: 0.5).", rich_help_panel=o.RUN
+        ),
     ] = None,
     ends: Annotated[
         str,
@@ -48,7 +50,9 @@ def predict(
     skip_bad_lines: o.SkipBadLinesOption = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write the table, or with one --predictor each job's prediction: .csv or .parquet.", rich_help_panel=o.OUTPUT),
+        typer.Option(
+            "--out", help="Write the table, or with one --predictor each job's prediction: .csv or .parquet.", rich_help_panel=o.OUTPUT
+        ),
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -127,7 +131,14 @@ def _record(trace: Path, w: Workload, found: list[Replay], rows: list[dict[str, 
 
     head = {"trace": str(trace), "sha256": w.origin.sha256, "procs": w.machine_procs, "jobs": len(w), "dropped": dict(w.origin.dropped)}
     ends = {"ends": found[0].ends, "unknown_ends": found[0].unknown_ends}
-    return {**head, **ends, "predictors": rows, "out": None if out is None else str(out), "seconds": {"read": seconds}, "version": version()}
+    return {
+        **head,
+        **ends,
+        "predictors": rows,
+        "out": None if out is None else str(out),
+        "seconds": {"read": seconds},
+        "version": version(),
+    }
 
 
 def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: bool) -> None:
@@ -140,7 +151,9 @@ def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: 
     head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
     title = f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
     print_table(title, head, lines)
-    typer.echo(f"mean accuracy of the users' requests: {own:.3f}. Accuracy: the smaller of runtime and prediction over the larger (P4 eq. 3);")
+    typer.echo(
+        f"mean accuracy of the users' requests: {own:.3f}. Accuracy: the smaller of runtime and prediction over the larger (P4 eq. 3);"
+    )
     typer.echo("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
     source = "the log" if found[0].ends == "log" else f"a simulation under {found[0].ends}, as the log has no waits"
     typer.echo(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")

@@ -18,6 +18,10 @@ def simulate(
     backfill_order: o.BackfillOrderOption = None,
     estimates: o.EstimatesOption = "user",
     seed: o.SeedOption = 0,
+    predictor: o.PredictorOption = None,
+    believe: o.BelieveOption = "regular",
+    correction: o.CorrectionOption = "tsafrir07",
+    history: o.HistoryOption = "simulation",
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
     procs: o.ProcsOption = None,
@@ -60,6 +64,13 @@ def simulate(
 
     chosen = parse_policy(policy, parse_order(order), parse_order(backfill_order) if backfill_order else None)
     model = parse_estimates(estimates)
+    prediction: dict[str, Any] = {}
+    if predictor is not None:
+        from walltime.estimates.predictors import parse_predictor
+
+        prediction = {"predictor": parse_predictor(predictor), "believe": believe, "correction": correction, "history": history}
+    elif (believe, correction, history) != ("regular", "tsafrir07", "simulation"):
+        raise PolicyError("--believe, --correction and --history say what is done with predictions; name a --predictor too")
     if out is not None:
         common.check_output(out, FORMATS)
     if month_of != o.By.end and not monthly:
@@ -71,6 +82,8 @@ def simulate(
     if replications > 1:
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
+        if prediction:
+            raise PolicyError("replications with a predictor are a campaign's: write a plan, or take one replication")
         run_replications(
             variation,
             workload,
@@ -86,7 +99,7 @@ def simulate(
         return
     workload = variation.replica(workload, model, seed)
     common.note_cut_short(workload, model)
-    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value, dynamics=dynamics)
+    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value, dynamics=dynamics, **prediction)
     record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)
     batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
     if batches is not None:
@@ -102,6 +115,14 @@ def simulate(
     found = schedule.dynamics_summary(trim.value) if dynamics else None
     if found is not None:
         record["dynamics"] = found.as_dict()
+    learned = schedule.prediction_summary(trim.value) if prediction else None
+    if learned is not None:
+        record["predictions"] = {
+            "predictor": predictor,
+            "believe": believe,
+            "correction": correction,
+            "history": history,
+        } | learned.as_dict()
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
@@ -119,6 +140,8 @@ def simulate(
         )
     if found is not None:
         _print_dynamics(found, chosen)
+    if learned is not None:
+        _print_predictions(schedule, learned)
     if monthly:
         _print_months(months)
     if out is not None:
@@ -149,6 +172,29 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
     title = f"{schedule.policy.label} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
     print_facts(title, facts)
     typer.echo(f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)")
+
+
+def _print_predictions(schedule: Any, p: Any) -> None:
+    from walltime.cli.common import print_facts
+    from walltime.report import human_time
+
+    known = 100 - p.na_percent
+    late = f"by {human_time(p.mean_break)} on average" if p.promises_broken else ""
+    facts = [
+        (
+            "mean accuracy",
+            f"{p.mean_accuracy:.3f}",
+            f"median {p.median_accuracy:.3f}; of the users' requests {p.mean_accuracy_of_requests:.3f}",
+        ),
+        (
+            "predicted",
+            f"{known:.1f} %",
+            f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, by 30 min and more {p.be_percent:.1f} %",
+        ),
+        ("corrections", f"{p.corrections:,}", "of jobs that outlived their predictions"),
+        ("promises broken", f"{p.promises_broken:,}", f"of {p.promised_jobs:,} jobs with a reservation {late}".rstrip()),
+    ]
+    print_facts(f"predictions by {schedule.predictions.setting.label}", facts)
 
 
 def _print_dynamics(d: Any, policy: Any) -> None:

@@ -66,11 +66,15 @@ def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> 
         rows.append([f"{s.risk:g} %", human_time(s.walltime), f"{s.walltime:,}", f"{s.killed_before:,}", f"{s.upper:.1f} %", tested, used])
     head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
     print_table(f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones", head, rows)
-    typer.echo(f"alike in: {', '.join(advice.like)}; they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)")
+    typer.echo(f"alike in: {', '.join(advice.like)}; {medians}")
     dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
     if dropped:
         typer.echo(f"left out, as too few earlier jobs agree in it: {', '.join(dropped)}")
     if advice.killed:
         typer.echo(f"{advice.killed:,} of the earlier jobs used all that they had asked for; they count as longer than that")
-    typer.echo("risk at most: upper 95 % bound, if the next job is like the earlier ones. Killed in hindsight: had each earlier job been given")
-    typer.echo("what its predecessors suggest. The kill limit of a scheduler is what is asked for; too short a walltime costs the whole run.")
+    typer.echo(
+        "risk at most: upper 95 % bound, if the next job is like the earlier ones. Killed in hindsight: had each earlier job been given"
+    )
+    typer.echo(
+        "what its predecessors suggest. The kill limit of a scheduler is what is asked for; too short a walltime costs the whole run."
+    )

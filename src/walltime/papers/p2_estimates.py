@@ -20,9 +20,9 @@ from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Va
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.report.estimates import draw_scatter, draw_use
+from walltime.report.figures import style
 from walltime.schedule import Schedule
 from walltime.schedule.replay import replay_predictions
-from walltime.report.figures import style
 
 Array = np.ndarray
 NAMES = {

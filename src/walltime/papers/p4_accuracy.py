@@ -16,6 +16,7 @@ from walltime.papers.item import Item
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
+from walltime.report.figures import COLOURS
 from walltime.schedule.prediction import dense_keys
 from walltime.schedule.replay import Replay, replay_predictions
 from walltime.workload import Workload
@@ -109,7 +110,7 @@ def figure_1(study: Study) -> list[Part]:
     def draw(axes: Axes, _row: int, column: int) -> None:
         values = used[subjects[column].name]
         counts = 100 * np.histogram(values, edges)[0] / len(values)
-        axes.bar(edges[:-1], counts, width=0.05, align="edge", color=drawing.COLOURS[0], edgecolor="white", linewidth=0.4)
+        axes.bar(edges[:-1], counts, width=0.05, align="edge", color=COLOURS[0], edgecolor="white", linewidth=0.4)
 
     rows: list[list[Entry]] = []
     for name, share in (
@@ -118,7 +119,13 @@ def figure_1(study: Study) -> list[Part]:
         ("at most 0.5", lambda r: r <= 0.5),
         ("under 0.2", lambda r: r < 0.2),
     ):
-        rows.append([name, Value(printed.value("value", quantity=name) or 0), *(Value(100 * float(share(r).mean()), digits=1) for r in used.values())])
+        rows.append(
+            [
+                name,
+                Value(printed.value("value", quantity=name) or 0),
+                *(Value(100 * float(share(r).mean()), digits=1) for r in used.values()),
+            ]
+        )
     figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw, x="R = runtime / request", legend=False)
     data = {"from": edges[:-1].tolist()} | {name: np.histogram(r, edges)[0].tolist() for name, r in used.items()}
     table = Table("fig1", printed.title, ["R", "P4: Intrepid", *used], rows, "Close to 1: 0.95 and more; P4 does not say what it is.")
@@ -169,9 +176,15 @@ def table_2(study: Study) -> list[Part]:
             rows.append([subject.name, name, Value(value, digits=3), Value(groups)])
         told = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())
         claims.append((f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", told))
-        claims.append((f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], told))
+        claims.append(
+            (f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], told)
+        )
     note = "Mean over the groups of at least 10 jobs, not weighted."
-    return [Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note), Claims(claims), Notes([METHOD])]
+    return [
+        Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note),
+        Claims(claims),
+        Notes([METHOD]),
+    ]
 
 
 def figure_4(study: Study) -> list[Part]:
@@ -206,7 +219,9 @@ def figure_4(study: Study) -> list[Part]:
         claims.append((f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), told))
         triple = by_key["triple"]
         falls = sum(b >= a for a, b in zip(triple[:-1], triple[1:], strict=True))
-        claims.append((f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple)))
+        claims.append(
+            (f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
+        )
         claims.append((f"{subject.name}: every scheme beats the users", min(min(v) for v in by_key.values()) > base, f"users {base:.3f}"))
     columns = ["log", "key", "original", *STATISTICS, "best gain"]
     intrepid = ", ".join(f"{row['quantity']} {row['value']}" for row in study.printed.tables["F4"].rows)
@@ -235,8 +250,18 @@ def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tupl
         base = np.zeros(len(STATISTICS))
         for k, kind in enumerate(CLASSES):
             values = np.array([share[kind] for share in shares])
-            colour, hatch = drawing.COLOURS[k], drawing.HATCHES[k]
-            axes.bar(np.arange(len(STATISTICS)), values, 0.8, bottom=base, label=kind, color=colour, hatch=hatch, edgecolor="white", linewidth=0.3)
+            colour, hatch = COLOURS[k], drawing.HATCHES[k]
+            axes.bar(
+                np.arange(len(STATISTICS)),
+                values,
+                0.8,
+                bottom=base,
+                label=kind,
+                color=colour,
+                hatch=hatch,
+                edgecolor="white",
+                linewidth=0.3,
+            )
             base += values
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
@@ -261,10 +286,18 @@ def figure_5(study: Study) -> list[Part]:
         for kind in ("OE", "BE"):
             values = [share[kind] for share in middle]
             low, high = ranges[kind]
-            claims.append((f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %", low <= min(values) and max(values) <= high, f"{values[0]:.1f} to {values[1]:.1f} %"))
+            claims.append(
+                (
+                    f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %",
+                    low <= min(values) and max(values) <= high,
+                    f"{values[0]:.1f} to {values[1]:.1f} %",
+                )
+            )
         under = [share["UE"] + share["BE"] for share in shares]
-        claims.append((f"{log}: more are under-estimated the lower the percentile", under == sorted(under), ", ".join(f"{v:.0f}" for v in under)))
-    parts: list[Part] = [triple] + ([double] if double.data["log"] else [])
+        claims.append(
+            (f"{log}: more are under-estimated the lower the percentile", under == sorted(under), ", ".join(f"{v:.0f}" for v in under))
+        )
+    parts: list[Part] = [triple, *([double] if double.data["log"] else [])]
     return [*parts, Claims(claims), Notes([METHOD, "The shares in print are Intrepid's."])]
 
 
@@ -286,9 +319,24 @@ def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
             fall = 100 * (1 - under[1] / under[0]) if under[0] else 0.0
             falls.append(fall)
             lost.append(exact[0] - exact[1])
-            rows.append([subject.name, statistic, Value(under[0], digits=1), Value(under[1], digits=1), f"{-fall:+.0f} %", *(Value(v, digits=3) for v in exact)])
+            rows.append(
+                [
+                    subject.name,
+                    statistic,
+                    Value(under[0], digits=1),
+                    Value(under[1], digits=1),
+                    f"{-fall:+.0f} %",
+                    *(Value(v, digits=3) for v in exact),
+                ]
+            )
         log = subject.name
-        claims.append((f"{log}: the threshold reduces under-estimates", min(falls[1:]) > 0, f"by {min(falls):.0f} to {max(falls):.0f} % (P4: {low:g} to {high:g} %)"))
+        claims.append(
+            (
+                f"{log}: the threshold reduces under-estimates",
+                min(falls[1:]) > 0,
+                f"by {min(falls):.0f} to {max(falls):.0f} % (P4: {low:g} to {high:g} %)",
+            )
+        )
         claims.append((f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}"))
         same = all(abs(a["NA"] - b["NA"]) < 1e-9 for a, b in zip(before[log], after[log], strict=True))
         claims.append((f"{log}: as many jobs without adjustment", same, f"{after[log][0]['NA']:.1f} %"))
@@ -320,20 +368,24 @@ def _windows_figure(study: Study, name: str, measure: str, label: str) -> tuple[
                 continue
             schemes = [[scheme_of(real, s, window) for window in WINDOWS] for s in STATISTICS]
             made = replays(study, subject, [scheme for line in schemes for scheme in line])
-            values = [[mean_accuracy(made[x]) if measure == "accuracy" else class_shares(made[x])[measure] for x in line] for line in schemes]
+            values = [
+                [mean_accuracy(made[x]) if measure == "accuracy" else class_shares(made[x])[measure] for x in line] for line in schemes
+            ]
             found[subject.name, key] = np.array(values)
     names = list(found)
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         for k, window in enumerate(WINDOWS):
             marker = (*drawing.MARKERS, "v", "x")[k]
-            drawing.line(axes, np.arange(len(STATISTICS)), found[names[column]][:, k], k, _window(window), marker=marker, markersize=3, linewidth=1)
+            drawing.line(
+                axes, np.arange(len(STATISTICS)), found[names[column]][:, k], k, _window(window), marker=marker, markersize=3, linewidth=1
+            )
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
     figure = drawing.panels([f"{log}, {key}" for log, key in names], [label], draw)
     data: dict[str, list[object]] = {"log": [], "key": [], "statistic": [], **{_window(w): [] for w in WINDOWS}}
-    for (log, key), values in found.items():
-        for statistic, line in zip(STATISTICS, values, strict=True):
+    for (log, key), measured in found.items():
+        for statistic, line in zip(STATISTICS, measured, strict=True):
             for column, value in zip(data, (log, key, statistic, *line.tolist()), strict=True):
                 data[column].append(value)
     return Chart(name, figure, "By the months of history that count.", data), found
@@ -347,7 +399,9 @@ def figure_8(study: Study) -> list[Part]:
         if key == "triple":
             gains = values[:, 0] - values[:, -1]
             told = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
-            claims.append((f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), told))
+            claims.append(
+                (f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), told)
+            )
     return [chart, Claims(claims), Notes([METHOD])]
 
 
@@ -370,7 +424,9 @@ def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> list[Claim]:
         with np.errstate(divide="ignore", invalid="ignore"):
             change = 100 * (low[:, 0] / low[:, -1] - 1)
         told = ", ".join(f"{s} {c:+.0f} %" for s, c in zip(STATISTICS[2:], change.tolist(), strict=True))
-        claims.append((f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), told))
+        claims.append(
+            (f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), told)
+        )
     return claims
 
 
@@ -398,7 +454,13 @@ def figure_11(study: Study) -> list[Part]:
     figure = drawing.panels([f"{log}, {key}" for log, key in names], ["share of jobs (%)"], draw, x="accuracy")
     rows: list[list[Entry]] = []
     for row in printed.rows:
-        rows.append(["P4: Intrepid, triple", str(row["scheme"]), *(Value(float(v), digits=2) if v != "" else None for v in (row["at60"], row["median"]))])
+        rows.append(
+            [
+                "P4: Intrepid, triple",
+                str(row["scheme"]),
+                *(Value(float(v), digits=2) if v != "" else None for v in (row["at60"], row["median"])),
+            ]
+        )
     claims: list[Claim] = []
     for (log, key), by_name in lines.items():
         medians = {name: float(np.median(values)) for name, values in by_name.items()}
@@ -453,7 +515,9 @@ def figure_13(study: Study) -> list[Part]:
         if masks:
             mine = lines[subject.name]
             best = float(np.mean([max(SCHEMES, key=lambda s: mine[s][k]) == "p70" for k in range(len(masks))]))
-            claims.append((f"{subject.name}: p70 is the most accurate scheme in most months", best > 0.5, f"{100 * best:.0f} % of {len(masks)}"))
+            claims.append(
+                (f"{subject.name}: p70 is the most accurate scheme in most months", best > 0.5, f"{100 * best:.0f} % of {len(masks)}")
+            )
             over = float((mine["p85"] > mine["original"]).mean())
             claims.append((f"{subject.name}: p85 beats the users in every month", over == 1, f"{100 * over:.0f} % of {len(masks)}"))
 
@@ -468,7 +532,11 @@ def figure_13(study: Study) -> list[Part]:
         for k in range(len(by_name["original"])):
             for column, value in zip(data, (log, k + 1, *(float(v[k]) for v in by_name.values())), strict=True):
                 data[column].append(value)
-    return [Chart("fig13", figure, "Triple key, one month of history; the first month of each log is left out.", data), Claims(claims), Notes([METHOD])]
+    return [
+        Chart("fig13", figure, "Triple key, one month of history; the first month of each log is left out.", data),
+        Claims(claims),
+        Notes([METHOD]),
+    ]
 
 
 def table_3(study: Study) -> list[Part]:

@@ -92,7 +92,7 @@ def run_months(study: Study, subject: Subject) -> dict[tuple[str, str, str], lis
     results = study.kept(f"{subject.name}: months", tasks, compute)
     found = {}
     for task, result in zip(tasks, results, strict=True):
-        found.setdefault((task["order"], task["mode"], task["scheme"]), []).append(result)
+        found.setdefault((str(task["order"]), str(task["mode"]), str(task["scheme"])), []).append(result)
     study.memory["months", subject.name] = found
     return found
 
@@ -201,10 +201,22 @@ def figure_12(_study: Study) -> list[Part]:
     claims: list[Claim] = [
         ("not adjusted: only job 5 is backfilled", [starts[j, "none"][2] == 2 for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
         ("waiting jobs adjusted: 3 and 4 are backfilled too", all(starts[j, "selective"][2] == 2 for j in (3, 4, 5)), "all start at 2"),
-        ("job 3, over-estimated, keeps job 2's reservation", starts[3, "selective"][1] <= promised[3, "selective"], f"2 starts at {starts[3, 'selective'][1]}"),
-        ("job 4, under-estimated, delays job 2", starts[4, "selective"][1] > promised[4, "selective"], f"2 starts at {starts[4, 'selective'][1]}"),
+        (
+            "job 3, over-estimated, keeps job 2's reservation",
+            starts[3, "selective"][1] <= promised[3, "selective"],
+            f"2 starts at {starts[3, 'selective'][1]}",
+        ),
+        (
+            "job 4, under-estimated, delays job 2",
+            starts[4, "selective"][1] > promised[4, "selective"],
+            f"2 starts at {starts[4, 'selective'][1]}",
+        ),
         ("running jobs adjusted too: neither 3 nor 4 fits", all(starts[j, "regular"][2] > 2 for j in (3, 4)), "the window ends at 60"),
-        ("and job 2 misses its reservation", starts[3, "regular"][1] > promised[3, "regular"], f"at {starts[3, 'regular'][1]} instead of 60"),
+        (
+            "and job 2 misses its reservation",
+            starts[3, "regular"][1] > promised[3, "regular"],
+            f"at {starts[3, 'regular'][1]} instead of 60",
+        ),
     ]
     rows: list[list[Entry]] = []
     for (waiting, mode), start in starts.items():

@@ -24,7 +24,8 @@ KEYS = {
     "size": ("user", "procs"),
 }
 """Which jobs are alike: those that agree in all of these columns. `user` to `triple` are P4's keys (SPEC T-07), `request` is the
-triple key for logs without groups, `program` is P2's (SPEC T-06), `size` that for logs without programs. A job of which one of them is unknown is like no other one."""
+triple key for logs without groups, `program` is P2's (SPEC T-06), `size` that for logs without programs. A job of which one of
+them is unknown is like no other one."""
 
 
 class Basis(IntEnum):
