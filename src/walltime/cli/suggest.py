@@ -66,6 +66,7 @@ def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> 
         rows.append([f"{s.risk:g} %", human_time(s.walltime), f"{s.walltime:,}", f"{s.killed_before:,}", f"{s.upper:.1f} %", tested, used])
     head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
     print_table(f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones", head, rows)
+    medians = f"they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)"
     typer.echo(f"alike in: {', '.join(advice.like)}; {medians}")
     dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
     if dropped:

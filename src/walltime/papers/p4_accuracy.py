@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -161,9 +162,9 @@ def figure_2(study: Study) -> list[Part]:
 def table_2(study: Study) -> list[Part]:
     """How alike similar jobs are."""
     printed = study.printed.tables["T2"]
-    rows: list[list[Entry]] = []
-    for row in printed.rows:
-        rows.append(["P4: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))])
+    rows: list[list[Entry]] = [
+        ["P4: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))] for row in printed.rows
+    ]
     claims: list[Claim] = []
     for subject in learnable(study):
         w = subject.workload
@@ -218,7 +219,7 @@ def figure_4(study: Study) -> list[Part]:
         told = ", ".join(f"{name} {value:.3f}" for name, value in at.items())
         claims.append((f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), told))
         triple = by_key["triple"]
-        falls = sum(b >= a for a, b in zip(triple[:-1], triple[1:], strict=True))
+        falls = sum(b >= a for a, b in itertools.pairwise(triple))
         claims.append(
             (f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
         )
@@ -302,7 +303,7 @@ def figure_5(study: Study) -> list[Part]:
 
 
 def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
-    plain, before = _classes_figure(study, f"{name}-plain", key, 0.0)
+    _, before = _classes_figure(study, f"{name}-plain", key, 0.0)
     chart, after = _classes_figure(study, name, key, THRESHOLD)
     rows: list[list[Entry]] = []
     claims: list[Claim] = []
@@ -430,6 +431,10 @@ def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> list[Claim]:
     return claims
 
 
+def _median(printed: object) -> Entry:
+    return Value(float(printed), digits=2) if isinstance(printed, int | float) else None
+
+
 def figure_11(study: Study) -> list[Part]:
     """Distribution of the accuracy before and after adjustment, with the threshold."""
     printed = study.printed.tables["F11"]
@@ -452,15 +457,9 @@ def figure_11(study: Study) -> list[Part]:
             drawing.line(axes, values, 100 * np.arange(1, len(values) + 1) / len(values), k, name)
 
     figure = drawing.panels([f"{log}, {key}" for log, key in names], ["share of jobs (%)"], draw, x="accuracy")
-    rows: list[list[Entry]] = []
-    for row in printed.rows:
-        rows.append(
-            [
-                "P4: Intrepid, triple",
-                str(row["scheme"]),
-                *(Value(float(v), digits=2) if v != "" else None for v in (row["at60"], row["median"])),
-            ]
-        )
+    rows: list[list[Entry]] = [
+        ["P4: Intrepid, triple", str(row["scheme"]), Value(float(row["at60"]), digits=2), _median(row["median"])] for row in printed.rows
+    ]
     claims: list[Claim] = []
     for (log, key), by_name in lines.items():
         medians = {name: float(np.median(values)) for name, values in by_name.items()}

@@ -128,9 +128,8 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
                     drawing.line(axes, x, BASELINE[measure] * values / base, k, scheme, marker=drawing.MARKERS[k], markersize=3)
 
         figure = drawing.panels([s.name for s in subjects], list(MEASURES.values()), draw, x="month")
-        rows: list[list[Entry]] = []
-        for line in (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode)):
-            rows.append(["P4: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None])
+        lines = (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode))
+        rows: list[list[Entry]] = [["P4: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in lines]
         claims: list[Claim] = []
         data: dict[str, list[object]] = {"log": [], "scheme": [], "month": [], **{m: [] for m in MEASURES}}
         for subject in subjects:

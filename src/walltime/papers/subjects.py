@@ -70,7 +70,7 @@ class Subject:
     def label(self) -> str:
         """Name and file, for titles."""
         if self.kind == GENERATED:
-            return f"a generated workload in the size of {self.name}"
+            return self.name
         return f"{self.name} ({self.log})" if self.kind == PAPER else self.log
 
     @property
@@ -125,7 +125,13 @@ def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made:
     file = made / f"generated-{name}.swf.gz"
     if not file.is_file():
         _generate(facts, file)
-    return Subject(name, GENERATED, file, "no log: generated with the paper's number of jobs, machine, load and largest estimate", facts)
+    return Subject(
+        f"{name} (generated)",
+        GENERATED,
+        file,
+        "no log: generated with the paper's number of jobs, machine, load and largest estimate",
+        facts,
+    )
 
 
 def _generate(facts: Mapping[str, Any], file: Path) -> None:
