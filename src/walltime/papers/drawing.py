@@ -14,6 +14,7 @@ from walltime.report.figures import COLOURS, DASHES, INK, style
 
 Array = np.ndarray
 HATCHES = ("", "////", "....", "xxxx")
+GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
 PLAIN = FuncFormatter(lambda y, _: f"{y:,.10g}")
 WIDTH, HEIGHT = 3.0, 2.3

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.campaign import Plan, Progress, Store, Threads, plan_keys, run_campaign
+from walltime.campaign import DIMENSIONS, Plan, Progress, Store, Threads, plan_keys, run_campaign
 from walltime.campaign.cell import engine_version
 from walltime.logs.output import whole_file
 from walltime.papers.printed_numbers import Printed
@@ -53,8 +53,9 @@ class Study:
         seeds: int = 1,
         trim: str = "none",
         dynamics: bool = False,
+        by: str | None = None,
     ) -> pl.DataFrame:
-        """Run a campaign on a subject and return its table, one row per cell.
+        """Run a campaign on a subject and return its table: one row per cell, or, `by` a grouping of jobs, per cell and group.
 
         Each of the `axes` is a list of choices, a choice the words that it sets (see `walltime.campaign`); the cells are all
         their combinations, for every seed from 0.
@@ -69,15 +70,20 @@ class Study:
             seeds=range(seeds),
             trim=trim,
             dynamics=dynamics,
-            groups=(),
+            groups=() if by is None else (by,),
             axes=[[fixed], *axes],
         )
-        known = (plan.name, seeds, trim, dynamics, json.dumps(plan.axes))
+        known = (plan.name, seeds, trim, dynamics, by, json.dumps(plan.axes))
         if known in self._tables:
             return self._tables[known]
         done = run_campaign(plan, self.store, Threads(self.workers), self._show(what))
         self.jobs_simulated += done.jobs
-        self._tables[known] = self.store.table(plan_keys(plan))
+        keys = plan_keys(plan)
+        table = self.store.table(keys)
+        if by is not None:
+            settings = table.select("cell", *(name for name in DIMENSIONS if name in table.columns), "seed")
+            table = self.store.group_table(keys).join(settings, on="cell")
+        self._tables[known] = table
         return self._tables[known]
 
     def _show(self, what: str) -> Callable[[Progress], None] | None:

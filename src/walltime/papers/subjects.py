@@ -22,6 +22,7 @@ from walltime.workload.lublin99 import Lublin99
 PAPER, OTHER, GENERATED = "paper", "other", "generated"
 USERS, USERS_IN_GROUP = 200, 3
 """Users of a generated workload, and how many of them make a group."""
+ABOUT_GENERATED = "no log: generated with the paper's number of jobs, machine, load and largest estimate"
 GENERATED_START = 851_990_400
 """A generated workload starts on 31 December 1996, so that it has calendar months."""
 
@@ -129,7 +130,7 @@ def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made:
         f"{name} (generated)",
         GENERATED,
         file,
-        "no log: generated with the paper's number of jobs, machine, load and largest estimate",
+        ABOUT_GENERATED,
         facts,
     )
 
