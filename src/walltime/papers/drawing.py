@@ -24,7 +24,12 @@ WIDTH, HEIGHT = 3.0, 2.3
 def panels(
     columns: Sequence[str], rows: Sequence[str], draw: Callable[[Axes, int, int], None], *, x: str = "", legend: bool = True
 ) -> Figure:
-    """A grid of panels, the columns' names on top, the rows' at the left; `draw(axes, row, column)` fills one."""
+    """A grid of panels, the columns' names on top, the rows' at the left; `draw(axes, row, column)` fills one.
+
+    Without any column, since no log has what is needed, one empty panel says so.
+    """
+    if not columns:
+        return panels(["no log has what this needs"], rows, lambda _axes, _row, _column: None, x=x, legend=False)
     with style():
         wide = max(len(columns) * WIDTH, 4.6) + 0.4
         figure = Figure(figsize=(wide, len(rows) * HEIGHT + 0.5), layout="constrained", facecolor="white")

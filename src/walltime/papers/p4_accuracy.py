@@ -153,7 +153,7 @@ def figure_2(study: Study) -> list[Part]:
         axes.set_ylim(0, 1)
 
     figure = drawing.panels([s.name for s in subjects], ["mean R"], draw, x="quarter of the log", legend=False)
-    longest = max(map(len, lines.values()))
+    longest = max(map(len, lines.values()), default=0)
     data = {name: [*means.tolist(), *[float("nan")] * (longest - len(means))] for name, means in lines.items()}
     table = Table("fig2", printed.title, ["log", "mean", "standard deviation", "lowest quarter", "highest quarter"], rows)
     return [Chart("fig2", figure, "Quarters of 91 days from the first submission on.", data), table]

@@ -1,0 +1,118 @@
+"""`walltime predict`, `suggest`, and predictors in `simulate` and in campaigns."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+import walltime as wt
+from tests.cli import HEADER, call, one_line, record
+from walltime.campaign import Store, read_plan, run_campaign
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Sixty jobs of two users, who ask for ten times what they need, an hour apart."""
+    lines = [record(k + 1, 3600 * k, 600, 1 + k % 4, 6000, user=1 + k % 2).replace(" -1 600", " 0 600", 1) for k in range(60)]
+    path = tmp_path / "log.swf"
+    path.write_text(HEADER + "".join(lines))
+    return path
+
+
+def test_predict__shows_every_key_statistic_and_window(capsys, log):
+    status, out, err = call(capsys, "predict", log)
+    assert status == 0, err
+    assert "the 12 most accurate of 168 schemes" in out
+    assert "under easy" in out  # the log's waits are all 0, so they are no real ones
+    found = json.loads(call(capsys, "predict", log, "--json")[1])
+    assert found["ends"] == "easy"
+    assert len(found["predictors"]) == 168
+    best = max(row["mean_accuracy"] for row in found["predictors"])
+    assert best > 0.6 > found["predictors"][0]["mean_accuracy_of_requests"]
+
+
+def test_predict__writes_each_jobs_prediction(capsys, log, tmp_path):
+    out = tmp_path / "p.csv"
+    status, _, err = call(capsys, "predict", log, "--predictor", "tang13:key=user,window=all", "--out", out)
+    assert status == 0, err
+    table = pl.read_csv(out)
+    assert table["class"].to_list()[:20] == ["NA"] * 20  # ten jobs of the user must have ended
+    assert table["predicted"].to_list()[-1] == 600
+    assert table["class"].to_list()[-1] == "OE"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--predictor", "oracle"], "unknown predictor 'oracle'"),
+        (["--predictor", "tang13:statistic=p101"], "unknown statistic"),
+        (["--predictor", "last", "--threshold", "0.5"], "--threshold is for the default table"),
+        (["--ends", "tomorrow"], "unknown ends 'tomorrow'"),
+        (["--ends", "log"], "all waits of the log are 0"),
+        (["--out", "table.txt"], "table.txt"),
+    ],
+)
+def test_predict__bad_calls_give_one_line(capsys, log, arguments, words):
+    assert words in one_line(*call(capsys, "predict", log, *arguments))
+
+
+def test_suggest__prints_walltimes_and_risks(capsys, log):
+    status, out, err = call(capsys, "suggest", log, "--user", 1, "--risk", 5)
+    assert status == 0, err
+    assert "10 min" in out
+    assert "alike in: user" in out
+    found = json.loads(call(capsys, "suggest", log, "--user", 1, "--json")[1])
+    assert (found["jobs"], found["suggestions"][0]["walltime"]) == (30, 600)
+    assert "has no job of user 9" in one_line(*call(capsys, "suggest", log, "--user", 9))
+
+
+def test_simulate__with_a_predictor(capsys, log):
+    arguments = ["simulate", log, "--predictor", "last", "--believe", "selective", "--json"]
+    found = json.loads(call(capsys, *arguments)[1])["predictions"]
+    assert (found["predictor"], found["believe"]) == ("last", "selective")
+    assert found["mean_accuracy"] > 0.9
+    status, out, _ = call(capsys, "simulate", log, "--predictor", "last")
+    assert status == 0
+    assert "predictions by last" in out
+    assert "name a --predictor too" in one_line(*call(capsys, "simulate", log, "--believe", "none"))
+    assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--believe", "all"))
+
+
+PLAN = """
+[campaign]
+name = "predictors"
+[fixed]
+trace = "log.swf"
+[[zip]]
+predictor = ["default", "last", "last"]
+believe = ["regular", "regular", "selective"]
+"""
+
+
+def test_campaign__varies_predictors(log, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    plan = read_plan(tmp_path / "plan.toml")
+    run_campaign(plan)
+    table = Store(plan.store).table()
+    assert len(table) == 3
+    rows = {(row["predictor"], row["believe"]): row for row in table.iter_rows(named=True)}
+    assert rows[None, "regular"]["mean_accuracy"] is None
+    jobs = wt.read(log)
+    for believe in ("regular", "selective"):
+        schedule = wt.simulate(jobs, wt.Easy(), predictor=wt.LastRun(), believe=believe)
+        assert rows["last", believe]["mean_wait"] == schedule.summary().mean_wait
+        assert rows["last", believe]["mean_accuracy"] == pytest.approx(schedule.prediction_summary().mean_accuracy)
+
+
+def test_store__of_an_older_schema_is_read_with_empty_columns(log, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    plan = read_plan(tmp_path / "plan.toml")
+    run_campaign(plan)
+    store = Store(plan.store)
+    for file in store.cells.glob("*.parquet"):
+        pl.read_parquet(file).drop("predictor", "believe", "mean_accuracy").write_parquet(file)
+    table = store.table()
+    assert table["mean_accuracy"].to_list() == [None] * 3
+    assert table["mean_wait"].null_count() == 0
