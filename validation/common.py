@@ -53,7 +53,7 @@ class Sizes:
     quick: bool = False
 
 
-QUICK = Sizes(jobs=20_000, seeds=10, head=2_000, workloads=20, shakes=5, reference=2_000, logs=("KTH-SP2", "ALCF-Theta"), quick=True)
+QUICK = Sizes(jobs=10_000, seeds=20, head=2_000, workloads=20, shakes=5, reference=2_000, logs=("KTH-SP2", "ALCF-Theta"), quick=True)
 
 
 @dataclass(frozen=True)

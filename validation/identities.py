@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -250,7 +251,7 @@ def one_more(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 def _with_another(workload: wt.Workload, submit: int) -> wt.Workload:
     added = {"submit": submit, "runtime": 100, "requested": 200, "believed": 200, "procs": workload.machine_procs}
-    columns = {name: np.append(getattr(workload, name), value) for name, value in added.items()}
+    columns: dict[str, Any] = {name: np.append(getattr(workload, name), value) for name, value in added.items()}
     job_id = np.append(workload.job_id, workload.job_id.max() + 1)
     return wt.Workload.from_arrays(**columns, job_id=job_id, machine_procs=workload.machine_procs)
 

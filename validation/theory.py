@@ -107,7 +107,7 @@ CLASSES = {"jobs under half the mean": (0.0, 0.5), "jobs over 1.5 means": (1.5, 
 
 def queues(quick: bool = False) -> Iterator[Queue]:
     """All queues; few of them for a quick look."""
-    loads = (0.5, 0.8) if quick else (0.5, 0.8, 0.9, 0.95)
+    loads: tuple[float, ...] = (0.5, 0.8) if quick else (0.5, 0.8, 0.9, 0.95)
     for servers in (1, 4) if quick else (1, 4, 32):
         yield from (Queue(EXPONENTIAL, servers, load) for load in loads)
     loads = (0.5,) if quick else (0.5, 0.8, 0.9)
