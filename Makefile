@@ -1,6 +1,6 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
 
-.PHONY: help setup test demo lint docs bench lock changelog clean
+.PHONY: help setup test demo lint docs bench validate lock changelog clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,6 +24,9 @@ docs: setup ## build the documentation into site/
 bench: setup ## measure speed and memory
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
+validate: setup ## compare the engine with theory and identities, and readings with each other
+	@.venv/bin/python validation/run.py $(ARGS)
+
 lock: setup ## resolve the dependencies anew into requirements.lock
 	@bash tools/lock.sh
 
@@ -32,4 +35,4 @@ changelog: setup ## show what changelog.d/ adds to the next release
 
 clean: ## remove everything that was made here, .venv too
 	@rm -rf .venv site report.html dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache .coverage
-	@find src tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests docs benchmarks validation -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

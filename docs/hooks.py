@@ -13,6 +13,7 @@ from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
 from reproduction_tables import reproduction
+from validation_tables import validation
 
 from walltime.campaign import DIMENSIONS
 from walltime.campaign.groups import GROUPINGS
@@ -150,5 +151,6 @@ GENERATORS = {
     "groupings": groupings,
     "performance": performance,
     "reproduction": reproduction,
+    "validation": validation,
     "performance-figure": figure,
 }

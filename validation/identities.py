@@ -1,0 +1,367 @@
+"""Identities that a right scheduler satisfies exactly, on random workloads and on logs (SPEC R-06, and plain sense).
+
+Each check takes a workload and a `simulate`, and returns how many jobs it looked at and how many of them break the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import walltime as wt
+from validation.common import Array, Numbers, Simulate, Sizes, describe_logs, find_logs, tell
+from walltime.engine.run import Simulation
+from walltime.metrics import queue_length
+from walltime.schedule.simulation import effective_times
+
+POLICIES: tuple[wt.Policy, ...] = (
+    wt.Fcfs(),
+    wt.Easy(),
+    wt.Easy(backfill_order=wt.SJF),
+    wt.Easy(order=wt.WFP),
+    wt.Hybrid(depth=3),
+    wt.Conservative(),
+    wt.Conservative(variant="scratch"),
+)
+"""What is tried with every policy is tried with these."""
+FACTOR = 7
+"""All times are multiplied by it to see whether the schedule scales."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Jobs compared, and those of them that break the identity."""
+
+    jobs: int
+    broken: int
+
+    def __add__(self, other: Finding) -> Finding:
+        return Finding(self.jobs + other.jobs, self.broken + other.broken)
+
+
+Check = Callable[[wt.Workload, Simulate], Finding]
+
+
+def differing(a: Iterable[Array], b: Iterable[Array]) -> Finding:
+    """Jobs that differ in any of the columns."""
+    pairs = [np.asarray(x) != np.asarray(y) for x, y in zip(a, b, strict=True)]
+    return Finding(len(pairs[0]), int(np.any(pairs, axis=0).sum()))
+
+
+def whole(schedule: wt.Schedule) -> Sequence[Array]:
+    """All that a schedule says of its jobs."""
+    return schedule.start, schedule.end, schedule.kind, schedule.promised
+
+
+def total(findings: Iterable[Finding]) -> Finding:
+    """All of them together."""
+    return sum(findings, Finding(0, 0))
+
+
+def perfect(workload: wt.Workload) -> wt.Workload:
+    """With exact estimates."""
+    return workload.with_estimates(wt.ExactEstimates())
+
+
+# ---------------------------------------------------------------------------------------------------- policies that coincide
+
+
+def both_variants(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """With perfect estimates there is nothing to compress, so both variants of conservative backfilling are one.
+
+    A job of no length ends before its estimate, which is at least 1 s; so jobs are lifted to 1 s first.
+    """
+    exact = perfect(lift(workload))
+    return differing(whole(simulate(exact, wt.Conservative())), whole(simulate(exact, wt.Conservative(variant="scratch"))))
+
+
+def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """EASY is one reservation in a profile made afresh at every event.
+
+    A hybrid of depth 1 takes EASY's own path by definition, so the path of deeper hybrids is made to run with depth 1.
+    """
+    runtime, believed = effective_times(workload, "kill")
+    afresh = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2))
+    afresh._rules = afresh._rules._replace(depth=1)
+    afresh.run()
+    easy = simulate(workload, wt.Easy())
+    named = simulate(workload, wt.Hybrid(depth=1))
+    return differing((easy.start, easy.kind), (afresh.start, afresh.kind)) + differing(whole(easy), whole(named))
+
+
+def unlimited_depth(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """A hybrid one deeper than the longest queue reserves for everybody, as conservative backfilling from scratch does."""
+    scratch = simulate(workload, wt.Conservative(variant="scratch"))
+    _, levels = queue_length(workload.submit, scratch.start + 1)  # those that start at once are in the queue of their pass
+    deep = simulate(workload, wt.Hybrid(depth=int(levels.max(initial=1)) + 1))
+    return differing(whole(scratch), whole(deep))
+
+
+# ------------------------------------------------------------------------------------------------------ what estimates can do
+
+
+@dataclass(frozen=True)
+class Backfills:
+    """How the jobs that EASY backfilled came to be allowed, reconstructed from a schedule alone.
+
+    `extra`: they fit the extra nodes. `length`: they did not, but were to end by the shadow time. `same_instant`: those of
+    `length` for which the shadow time hangs on a job that started at that very instant. `forbidden`: neither.
+    """
+
+    extra: int
+    length: int
+    same_instant: int
+    forbidden: int
+
+
+def classify(schedule: wt.Schedule) -> Backfills:
+    """Replay the starts of an EASY schedule (order of arrival, dynamics noted) and find why each backfill was allowed.
+
+    For each job that started ahead of another one: the head of the queue is the first that waits; the shadow time is when,
+    by what is believed, enough processors are free for it; what is left over then are the extra nodes.
+    Source: P2 section 2.2 (SPEC A-03, Q-06). Jobs without any length are not allowed.
+    """
+    assert schedule.dynamics is not None
+    w, start, end = schedule.workload, schedule.start, schedule.end
+    believed_end = start + w.believed
+    running: list[int] = []
+    count = {"extra": 0, "length": 0, "same_instant": 0, "forbidden": 0}
+    started = np.zeros(len(w), bool)
+    head = 0
+    for job in schedule.dynamics.sequence.tolist():
+        now = int(start[job])
+        running = [other for other in running if end[other] > now]
+        while started[head]:
+            head += 1
+        if head != job:
+            free = w.machine_procs - int(w.procs[running].sum())
+            needed, width = int(w.procs[head]), int(w.procs[job])
+            ends, widths = believed_end[running], w.procs[running]
+            in_order = np.argsort(ends, kind="stable")
+            reached = free + np.cumsum(widths[in_order])
+            blocked = free < needed <= w.machine_procs
+            shadow = int(ends[in_order][np.argmax(reached >= needed)]) if blocked else now
+            extra = free + int(widths[ends <= shadow].sum()) - needed
+            if blocked and width <= min(free, extra):
+                count["extra"] += 1
+            elif blocked and width <= free and now + w.believed[job] <= shadow:
+                count["length"] += 1
+                count["same_instant"] += bool((start[running][ends == shadow] == now).any())
+            else:
+                count["forbidden"] += 1
+        started[job] = True
+        running.append(job)
+    return Backfills(**count)
+
+
+def one_estimate(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """With one estimate for all, jobs are backfilled through extra nodes only.
+
+    A candidate would end at now + E, a running job ends at its start + E, which is earlier; so no candidate ends by the
+    shadow time, unless that hangs on a job that started at this very instant. Those are counted apart, and allowed.
+    """
+    schedule = simulate(largest_estimate(workload), wt.Easy(), dynamics=True)
+    found = classify(schedule)
+    return Finding(found.extra + found.length + found.forbidden, found.length - found.same_instant + found.forbidden)
+
+
+def largest_estimate(workload: wt.Workload) -> wt.Workload:
+    """All jobs, cut at their limits and lifted to 1 s, believed to run for as long as the longest limit."""
+    lifted = lift(workload)
+    return lifted.with_believed(np.full(len(lifted), lifted.requested.max(initial=1)))
+
+
+def lift(workload: wt.Workload) -> wt.Workload:
+    """No job of less than 1 s."""
+    return replace(workload, runtime=np.maximum(workload.runtime, 1))
+
+
+def allowed(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """Every job that EASY backfills ends by the shadow time, as believed, or fits the extra nodes."""
+    found = classify(simulate(lift(workload), wt.Easy(), dynamics=True))
+    return Finding(found.extra + found.length + found.forbidden, found.forbidden)
+
+
+def no_wild_backfills(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """With perfect estimates no backfill moves the real shadow of the head back."""
+    schedule = simulate(perfect(lift(workload)), wt.Easy(), dynamics=True)
+    assert schedule.dynamics is not None
+    return Finding(len(schedule), int(schedule.dynamics.wild.sum()))
+
+
+def fcfs_is_indifferent(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """FCFS does not look at estimates: multiples of the runtime, one for all, or any numbers."""
+    exact = perfect(workload)
+    random = np.random.default_rng(len(workload))
+    others = (exact.believed * 2, exact.believed * 10, np.full(len(exact), 86_400), random.integers(1, 10**6, len(exact)))
+    expected = whole(simulate(exact, wt.Fcfs()))
+    return total(differing(expected, whole(simulate(exact.with_believed(believed), wt.Fcfs()))) for believed in others)
+
+
+# -------------------------------------------------------------------------------------------------------------- plain sense
+
+
+def renumbered(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """Job ids do not matter where no two jobs are submitted at the same second."""
+    distinct = workload.take(np.unique(workload.submit, return_index=True)[1], "distinct submissions")
+    ids = np.random.default_rng(len(workload)).permutation(distinct.job_id)
+    return _same_for_all(distinct, replace(distinct, job_id=ids), simulate, lambda time: time)
+
+
+def shifted(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """All submissions later by a constant: all starts are."""
+    by = 123_456_789
+    return _same_for_all(workload, replace(workload, submit=workload.submit + by), simulate, lambda time: time + by)
+
+
+def scaled(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """All times multiplied by a whole number: all starts are."""
+    times = {name: getattr(workload, name) * FACTOR for name in ("submit", "runtime", "requested", "believed")}
+    return _same_for_all(workload, replace(workload, **times), simulate, lambda time: time * FACTOR)
+
+
+def doubled(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """A machine twice as large for jobs twice as wide."""
+    wide = replace(workload, procs=workload.procs * 2, machine_procs=workload.machine_procs * 2)
+    return _same_for_all(workload, wide, simulate, lambda time: time)
+
+
+def _same_for_all(a: wt.Workload, b: wt.Workload, simulate: Simulate, moved: Callable[[Array], Array]) -> Finding:
+    """Whether every policy does with b what it does with a, starts and promises being moved like this."""
+    found = Finding(0, 0)
+    for policy in POLICIES:
+        one, other = simulate(a, policy), simulate(b, policy)
+        promised = np.where(one.promised >= 0, moved(one.promised), -1)
+        found += differing((moved(one.start), one.kind, promised), (other.start, other.kind, other.promised))
+    return found
+
+
+def one_more(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """A job that comes when all others have ended changes nothing."""
+    found = Finding(0, 0)
+    for policy in POLICIES:
+        before = simulate(workload, policy)
+        after = simulate(_with_another(workload, int(before.end.max()) + 1), policy)
+        found += differing(whole(before), [column[:-1] for column in whole(after)])
+    return found
+
+
+def _with_another(workload: wt.Workload, submit: int) -> wt.Workload:
+    added = {"submit": submit, "runtime": 100, "requested": 200, "believed": 200, "procs": workload.machine_procs}
+    columns: dict[str, Any] = {name: np.append(getattr(workload, name), value) for name, value in added.items()}
+    job_id = np.append(workload.job_id, workload.job_id.max() + 1)
+    return wt.Workload.from_arrays(**columns, job_id=job_id, machine_procs=workload.machine_procs)
+
+
+def no_foresight(workload: wt.Workload, simulate: Simulate) -> Finding:
+    """Without its second half, a workload's schedule is the same up to the moment at which that half begins."""
+    half = max(len(workload) // 2, 1)
+    first = wt.head(workload, half)
+    until = int(workload.submit[half]) if half < len(workload) else int(workload.submit[-1]) + 1
+    found = Finding(0, 0)
+    for policy in POLICIES:
+        all_of_it, part = simulate(workload, policy).start[:half], simulate(first, policy).start
+        begun = (all_of_it < until) | (part < until)
+        found += differing([all_of_it[begun]], [part[begun]])
+    return found
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A check, and what it says."""
+
+    check: Check
+    says: str
+
+
+IDENTITIES: dict[str, Identity] = {
+    "both variants": Identity(both_variants, "perfect estimates: conservative from scratch is conservative with compression"),
+    "depth 1": Identity(depth_one, "a reservation for the first blocked job, in a profile made afresh, is EASY"),
+    "unlimited depth": Identity(unlimited_depth, "a hybrid deeper than the queue is conservative from scratch"),
+    "one estimate": Identity(one_estimate, "one estimate for all: EASY backfills through extra nodes only"),
+    "allowed": Identity(allowed, "whoever EASY backfills ends by the shadow time, as believed, or fits the extra nodes"),
+    "no wild backfills": Identity(no_wild_backfills, "perfect estimates: no backfill delays the head's real shadow"),
+    "FCFS": Identity(fcfs_is_indifferent, "FCFS does not depend on estimates"),
+    "renumbered": Identity(renumbered, "job ids do not matter where submissions differ"),
+    "shifted": Identity(shifted, "all times moved by a constant: so is the schedule"),
+    "scaled": Identity(scaled, f"all times multiplied by {FACTOR}: so is the schedule"),
+    "doubled": Identity(doubled, "twice the processors of machine and jobs: the same schedule"),
+    "one more": Identity(one_more, "a job after the end of everything changes nothing"),
+    "no foresight": Identity(no_foresight, "what starts before the second half arrives is the same without it"),
+}
+
+
+def random_workload(seed: int, jobs: int = 200) -> wt.Workload:
+    """Jobs that come in bursts, on a machine of 1 to 128 processors with a queue most of the time; equal times are frequent."""
+    random = np.random.default_rng([seed, 6])
+    machine = int(random.choice([1, 2, 5, 16, 100, 128]))
+    grain = int(random.choice([1, 1, 10]))
+    runtime = (random.lognormal(3, 1.5, jobs)).astype(np.int64) // grain * grain
+    procs = np.where(random.random(jobs) < 0.3, random.integers(1, machine + 1, jobs), random.integers(1, max(machine // 4, 1) + 1, jobs))
+    load = random.uniform(0.6, 1.2)
+    gap = float((runtime * procs).mean()) / machine / load
+    submit = np.cumsum(np.where(random.random(jobs) < 0.4, 0, random.exponential(gap / 0.6, jobs))).astype(np.int64) // grain * grain
+    requested = np.maximum(runtime * random.choice([1.0, 1.5, 3.0, 10.0], jobs), 1).astype(np.int64)
+    requested = np.where(random.random(jobs) < 0.05, np.maximum(runtime // 2, 1), requested)  # these are killed
+    return wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=machine)
+
+
+def changed_by_factors(log: wt.Workload, simulate: Simulate = wt.simulate) -> dict[str, Numbers]:
+    """Jobs that start at another second when perfect estimates are multiplied: under FCFS none, under EASY many (P3, heel and toe)."""
+    factors = {f"{factor}": wt.FModel(factor, deterministic=True) for factor in (2, 10, 100)}
+    moved = {}
+    for name, policy in {"fcfs": wt.Fcfs(), "easy": wt.Easy()}.items():
+        exact = simulate(perfect(log), policy)
+        moved[name] = {
+            factor: int((simulate(log.with_estimates(model), policy).start != exact.start).sum()) for factor, model in factors.items()
+        }
+    return moved
+
+
+def reasons(log: wt.Workload, simulate: Simulate = wt.simulate) -> dict[str, Numbers]:
+    """Why backfills were allowed, with the users' estimates and with one for all."""
+    found = {"users' estimates": lift(log), "one estimate for all": largest_estimate(log)}
+    return {name: vars(classify(simulate(workload, wt.Easy(), dynamics=True))) for name, workload in found.items()}
+
+
+def wild(log: wt.Workload, simulate: Simulate = wt.simulate) -> dict[str, int]:
+    """Wild backfills under EASY, with the users' estimates and with perfect ones."""
+    found = {"users' estimates": lift(log), "perfect estimates": perfect(lift(log))}
+    schedules = {name: simulate(workload, wt.Easy(), dynamics=True).dynamics for name, workload in found.items()}
+    return {name: int(dynamics.wild.sum()) for name, dynamics in schedules.items() if dynamics is not None}
+
+
+def run(sizes: Sizes) -> Numbers:
+    """Everything of this part, ready for JSON."""
+    logs = find_logs(sizes)
+    random = [random_workload(seed) for seed in range(sizes.workloads)]
+    rows = {}
+    for name, identity in IDENTITIES.items():
+        tell(f"identities: {name}")
+        found = {"random": total(identity.check(workload, wt.simulate) for workload in random)}
+        found |= {log: identity.check(workload, wt.simulate) for log, workload in logs.items()}
+        rows[name] = {"says": identity.says, "found": {where: vars(finding) for where, finding in found.items()}}
+    result: Numbers = {"workloads": sizes.workloads, "logs": describe_logs(logs), "identities": rows, "effects": {}}
+    for name, log in logs.items():
+        tell(f"identities: what estimates change on {name}")
+        result["effects"][name] = {"moved": changed_by_factors(log), "reasons": reasons(log), "wild": wild(log)}
+    return result
+
+
+def failures(result: Numbers) -> list[str]:
+    """What did not come out, in words."""
+    bad = [
+        f"{name} on {where}: {finding['broken']} of {finding['jobs']} jobs"
+        for name, row in result["identities"].items()
+        for where, finding in row["found"].items()
+        if finding["broken"]
+    ]
+    for log, effects in result["effects"].items():
+        if any(effects["moved"]["fcfs"].values()):
+            bad.append(f"multiples of perfect estimates change FCFS on {log}")
+        if not all(effects["moved"]["easy"].values()):
+            bad.append(f"multiples of perfect estimates leave EASY as it is on {log}")
+    return bad
