@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import batches, campaigns, costs, limit, speed
+from benchmarks import batches, campaigns, costs, limit, predicting, speed
 from benchmarks.common import ROOT, Numbers, Options, Result, environment
 
 OUT = ROOT / "docs" / "performance.json"
@@ -29,6 +29,7 @@ SECTIONS: dict[str, Callable[[Options], Result]] = {
     "batch": batches.batch,
     "threads": batches.threads,
     "dynamics": batches.dynamics,
+    "predictions": predicting.predictions,
     "campaign": campaigns.campaign,
     "memory": costs.memory,
     "making": costs.making,

@@ -168,6 +168,19 @@ def dynamics(result: Numbers) -> str:
     return table(("workload", "jobs", "kernel without, ms", "kernel with, ms", "analysis, ms", "with / without"), rows)
 
 
+def predictions(result: Numbers) -> str:
+    """EASY without and with predictors."""
+    labels = list(next(iter(result["workloads"].values()))["jobs_per_second"])
+    rows = [(name, f"{w['jobs']:,}", *(millions(w["jobs_per_second"][x]) for x in labels)) for name, w in result["workloads"].items()]
+    return table(("workload", "jobs", *labels), rows)
+
+
+def prediction_replay(result: Numbers) -> str:
+    """P4's schemes beside a log."""
+    rows = [(name, f"{r['jobs']:,}", r["configurations"], f"{r['seconds']:.1f}") for name, r in result["replay"].items()]
+    return table(("workload", "jobs", "schemes", "seconds"), rows)
+
+
 def campaign(result: Numbers) -> str:
     """Share of processor time in kernels, and resident memory while many cells run."""
     share = result["share"]
@@ -218,6 +231,8 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "batch": ("batch", batch),
     "threads": ("threads", threads),
     "dynamics": ("dynamics", dynamics),
+    "predictions": ("predictions", predictions),
+    "replay": ("predictions", prediction_replay),
     "campaign": ("campaign", campaign),
     "memory": ("memory", memory),
     "making": ("making", making),

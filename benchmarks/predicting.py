@@ -1,0 +1,83 @@
+"""What predictors cost: EASY with them, and P4's replay of all schemes beside a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.common import Numbers, Options, Result, lublin, paper_logs, show, take_turns
+from walltime.engine.run import load_kernel, load_predicting_kernel, load_prediction_replay
+from walltime.estimates import parse_predictor
+from walltime.estimates.predictors import STATISTICS, WINDOWS, Predictor, Tang13
+from walltime.policy import Easy
+from walltime.schedule import simulate
+from walltime.schedule.replay import replay_predictions
+from walltime.workload import Workload
+
+CONFIGURATIONS = 130
+"""P4 compares about so many schemes (SPEC 5.4)."""
+
+
+def predictions(options: Options) -> Result:
+    """Million jobs per second of EASY without and with predictors, and seconds for a replay of P4's schemes."""
+    load_kernel()
+    load_predicting_kernel()
+    load_prediction_replay()
+    workloads: dict[str, Workload] = {**paper_logs(options)} or {"Lublin'99 at load 0.8": with_users(lublin(30_000, 0.8))}
+    result: Result = {"workloads": {}, "replay": {}}
+    rows = []
+    for name, workload in workloads.items():
+        triple = "triple" if has_groups(workload) else "request"
+        predictors = {
+            "none": None,
+            "tsafrir07": parse_predictor("tsafrir07"),
+            "p85 triple": Tang13(key=triple, statistic="p85", window=None),
+            "p85 triple, 1 month": Tang13(key=triple, statistic="p85", window=1),
+        }
+        works = {label: _work(workload, predictor) for label, predictor in predictors.items()}
+        for work in works.values():
+            work()
+        taken = take_turns(works, options)
+        rates = {label: len(workload) / seconds["median"] for label, seconds in taken.items()}
+        result["workloads"][name] = {"jobs": len(workload), "seconds": taken, "jobs_per_second": rates}
+        rows.append((name, f"{len(workload):,}", *(f"{rate / 1e6:.2f}" for rate in rates.values())))
+        result["replay"][name] = replay(workload, options)
+    show("EASY with predictors, million jobs/s", ("workload", "jobs", *predictors), rows)
+    lines = [(name, f"{r['jobs']:,}", f"{r['configurations']}", f"{r['seconds']:.1f}") for name, r in result["replay"].items()]
+    show("P4's schemes beside a log", ("workload", "jobs", "schemes", "seconds"), lines)
+    return result
+
+
+def _work(workload: Workload, predictor: Predictor | None) -> Callable[[], float]:
+    return lambda: float(simulate(workload, Easy(), predictor=predictor).seconds["simulate"])
+
+
+def replay(workload: Workload, options: Options) -> Numbers:
+    """Wall-clock seconds for the replay of P4's schemes on all cores; ends are those of EASY where the log has none."""
+    keys = ("user", "project", "double", "triple") if has_groups(workload) else ("user", "request")
+    thresholds = (0.0,) if has_groups(workload) else (0.0, 0.5)
+    schemes = [Tang13(key=k, statistic=s, window=w, threshold=t) for k in keys for t in thresholds for s in STATISTICS for w in WINDOWS]
+    schemes = schemes[: options.size(CONFIGURATIONS, 6)]
+    begin = time.perf_counter()
+    replay_predictions(workload, schemes)
+    return {"jobs": len(workload), "configurations": len(schemes), "seconds": time.perf_counter() - begin}
+
+
+def has_groups(workload: Workload) -> bool:
+    """Whether the log says which group or project a job is of."""
+    group = workload.columns.get("group")
+    return group is not None and bool((group >= 0).any())
+
+
+def with_users(workload: Workload) -> Workload:
+    """The same jobs, of fifty users."""
+    return Workload.from_arrays(
+        submit=workload.submit,
+        runtime=workload.runtime,
+        requested=workload.runtime * 3 // 600 * 600 + 600,
+        procs=workload.procs,
+        machine_procs=workload.machine_procs,
+        columns={"user": np.arange(len(workload)) % 50},
+    )
