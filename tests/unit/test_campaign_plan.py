@@ -113,7 +113,10 @@ BAD: dict[str, tuple[str, list[str]]] = {
         grid("policy = ['easy', 'fcfs']\nbackfill_order = ['sjf']"),
         ["backfill_order", "fcfs has no backfill order", "leave it out"],
     ),
-    "unknown estimates": (grid("estimates = ['exakt']"), ["grid.estimates", "unknown estimates 'exakt'", "known are user, user:truncated=SECONDS, exact"]),
+    "unknown estimates": (
+        grid("estimates = ['exakt']"),
+        ["grid.estimates", "unknown estimates 'exakt'", "known are user, user:truncated=SECONDS, exact"],
+    ),
     "estimates without a number": (grid("estimates = ['f:many']"), ["grid.estimates", "'many'", "is not a number"]),
     "estimates below the runtime": (grid("estimates = ['f:0.5']"), ["grid.estimates"]),
     "unknown overrun": (fixed("overrun = 'die'"), ["fixed.overrun", "unknown value 'die'", "known are kill"]),
