@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import heapq
 import json
 import random
@@ -43,6 +44,13 @@ def delayed(seconds: int, factor: float = 1.0, chosen=slice(None), calls=lambda 
 
 
 # ------------------------------------------------------------------------------------------------------------- formulas
+
+
+@pytest.mark.parametrize("module", [formulas, theory], ids=lambda module: module.__name__)
+def test_examples__of_docstrings_give_what_they_say(module):
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.9])
