@@ -50,7 +50,7 @@ def test_kernel__bounds_are_really_checked(tmp_path):
         "from walltime.engine.memory import KEEP, Rules, new_memory\n"
         "import numpy as np\n"
         "none = np.zeros(0, np.int64)\n"
-        "memory = new_memory(none, none, Rules(4, KEEP, 0, 1, *[0] * 13))\n"
+        "memory = new_memory(none, none, Rules(4, KEEP, 0, 1, *[0] * 8))\n"
         "for begin in range(10, 3010, 10):\n"
         "    profile.occupy(memory, begin, begin + 1, 1)\n"
     )

@@ -127,7 +127,9 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
     memory = new(jobs=len(running), processors=processors)
     zeros = np.zeros(len(running), np.int64)
     procs = np.array([procs for _, procs in running], np.int64)
-    jobs = Jobs(runtime=zeros, believed=zeros, procs=procs, after=zeros[:0], think=zeros[:0])
+    jobs = Jobs(
+        runtime=zeros, believed=zeros, order_length=zeros, own_length=zeros, run_length=zeros, procs=procs, after=zeros[:0], think=zeros[:0]
+    )
     for array in jobs:
         array.flags.writeable = False
     memory.state[NOW], memory.state[FREE], memory.state[RUNNING] = now, spare, len(running)

@@ -99,11 +99,11 @@ class Rules(NamedTuple):
     backfill_parameter: int
     long_queue: int
     short_queue: int
-    predicting: bool | None
-    predictor: int
-    predict_again: int
-    correction: int
-    order_threshold: float
+    predicting: bool | None = None
+    predictor: int = 0
+    predict_again: int = 0
+    correction: int = 0
+    order_threshold: float = 0.0
 
 
 class Profile(NamedTuple):
