@@ -305,6 +305,7 @@ class Reference:
             job.run_length = min(corrected, job.estimate)
             job.corrections += 1
             self.promises_void = True
+            self._kept = (None, 0, 0)
 
     def _start(self, job: Job, kind: int) -> None:
         if self.dynamics:
