@@ -239,7 +239,7 @@ BAD_CALLS = {
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
     "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),
-    "unknown estimates": (["--estimates", "lucky"], "user, exact, double, factor:X, f:F"),
+    "unknown estimates": (["--estimates", "lucky"], "user, user:truncated=SECONDS, exact, double, factor:X, f:F"),
     "an unknown overrun rule": (["--overrun", "shrug"], "kill"),
     "an unknown trim": (["--trim", "p9"], "p3"),
     "an output of unknown kind": (["--out", "s.doc"], ".csv"),
