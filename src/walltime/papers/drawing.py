@@ -17,6 +17,8 @@ HATCHES = ("", "////", "....", "xxxx")
 GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
 PLAIN = FuncFormatter(lambda y, _: f"{y:,.10g}")
+ACROSS = 4
+"""Panels beside each other at most; more go below."""
 WIDTH, HEIGHT = 3.0, 2.3
 """Inches of one panel."""
 
@@ -30,14 +32,17 @@ def panels(
     """
     if not columns:
         return panels(["no log has what this needs"], rows, lambda _axes, _row, _column: None, x=x, legend=False)
+    lines = -(-len(columns) // ACROSS)
+    across = -(-len(columns) // lines)
     with style():
-        wide = max(len(columns) * WIDTH, 4.6) + 0.4
-        figure = Figure(figsize=(wide, len(rows) * HEIGHT + 0.5), layout="constrained", facecolor="white")
-        grid = figure.subplots(len(rows), len(columns), squeeze=False)
-        for row, name in enumerate(rows):
-            for column, title in enumerate(columns):
-                axes = grid[row, column]
-                draw(axes, row, column)
+        wide = max(across * WIDTH, 4.6) + 0.4
+        figure = Figure(figsize=(wide, lines * len(rows) * HEIGHT + 0.5), layout="constrained", facecolor="white")
+        grid = figure.subplots(lines * len(rows), across, squeeze=False)
+        for place, title in enumerate(columns):
+            line_, column = divmod(place, across)
+            for row, name in enumerate(rows):
+                axes = grid[line_ * len(rows) + row, column]
+                draw(axes, row, place)
                 axes.grid()
                 axes.yaxis.set_major_formatter(PLAIN)
                 if row == 0 and title:
@@ -46,8 +51,10 @@ def panels(
                     axes.set_ylabel(name)
                 if row == len(rows) - 1:
                     axes.set_xlabel(x)
+        for axes in grid[-len(rows) :, len(columns) - (lines - 1) * across :].flat:
+            axes.set_visible(False)
         if legend:
-            key(figure, [axes for line in grid for axes in line])
+            key(figure, list(grid.flat))
     return figure
 
 

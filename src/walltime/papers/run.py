@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from walltime.papers.printed_numbers import printed
 from walltime.papers.results import Chart, Entry, Notes, Result, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
+
+LETTERS_IN_INCH = 20
+"""Of the small print under a figure."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ def write_parts(result: Result, folder: Path) -> None:
         (folder / kind).mkdir(parents=True, exist_ok=True)
     for part in result.parts:
         if isinstance(part, Chart):
+            _say_where(part, result)
             for ending in (".pdf", ".png"):
                 write_figure(part.figure, folder / "figures" / f"{part.name}{ending}")
             lines = list(zip(*part.data.values(), strict=True))
@@ -98,6 +103,13 @@ def write_parts(result: Result, folder: Path) -> None:
     if claims:
         with whole_file(folder / "numbers" / f"claims-{result.item}.json") as file:
             file.write(json.dumps(claims, indent=1).encode())
+
+
+def _say_where(chart: Chart, result: Result) -> None:
+    """Write under a figure what it is and on what it was run, so that the file says it wherever it goes."""
+    letters = int(LETTERS_IN_INCH * float(chart.figure.get_size_inches()[0]))
+    told = textwrap.wrap(f"{result.title}. Run on: {result.where}.", letters)
+    chart.figure.supxlabel("\n".join(told), fontsize=6, x=0.01, ha="left")
 
 
 def flat(table: Table) -> tuple[list[str], list[list[object]]]:
