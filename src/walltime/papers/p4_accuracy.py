@@ -200,7 +200,8 @@ def figure_4(study: Study) -> list[Part]:
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         subject = subjects[column]
-        for k, (name, values) in enumerate(found[subject.name].items()):
+        for name, values in found[subject.name].items():
+            k = KEYS.index(name)  # a key looks the same in all panels, also where others are missing
             drawing.line(axes, np.arange(len(STATISTICS)), np.array(values), k, name, marker=drawing.MARKERS[k], markersize=3)
         drawing.level(axes, float(own_accuracy(subject.workload).mean()), "original")
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
