@@ -50,8 +50,7 @@ def test_p4__the_triple_key_is_the_most_accurate_and_a_threshold_cuts_underestim
     at_p85 = {name: mean_accuracy(next(iter(replays(s, subject, [scheme_of(key, "p85")]).values()))) for name, key in keys.items()}
     assert at_p85["triple"] > at_p85["user"] - 0.01
     plain, bounded = (
-        class_shares(replay)
-        for replay in replays(s, subject, [scheme_of(keys["triple"], "p85", threshold=t) for t in (0.0, 0.5)]).values()
+        class_shares(replay) for replay in replays(s, subject, [scheme_of(keys["triple"], "p85", threshold=t) for t in (0.0, 0.5)]).values()
     )
     assert bounded["UE"] + bounded["BE"] < plain["UE"] + plain["BE"]
     assert bounded["NA"] == plain["NA"]

@@ -248,3 +248,15 @@ def test_hybrid__of_any_depth_can_be_run_or_is_refused():
     except wt.PolicyError:
         return
     assert wt.simulate(JOBS, policy).start.tolist() == wt.simulate(JOBS, wt.Hybrid(depth=4)).start.tolist()
+
+
+def test_parse_order__reads_the_options_of_wfp():
+    assert wt.parse_order("wfp:exponent=2,threshold=0.75") == wt.Wfp(exponent=2, threshold=0.75)
+    for text, words in (
+        ("wfp:power=2", "is no option"),
+        ("wfp:exponent=2,exponent=3", "is no option"),
+        ("wfp:exponent=x", "must be a number"),
+        ("wfp:threshold=2", "threshold of WFP"),
+    ):
+        with pytest.raises(wt.PolicyError, match=words):
+            wt.parse_order(text)

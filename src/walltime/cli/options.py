@@ -132,7 +132,12 @@ PoliciesOption = Annotated[
     typer.Option("--policy", help="As for simulate; repeat it for each policy. Default: fcfs, easy, conservative.", rich_help_panel=RUN),
 ]
 OrderOption = Annotated[
-    str, typer.Option("--order", help="Order of the queue: fcfs, sjf, wfp, or FILE.py:NAME for one of your own.", rich_help_panel=RUN)
+    str,
+    typer.Option(
+        "--order",
+        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), or FILE.py:NAME for one of your own.",
+        rich_help_panel=RUN,
+    ),
 ]
 BackfillOrderOption = Annotated[
     str | None,
