@@ -25,6 +25,7 @@ from tests.strategies import (
     workloads,
 )
 from tests.traces import trace_path
+from walltime.engine import index
 
 COLUMNS = ("start", "kind", "promised", "end")
 RECORDS = ("predicted", "basis", "corrections")
@@ -71,6 +72,21 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
     assert_engines_agree(workload, policy, predictor=predictor, believe=believe, correction=correction)
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
+@examples(60)
+@given(data=st.data())
+def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coincident, data):
+    workload = data.draw(with_users(crowded()), label="workload")
+    predictor = wt.Tsafrir07(k=1, key=data.draw(st.sampled_from(("all", "user"))), recompute=True)
+    believe = data.draw(st.sampled_from(("111", "110", "010", "011")), label="believe")
+    policy = data.draw(policies(kind), label="policy")
+    with pytest.MonkeyPatch.context() as patch:  # the queue is indexed from a few jobs on, and has to be indexed anew
+        patch.setattr(index, "LONG", 3)
+        patch.setattr(index, "SHORT", 2)
+        assert_engines_agree(workload, policy, coincident=coincident, predictor=predictor, believe=believe)
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
@@ -142,3 +158,22 @@ def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy)
     jobs = wt.head(wt.read(trace_path("KTH-SP2-1996-2")), 1500)
     done = assert_engines_agree(jobs, policy, predictor=wt.parse_predictor(name))
     assert done.predictions.corrections.sum() > 100
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_kernel__equals_reference_with_long_queues_predicted_again(seed, monkeypatch):
+    monkeypatch.setattr(index, "LONG", 100)
+    monkeypatch.setattr(index, "SHORT", 20)
+    draw = np.random.default_rng(seed)
+    runtime = draw.choice([5, 20, 100, 400], 350)
+    jobs = wt.Workload.from_arrays(
+        submit=np.cumsum(draw.integers(0, 12, 350)),
+        runtime=runtime,
+        requested=runtime * draw.integers(1, 12, 350),
+        procs=draw.integers(1, 9, 350),
+        machine_procs=8,
+        columns={"user": draw.integers(1, 40, 350)},
+    )
+    done = assert_engines_agree(jobs, wt.Easy(), predictor=wt.Tsafrir07(k=1, recompute=True), believe="110")
+    waiting = np.searchsorted(np.sort(done.submit), done.start, "right") - np.arange(1, 351)
+    assert waiting.max() > 150
