@@ -87,7 +87,7 @@ def suggest(
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=runs, requested=runs * 3, procs=np.ones(20, int), machine_procs=4,
     ...                             columns={"user": np.full(20, 7)})
     >>> [(s.risk, s.walltime, s.killed_before) for s in suggest(jobs, user=7, risks=[50, 10]).suggestions]
-    [(50, 600, 10), (10, 1200, 0)]
+    [(50.0, 600, 10), (10.0, 1200, 0)]
     """
     for risk in risks:
         if not 0 <= risk < 100:
@@ -168,7 +168,7 @@ def wilson_upper(count: int, of: int) -> float:
     """One-sided 95 % upper bound of a share of which `count` of so many were seen.
 
     >>> round(wilson_upper(0, 20), 3), round(wilson_upper(10, 20), 3)
-    (0.119, 0.674)
+    (0.119, 0.673)
     """
     share, z2 = count / of, SURE**2
     middle = share + z2 / (2 * of)

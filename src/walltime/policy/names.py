@@ -66,9 +66,7 @@ def parse_order(text: str) -> Order:
     file, colon, name = text.rpartition(":")
     if colon and file.endswith(".py"):
         return _load(Path(file), name)
-    raise PolicyError(
-        f"unknown order {text!r}; known are {', '.join(ORDERS)}, or FILE.py:NAME for one of your own"
-    )
+    raise PolicyError(f"unknown order {text!r}; known are {', '.join(ORDERS)}, or FILE.py:NAME for one of your own")
 
 
 def _wfp(text: str, options: str) -> Wfp:
