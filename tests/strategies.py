@@ -216,6 +216,15 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
             least=st.integers(1, 2),
             sample=st.booleans(),
         ),
+        st.builds(
+            wt.Gaussier15,
+            over=st.sampled_from(("square", "abs", "exp")),
+            under=st.sampled_from(("square", "abs", "exp")),
+            threshold=st.sampled_from((0.0, 60.0)),
+            weight=st.sampled_from(("one", "log_rn", "log_r_over_n", "log_n_over_r", "log_one_over_rn")),
+            eta=st.sampled_from((1.0, 5000.0)),
+            l2=st.sampled_from((0.0, 1.0, 4e9)),
+        ),
     )
 
 

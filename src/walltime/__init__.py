@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walltime.estimates import ExactRuntime as ExactRuntime
     from walltime.estimates import FactorEstimates as FactorEstimates
     from walltime.estimates import FModel as FModel
+    from walltime.estimates import Gaussier15 as Gaussier15
     from walltime.estimates import LastRun as LastRun
     from walltime.estimates import Mualem01 as Mualem01
     from walltime.estimates import Mualem01History as Mualem01History
@@ -99,6 +100,7 @@ _HOMES = {
         "ExactRuntime",
         "FactorEstimates",
         "FModel",
+        "Gaussier15",
         "LastRun",
         "Mualem01",
         "Mualem01History",

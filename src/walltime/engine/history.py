@@ -15,7 +15,7 @@ FOR_EVER = np.iinfo(np.int64).max
 """A window without a beginning."""
 
 # Predictors. NOBODY: no runtime is predicted. GIVEN: the predictions have been made beforehand.
-NOBODY, GIVEN, BY_TANG13, BY_TSAFRIR07, BY_MUALEM01 = 0, 1, 2, 3, 4
+NOBODY, GIVEN, BY_TANG13, BY_TSAFRIR07, BY_MUALEM01, BY_GAUSSIER15 = 0, 1, 2, 3, 4, 5
 
 # What a prediction was made from: nothing (it is the user's request), jobs of the same key, or the whole workload.
 NOTHING, OWN, GENERAL = 0, 1, 2
@@ -26,12 +26,24 @@ NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED = 0, 1, 2, 
 # Which records the history-based estimate forgets.
 FORGET_NEVER, FORGET_STALE_KEY, FORGET_STALE_RECORDS, FORGET_ALL_AT_ONCE = 0, 1, 2, 3
 
+# gaussier15: the curves of the loss, and by what a job counts; in the order of the names in that module.
+BY_ABS, BY_SQUARE, BY_EXP = 0, 1, 2
+EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R, BY_LOG_ONE_OVER_RN, BY_LOG_RN = 0, 1, 2, 3, 4
+
+# Places in the arrays of Regression.
+BASE = 19
+W, LARGEST, GRADIENTS = 0, 1, 2
+NORM, STEPS = 0, 1
+STARTED_JOBS, FIRST_RUNNING, RUNNING_JOBS, RUNNING_PROCS, RUNNING_SINCE, ENDED_RUNTIME, ENDED_PROCS, LAST_END = range(8)
+
 # Places in Learning.options and Learning.factors.
 LEAST, WINDOW, REFRESH, PERCENT, BY_FRACTION = 0, 1, 2, 3, 4  # tang13
 THRESHOLD, FRACTION = 0, 1
 RUNS = 1  # tsafrir07
 FORGET, PERIOD, SAMPLE = 1, 2, 3  # mualem01, with LEAST
 DEVIATIONS = 0
+OVER, UNDER, LEARNING_WEIGHT = 0, 1, 2  # gaussier15
+OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = 0, 1, 2, 3, 4
 OPTIONS = 8
 FACTORS = 8
 
@@ -42,8 +54,8 @@ class Prediction(NamedTuple):
     `believe`: for the order of the queue, for a waiting job's own length, for the expected end of running jobs (SPEC A-11).
     `again`: whether waiting jobs are predicted again at every pass. `limit` (int64 s): no prediction is over this.
     `requested` (int64 s) and `key` (int64, -1 for none): what the predictor knows of a job when it is submitted. `ranked`
-    (float64): the values that a percentile is taken of. `given` (int64 s) and `basis` (uint8): the predictions and what they
-    were made from, where they have been made beforehand.
+    (float64): the values that a percentile is taken of. `procs` (int64): for the regression. `given` (int64 s) and `basis`
+    (uint8): the predictions and what they were made from, where they have been made beforehand.
     """
 
     kind: int
@@ -59,6 +71,26 @@ class Prediction(NamedTuple):
     basis: Array
     options: tuple[int, ...] = ()
     factors: tuple[float, ...] = ()
+    procs: Array | None = None
+
+
+class Regression(NamedTuple):
+    """What the regression needs besides (SPEC L-11); all of length 0 for other predictors.
+
+    `procs` and `started_at` (int64 s, -1 before): of each job. `users`: a row of int64 for each key: how many jobs have started,
+    the first of these that may still run, how many run, on how many processors, the sum of their starts; sums of the runtimes
+    and the processors of the jobs that have ended, and the last end. The jobs of key k that have started are `Learning.fifo
+    [first[k]:]`, in that order; `ran` is -1 until a job has ended. `base`: a row of float64 features for each job, as they were
+    when it was submitted; all 0 before that. `model`: the coefficients, the largest value of each feature so far, and the sum of
+    its squared gradients. `sums`: N, and how many steps have been taken.
+    """
+
+    procs: Array
+    started_at: Array
+    users: Array
+    base: Array
+    model: Array
+    sums: Array
 
 
 class Learning(NamedTuple):
@@ -99,6 +131,7 @@ class Learning(NamedTuple):
     tree: Array
     total: Array
     squares: Array
+    regression: Regression
 
 
 def nothing_predicted() -> Prediction:
@@ -138,9 +171,21 @@ def new_learning(jobs: int, prediction: Prediction) -> Learning:
         tree=whole(ranked, np.int64),
         total=whole(sums, np.int64),
         squares=whole(sums, np.int64),
+        regression=_new_regression(history if kind == BY_GAUSSIER15 else 0),
     )
     restore_learning(learning, prediction)
     return learning
+
+
+def _new_regression(jobs: int) -> Regression:
+    return Regression(
+        procs=np.empty(jobs, np.int64),
+        started_at=np.empty(jobs, np.int64),
+        users=np.empty((jobs, 8), np.int64),
+        base=np.empty((jobs, BASE)),
+        model=np.empty((3, BASE * (BASE + 1) // 2)),
+        sums=np.empty(2),
+    )
 
 
 def restore_learning(learning: Learning, prediction: Prediction) -> None:
@@ -162,6 +207,11 @@ def restore_learning(learning: Learning, prediction: Prediction) -> None:
         counter.fill(0)
     if not len(prediction.key):
         return
+    if prediction.procs is not None:
+        regression = learning.regression
+        regression.procs[:] = prediction.procs
+        for array, value in zip((learning.ran, *regression[1:]), (-1, -1, 0, 0, 0, 0), strict=True):
+            array.fill(value)
     known = np.flatnonzero(prediction.key >= 0)
     size = np.bincount(prediction.key[known])
     learning.first[: len(size) + 1] = np.concatenate([[0], np.cumsum(size)])

@@ -9,7 +9,8 @@ kept reservations the moment at which one is due. After the events of an instant
 
 The passes look at the waiting jobs (queue.py; index.py where they are very many), the running jobs (machine.py) and the free
 processors over future time (profile.py; blocks.py where it is long; openings.py for what may move); what all of them work on is
-declared in memory.py. Runtimes are predicted in predict.py, from what history.py declares, and corrected in expiry.py. The
+declared in memory.py. Runtimes are predicted in predict.py and regression.py, from what history.py declares, and corrected in
+expiry.py. The
 public entrance, with validation, is run.py; reference.py does the same in plain Python, slowly and independently. Beside the
 loop: estimates drawn in the kernel (draw.py), averages (averages.py), what backfilling did to others (dynamics.py), and
 predictions without scheduling (replay.py).

@@ -24,6 +24,7 @@ from walltime.engine.memory import (
 )
 from walltime.engine.predict import learn
 from walltime.engine.queue import submit_later
+from walltime.engine.regression import note_start
 
 
 @kernel
@@ -33,6 +34,7 @@ def start_job(jobs, memory, result, job, kind):
     now = state[NOW]
     result.start[job] = now
     result.kind[job] = kind
+    note_start(memory.learning, job, now)
     state[FREE] -= jobs.procs[job]
     if result.log.job.size > 0:
         result.log.job[state[STARTED]] = job

@@ -1,7 +1,7 @@
 """Predictors compiled into the kernel: a runtime is predicted when a job arrives, and something is learned when one ends.
 
 The definitions are those of `walltime.estimates.predictors`, whose plain Python the tests hold these to. What is remembered is
-declared in history.py.
+declared in history.py; the regression is in regression.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 
 from walltime.engine.history import (
     BY_FRACTION,
+    BY_GAUSSIER15,
     BY_MUALEM01,
     BY_TANG13,
     BY_TSAFRIR07,
@@ -35,6 +36,7 @@ from walltime.engine.history import (
 )
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import NOW
+from walltime.engine.regression import learn_runtime, learned_runtime
 
 
 @kernel
@@ -65,6 +67,8 @@ def predict(kind, learning, job, now):
         seconds = _mean_of_last_runs(learning, job)
     elif kind == BY_MUALEM01:
         seconds = _mean_and_deviations(learning, job, now)
+    elif kind == BY_GAUSSIER15:
+        seconds = learned_runtime(learning, job, now)
     if seconds < 0:
         learning.basis[job] = NOTHING
         learning.predicted[job] = learning.limit[job]
@@ -79,6 +83,9 @@ def observe(kind, learning, job, runtime, now):
     """Learn that a job has ended now, after so many seconds."""
     learning.ran[job] = runtime
     learning.ended_at[job] = now
+    if kind == BY_GAUSSIER15:
+        learn_runtime(learning, job, now)
+        return
     key = learning.key[job]
     if key >= 0:
         _remember(kind, learning, key, job, now)

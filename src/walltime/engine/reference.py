@@ -22,8 +22,8 @@ COINCIDENT = ("batch", "sequential", "one-by-one")
 class Predictions(NamedTuple):
     """How runtimes are predicted, and where that is believed (SPEC A-11).
 
-    `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, and `observe(index, submit,
-    start, end)`. `again`: waiting jobs are predicted anew at every pass.
+    `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, `started(index, submit,
+    start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted anew at every pass.
     """
 
     history: Any
@@ -317,6 +317,8 @@ class Reference:
         self._started += 1
         self.waiting.remove(job)
         self.running.append(job)
+        if self.predictions is not None:
+            self.predictions.history.started(job.index, job.submit, job.start)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
         """A job that starts while another one ahead of it waits is backfilled (SPEC A-07)."""

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from walltime.engine.jit import kernel
 from walltime.engine.predict import observe, predict
+from walltime.engine.regression import note_start
 
 
 @kernel
-def replay(kind, learning, submit, start, end, runtime, ending):
+def replay(kind, learning, submit, start, end, runtime, ending, starting):
     """Predict each job when it is submitted, from the jobs that have ended by then.
 
     `submit, start, end, runtime`: int64 s, in order of arrival. `ending`: the jobs whose ends are known, in the order of their
-    ends. Terminations come before arrivals; a job that starts only at this instant comes after them, even if it ends at once.
+    ends, `starting` in that of their starts. Terminations come before arrivals; a job that starts only at this instant comes
+    after them, even if it ends at once.
     """
     following = 0
+    next_start = 0
     for job in range(submit.size):
         now = submit[job]
         while following < ending.size:
             ended = ending[following]
             if end[ended] > now or start[ended] >= now:
                 break
+            next_start = _note_starts(learning, start, starting, next_start, max(end[ended] - 1, start[ended]))
             observe(kind, learning, ended, runtime[ended], end[ended])
             following += 1
+        next_start = _note_starts(learning, start, starting, next_start, now - 1)
         predict(kind, learning, job, now)
+
+
+@kernel
+def _note_starts(learning, start, starting, following, until):
+    """Note the starts up to this time; returns which one is to follow."""
+    while following < starting.size and start[starting[following]] <= until:
+        note_start(learning, starting[following], start[starting[following]])
+        following += 1
+    return following

@@ -337,7 +337,7 @@ def load_measure() -> Callable[..., int]:
 @functools.cache
 def load_prediction_replay() -> Callable[..., None]:
     """The compiled replay of predictions beside a log."""
-    return _load(replay.replay, (0, new_learning(0, nothing_predicted()), *[_NOTHING] * 5))
+    return _load(replay.replay, (0, new_learning(0, nothing_predicted()), *[_NOTHING] * 6))
 
 
 def load_all() -> None:

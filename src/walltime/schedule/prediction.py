@@ -9,7 +9,8 @@ import numpy as np
 from walltime.engine import history as engine
 from walltime.engine.reference import Predictions as ReferencePredictions
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.predictors import KEYS, History, LastRun, LogHistory, Mualem01History, Predictor, Tang13, Tsafrir07
+from walltime.estimates.predictors import KEYS, Gaussier15, History, LastRun, LogHistory, Mualem01History, Predictor, Tang13, Tsafrir07
+from walltime.estimates.predictors.gaussier15 import CURVES, WEIGHTS
 from walltime.estimates.predictors.history import check_columns
 from walltime.estimates.predictors.mualem01 import WEEK
 from walltime.estimates.predictors.tang13 import MONTH
@@ -118,7 +119,7 @@ def for_kernel(setting: Setting, workload: Workload, requested: Array, runtime: 
 
 def compiled(setting: Setting) -> bool:
     """Whether the compiled engine can do this: all but a predictor in plain Python that learns from the simulation."""
-    known = isinstance(setting.predictor, Tang13 | Tsafrir07 | LastRun | Mualem01History)
+    known = isinstance(setting.predictor, Tang13 | Tsafrir07 | LastRun | Mualem01History | Gaussier15)
     return known or setting.history == "log" or type(setting.predictor).given is not Predictor.given
 
 
@@ -135,6 +136,7 @@ def learning_prediction(predictor: Predictor, workload: Workload, requested: Arr
     check_columns(predictor, workload)
     ranked = np.zeros(0)
     factors: tuple[float, ...] = ()
+    procs: Array | None = None
     match predictor:
         case Tang13():
             kind, key = engine.BY_TANG13, predictor.key
@@ -151,6 +153,11 @@ def learning_prediction(predictor: Predictor, workload: Workload, requested: Arr
             factors = (predictor.deviations,)
             if len(runtime) and float(runtime.max()) ** 2 * len(runtime) >= 2.0**62:
                 raise WorkloadError(f"the squares of the runtimes add up to more than {predictor.name} can hold")
+        case Gaussier15():
+            kind, key, procs = engine.BY_GAUSSIER15, predictor.key, workload.procs
+            options = (CURVES.index(predictor.over), CURVES.index(predictor.under), WEIGHTS.index(predictor.weight))
+            coefficients = (predictor.over_coefficient, predictor.under_coefficient)
+            factors = (*coefficients, predictor.threshold, predictor.eta, predictor.l2)
         case _:
             raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
     return engine.nothing_predicted()._replace(
@@ -161,6 +168,7 @@ def learning_prediction(predictor: Predictor, workload: Workload, requested: Arr
         ranked=ranked,
         options=options,
         factors=factors,
+        procs=procs,
     )
 
 

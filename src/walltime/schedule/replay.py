@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.predictors import History, Predictor, log_ends
+from walltime.estimates.predictors import History, Past, Predictor, log_ends
 from walltime.schedule.prediction import Setting, compiled, given_prediction, learning_prediction
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.simulation import simulate
@@ -76,17 +76,14 @@ def replay_predictions(
         if predictor.again:
             raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits")
     start, end, known, said = _ends(workload, ends)
-    runtime = end - start
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
-    ending = np.flatnonzero(known)
-    ending = ending[np.lexsort((ending, start[ending], end[ending]))]
 
     def make_worker() -> Callable[[int, Callable[[int], None]], Replay]:
         def run(number: int, check: Callable[[int], None]) -> Replay:
             check(number)
             predictor = predictors[number]
             replay = _replay_plainly if engine == "reference" or not _is_compiled(predictor) else _replay
-            predicted, basis = replay(predictor, workload, workload.requested, limit, start, end, runtime, ending)
+            predicted, basis = replay(predictor, workload, workload.requested, limit, start, end, known)
             return Replay(workload, predictor, predicted, basis, said, int(np.count_nonzero(~known)))
 
         return run
@@ -101,10 +98,8 @@ def replay_predictions(
 def replay_one(predictor: Predictor, workload: Workload, requested: Array, limit: Array, ends: str | Schedule) -> tuple[Array, Array]:
     """Predictions (int64 s) and what each was made from (uint8), with other requests and limits than the workload's."""
     start, end, known, _ = _ends(workload, ends)
-    ending = np.flatnonzero(known)
-    ending = ending[np.lexsort((ending, start[ending], end[ending]))]
     replay = _replay if _is_compiled(predictor) else _replay_plainly
-    return replay(predictor, workload, requested, limit, start, end, end - start, ending)
+    return replay(predictor, workload, requested, limit, start, end, known)
 
 
 def _is_compiled(predictor: Predictor) -> bool:
@@ -133,33 +128,35 @@ def _ends(workload: Workload, ends: str | Schedule) -> tuple[Array, Array, Array
 
 
 def _replay(
-    predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, runtime: Array, ending: Array
+    predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, known: Array
 ) -> tuple[Array, Array]:
     """The compiled replay."""
     from walltime.engine.history import new_learning
     from walltime.engine.run import load_prediction_replay
 
+    runtime = end - start
     given = predictor.given(requested, runtime)
     if given is not None:
         prediction = given_prediction(np.clip(given, 1, limit), np.ones(len(w), np.uint8))
         return prediction.given, prediction.basis
     prediction = learning_prediction(predictor, w, requested, runtime, limit)
     learning = new_learning(len(w), prediction)
-    columns = (np.array(column, np.int64) for column in (w.submit, start, end, runtime, ending))
+    jobs = np.flatnonzero(known)
+    ending = jobs[np.lexsort((jobs, start[jobs], end[jobs]))]
+    starting = jobs[np.lexsort((jobs, start[jobs]))]
+    columns = (np.array(column, np.int64) for column in (w.submit, start, end, runtime, ending, starting))
     load_prediction_replay()(prediction.kind, learning, *columns)
     return learning.predicted, learning.basis
 
 
 def _replay_plainly(
-    predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, runtime: Array, ending: Array
+    predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, known: Array
 ) -> tuple[Array, Array]:
     """The same in plain Python."""
-    history = History(predictor, w, requested, limit, runtime)
+    history = History(predictor, w, requested, limit, end - start)
+    past = Past(history, w.submit, start, end, known)
     predicted, basis = np.empty(len(w), np.int64), np.empty(len(w), np.uint8)
-    to_come = ending.tolist()[::-1]
     for job, now in enumerate(w.submit.tolist()):
-        while to_come and end[to_come[-1]] <= now and start[to_come[-1]] < now:
-            ended = to_come.pop()
-            history.observe(ended, int(w.submit[ended]), int(start[ended]), int(end[ended]))
+        past.show_until(now)
         predicted[job], basis[job] = history.predict(job, now, now)
     return predicted, basis

@@ -8,10 +8,12 @@ from walltime.estimates.predictors.base import (
     Learner,
     PlainPredictor,
     Predictor,
+    StartedJob,
     SubmittedJob,
     predictor,
 )
-from walltime.estimates.predictors.history import History, LogHistory, log_ends
+from walltime.estimates.predictors.gaussier15 import Gaussier15
+from walltime.estimates.predictors.history import History, LogHistory, Past, log_ends
 from walltime.estimates.predictors.mualem01 import Mualem01History
 from walltime.estimates.predictors.names import PREDICTOR_NAMES, parse_predictor
 from walltime.estimates.predictors.simple import ExactRuntime, UserRequest
@@ -26,14 +28,17 @@ __all__ = [
     "Basis",
     "ExactRuntime",
     "FinishedJob",
+    "Gaussier15",
     "Guess",
     "History",
     "LastRun",
     "Learner",
     "LogHistory",
     "Mualem01History",
+    "Past",
     "PlainPredictor",
     "Predictor",
+    "StartedJob",
     "SubmittedJob",
     "Tang13",
     "Tsafrir07",

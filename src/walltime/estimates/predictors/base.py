@@ -71,6 +71,16 @@ class SubmittedJob:
         raise AttributeError(f"jobs have no {name!r}; known are {', '.join(('submit', *SubmittedJob.COLUMNS))}")
 
 
+class StartedJob(SubmittedJob):
+    """A job that has just started: also with `start`, s; its end and its runtime nobody knows yet."""
+
+    __slots__ = ("start",)
+
+    def __init__(self, known: dict[str, list[int]], index: int, submit: int, start: int):
+        super().__init__(known, index, submit, now=start)
+        self.start = start
+
+
 class FinishedJob(SubmittedJob):
     """A job that has ended: also with `start`, `end` and `runtime`, s; it ran until it ended or was killed."""
 
@@ -88,7 +98,10 @@ class FinishedJob(SubmittedJob):
 
 
 class Learner(Protocol):
-    """A predictor at work in one run."""
+    """A predictor at work in one run.
+
+    If it has a method `started(job)` too, it is shown a `StartedJob` whenever a job starts.
+    """
 
     def predict(self, job: SubmittedJob) -> float | Guess | None:
         """How long this job will run, s; None if nothing is known, and the user's request stands."""
@@ -145,6 +158,8 @@ def _spell(value: Any) -> str:
 @dataclass(frozen=True)
 class PlainPredictor(Predictor):
     """A predictor of your own: `make()` gives a new object with methods `predict(job)` and `observe(job)`.
+
+    A method `started(job)`, if there is one, is shown each job that starts.
 
     >>> class Longest:
     ...     def __init__(self):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob
+from walltime.estimates.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -27,6 +27,7 @@ class History:
         self.predictor = predictor
         self._given = None if given is None else [int(value) for value in given]
         self._learner: Any = None if given is not None else predictor.begin()
+        self._learner_started: Any = getattr(self._learner, "started", None)
         self._limit = [int(value) for value in limit]
         unknown = np.full(len(workload), -1)
         self._known: dict[str, list[int]] = {name: workload.columns.get(name, unknown).tolist() for name in SubmittedJob.COLUMNS}
@@ -50,31 +51,62 @@ class History:
             raise PolicyError(f"{self.predictor.label} predicts {seconds!r} for job {job.job_id}, which is no number of seconds") from None
         return Guess(whole, Basis(basis))
 
+    def started(self, index: int, submit: int, start: int) -> None:
+        """Show a job that has just started to a learner that wants to know."""
+        if self._learner_started is not None:
+            self._learner_started(StartedJob(self._known, index, submit, start))
+
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
         """Show the learner a job that has just ended."""
         if self._learner is not None:
             self._learner.observe(FinishedJob(self._known, index, submit, start, end))
 
 
-class LogHistory(History):
-    """As History, but the jobs that have ended are those of the real log, whatever happens in the simulation."""
+class LogHistory:
+    """As History, but the jobs that have started and ended are those of the real log, whatever happens in the simulation."""
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
-        super().__init__(predictor, workload, requested, limit, runtime)
-        start, end, known = log_ends(workload)
-        ended = [(int(end[i]), int(start[i]), int(i)) for i in np.flatnonzero(known)]
-        self._to_come = sorted(ended, reverse=True)
-        self._submit = workload.submit.tolist()
+        self._history = History(predictor, workload, requested, limit, runtime)
+        self._past = Past(self._history, workload.submit, *log_ends(workload))
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
-        """As for History; first whatever has ended by now is observed. A job that starts only now has not ended."""
-        while self._to_come and self._to_come[-1][0] <= now and self._to_come[-1][1] < now:
-            end, start, ended = self._to_come.pop()
-            super().observe(ended, self._submit[ended], start, end)
-        return super().predict(index, submit, now)
+        """As for History, after what has happened in the log by now has been shown."""
+        self._past.show_until(now)
+        return self._history.predict(index, submit, now)
+
+    def started(self, index: int, submit: int, start: int) -> None:
+        """What happens in the simulation is not looked at."""
 
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
         """What happens in the simulation is not looked at."""
+
+
+class Past:
+    """Starts and ends of jobs, given beforehand (s, one entry per job, where `known`), shown to a history as time goes on."""
+
+    def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array):
+        self._history = history
+        self._submit, self._start, self._end = submit.tolist(), start.tolist(), end.tolist()
+        jobs = np.flatnonzero(known).tolist()
+        self._starting = sorted(jobs, key=lambda job: (self._start[job], job), reverse=True)
+        self._ending = sorted(jobs, key=lambda job: (self._end[job], self._start[job], job), reverse=True)
+
+    def show_until(self, now: int) -> None:
+        """Show what has happened by now, in the order of time; a job that starts only now has neither started nor ended.
+
+        At one instant ends come before starts, but a job that runs for 0 s starts before it ends.
+        """
+        while self._ending and self._end[self._ending[-1]] <= now and self._start[self._ending[-1]] < now:
+            job = self._ending.pop()
+            start, end = self._start[job], self._end[job]
+            self._show_starts(max(end - 1, start))
+            self._history.observe(job, self._submit[job], start, end)
+        self._show_starts(now - 1)
+
+    def _show_starts(self, until: int) -> None:
+        while self._starting and self._start[self._starting[-1]] <= until:
+            job = self._starting.pop()
+            self._history.started(job, self._submit[job], self._start[job])
 
 
 def log_ends(workload: Workload) -> tuple[Array, Array, Array]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from walltime.errors import PolicyError
 from walltime.estimates.predictors.base import Predictor
+from walltime.estimates.predictors.gaussier15 import Gaussier15
 from walltime.estimates.predictors.mualem01 import Mualem01History
 from walltime.estimates.predictors.simple import ExactRuntime, UserRequest
 from walltime.estimates.predictors.tang13 import Tang13
 from walltime.estimates.predictors.tsafrir07 import LastRun, Tsafrir07
 
-_KINDS: tuple[type[Predictor], ...] = (Tang13, Mualem01History, Tsafrir07, LastRun, ExactRuntime, UserRequest)
+_KINDS: tuple[type[Predictor], ...] = (Tang13, Mualem01History, Tsafrir07, Gaussier15, LastRun, ExactRuntime, UserRequest)
 _BY_NAME = {kind.name: kind for kind in _KINDS}
 PREDICTOR_NAMES = tuple(_BY_NAME)
 
