@@ -8,8 +8,8 @@ import pytest
 from tests.traces import trace_folder, trace_path
 from walltime.metrics import paired_difference
 from walltime.papers.items import items_of
-from walltime.papers.p4_accuracy import STATISTICS, class_shares, keys_of, mean_accuracy, own_accuracy, replays, scheme_of
 from walltime.papers.p4_scheduling import gains, run_months
+from walltime.papers.p4_schemes import STATISTICS, class_shares, keys_of, mean_accuracy, own_accuracy, replays, scheme_of
 from walltime.papers.printed_numbers import printed
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects

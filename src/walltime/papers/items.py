@@ -18,12 +18,13 @@ from walltime.papers.p3_performance import ITEMS as P3_PERFORMANCE
 from walltime.papers.p4_accuracy import ITEMS as P4_ACCURACY
 from walltime.papers.p4_easypp import ITEMS as P4_EASYPP
 from walltime.papers.p4_scheduling import ITEMS as P4_SCHEDULING
+from walltime.papers.p4_windows import ITEMS as P4_WINDOWS
 
 PAPERS = ("P1", "P2", "P3", "P4")
 _P1 = (*P1_TABLES, *P1_ESTIMATES, *P1_MODELS)
 _P2 = (*P2_WORKED, *P2_TABLES, *P2_ESTIMATES, *P2_MODELS, *P2_READINGS)
 _P3 = (*P3_LOGS, *P3_PERFORMANCE, *P3_DYNAMICS)
-ITEMS: tuple[Item, ...] = tuple(sorted((*_P1, *_P2, *_P3, *P4_ACCURACY, *P4_SCHEDULING, *P4_EASYPP), key=Item.place))
+ITEMS: tuple[Item, ...] = tuple(sorted((*_P1, *_P2, *_P3, *P4_ACCURACY, *P4_WINDOWS, *P4_SCHEDULING, *P4_EASYPP), key=Item.place))
 
 
 def items_of(paper: str, name: str | None = None) -> list[Item]:

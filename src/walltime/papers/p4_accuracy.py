@@ -3,86 +3,36 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from walltime.estimates import Tang13
-from walltime.metrics import adjustment_classes, spread_within_groups, use_of_request
-from walltime.metrics.estimates import accuracy
-from walltime.metrics.months import month_starts
+from walltime.metrics import spread_within_groups, use_of_request
 from walltime.papers import drawing
 from walltime.papers.item import Item
+from walltime.papers.p4_schemes import (
+    CLASSES,
+    KEYS,
+    METHOD,
+    QUARTER,
+    STATISTICS,
+    THRESHOLD,
+    Claim,
+    class_shares,
+    keys_of,
+    learnable,
+    mean_accuracy,
+    own_accuracy,
+    replays,
+    scheme_of,
+)
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.subjects import Subject
 from walltime.report.figures import COLOURS
 from walltime.schedule.prediction import dense_keys
-from walltime.schedule.replay import Replay, replay_predictions
-from walltime.workload import Workload
 
 Array = np.ndarray
-Claim = tuple[str, bool | None, str]
-
-STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
-WINDOWS = (1, 2, 3, 6, 12, None)
-THRESHOLD = 0.5
-KEYS = ("user", "project", "double", "triple")
-CLASSES = ("NA", "OE", "UE", "BE")
-QUARTER = 91 * 86_400
-METHOD = (
-    "History is what had ended, in the log, when a job is submitted; a reconstruction has no ends, so those of EASY with the users' "
-    "estimates stand for them. On logs without projects the triple key is user and requested time, and there is no project key."
-)
-
-
-def keys_of(workload: Workload) -> dict[str, str]:
-    """P4's keys that the log admits, and what stands for each: without groups, `request` for the triple key."""
-    group = workload.columns.get("group")
-    if group is None or not (group >= 0).any():
-        return {"user": "user", "triple": "request"}
-    return {key: key for key in KEYS}
-
-
-def learnable(study: Study) -> list[Subject]:
-    """The subjects that have users and their estimates."""
-    found = []
-    for subject in study.subjects:
-        users = subject.workload.columns.get("user")
-        if users is not None and (users >= 0).any() and subject.has_estimates:
-            found.append(subject)
-    return found
-
-
-def replays(study: Study, subject: Subject, schemes: Sequence[Tang13]) -> dict[Tang13, Replay]:
-    """What each scheme predicts on the log; none is replayed twice."""
-    known: dict[Tang13, Replay] = study.memory.setdefault(("replays", subject.name), {})
-    missing = [scheme for scheme in dict.fromkeys(schemes) if scheme not in known]
-
-    def show(done: int) -> None:
-        if study.progress is not None:
-            study.progress(f"{subject.name}: predictions", done, len(missing))
-
-    if missing:
-        found = replay_predictions(subject.workload, missing, workers=study.workers, progress=show)
-        known.update(zip(missing, found, strict=True))
-    return {scheme: known[scheme] for scheme in schemes}
-
-
-def scheme_of(key: str, statistic: str, window: int | None = None, threshold: float = 0.0) -> Tang13:
-    """A scheme by its three dimensions; all history by default, as in P4's Figs. 4 to 7."""
-    return Tang13(key=key, statistic=statistic, window=window, threshold=threshold)
-
-
-def mean_accuracy(replay: Replay) -> float:
-    """Mean accuracy of a replay, killed jobs counted at their requests."""
-    return replay.summary().mean_accuracy
-
-
-def own_accuracy(workload: Workload) -> Array:
-    """Accuracy of the users' requests."""
-    return accuracy(np.minimum(workload.runtime, workload.requested), workload.requested)
 
 
 def table_1(study: Study) -> list[Part]:
@@ -232,13 +182,6 @@ def figure_4(study: Study) -> list[Part]:
     return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, Claims(claims), Notes([METHOD])]
 
 
-def class_shares(replay: Replay) -> dict[str, float]:
-    """Percent of the jobs in each class."""
-    w = replay.workload
-    kinds = adjustment_classes(w.runtime, w.requested, replay.predicted, replay.basis)
-    return {name: 100 * float((kinds == k).mean()) for k, name in enumerate(CLASSES)}
-
-
 def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tuple[Chart, dict[str, list[dict[str, float]]]]:
     subjects = [s for s in learnable(study) if key in keys_of(s.workload)]
     found: dict[str, list[dict[str, float]]] = {}
@@ -356,189 +299,6 @@ def figure_7(study: Study) -> list[Part]:
     return _threshold_figure(study, "fig7", "double")
 
 
-def _window(window: int | None) -> str:
-    return "all" if window is None else f"{window}M"
-
-
-def _windows_figure(study: Study, name: str, measure: str, label: str) -> tuple[Chart, dict[tuple[str, str], Array]]:
-    """One measure over the windows, for each statistic: arrays of shape (statistics, windows) by log and key."""
-    subjects = learnable(study)
-    found: dict[tuple[str, str], Array] = {}
-    for subject in subjects:
-        for key, real in keys_of(subject.workload).items():
-            if key not in ("triple", "double"):
-                continue
-            schemes = [[scheme_of(real, s, window) for window in WINDOWS] for s in STATISTICS]
-            made = replays(study, subject, [scheme for line in schemes for scheme in line])
-            values = [
-                [mean_accuracy(made[x]) if measure == "accuracy" else class_shares(made[x])[measure] for x in line] for line in schemes
-            ]
-            found[subject.name, key] = np.array(values)
-    names = list(found)
-
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        for k, window in enumerate(WINDOWS):
-            marker = (*drawing.MARKERS, "v", "x")[k]
-            drawing.line(
-                axes, np.arange(len(STATISTICS)), found[names[column]][:, k], k, _window(window), marker=marker, markersize=3, linewidth=1
-            )
-        axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
-
-    figure = drawing.panels([f"{log}, {key}" for log, key in names], [label], draw)
-    data: dict[str, list[object]] = {"log": [], "key": [], "statistic": [], **{_window(w): [] for w in WINDOWS}}
-    for (log, key), measured in found.items():
-        for statistic, line in zip(STATISTICS, measured, strict=True):
-            for column, value in zip(data, (log, key, statistic, *line.tolist()), strict=True):
-                data[column].append(value)
-    return Chart(name, figure, "By the months of history that count.", data), found
-
-
-def figure_8(study: Study) -> list[Part]:
-    """Accuracy by window."""
-    chart, found = _windows_figure(study, "fig8", "accuracy", "mean accuracy")
-    claims: list[Claim] = []
-    for (log, key), values in found.items():
-        if key == "triple":
-            gains = values[:, 0] - values[:, -1]
-            told = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
-            claims.append(
-                (f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), told)
-            )
-    return [chart, Claims(claims), Notes([METHOD])]
-
-
-def figure_9(study: Study) -> list[Part]:
-    """Bad estimates by window."""
-    chart, found = _windows_figure(study, "fig9", "BE", "BE jobs (%)")
-    return [chart, Claims(_fewer(found, "bad estimates")), Notes([METHOD])]
-
-
-def figure_10(study: Study) -> list[Part]:
-    """Under-estimates by window."""
-    chart, found = _windows_figure(study, "fig10", "UE", "UE jobs (%)")
-    return [chart, Claims(_fewer(found, "under-estimates")), Notes([METHOD, "P4: 10 to 15 % fewer with one month, triple key, under p90."])]
-
-
-def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> list[Claim]:
-    claims: list[Claim] = []
-    for (log, key), values in found.items():
-        low = values[2:, :]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            change = 100 * (low[:, 0] / low[:, -1] - 1)
-        told = ", ".join(f"{s} {c:+.0f} %" for s, c in zip(STATISTICS[2:], change.tolist(), strict=True))
-        claims.append(
-            (f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), told)
-        )
-    return claims
-
-
-def _median(printed: object) -> Entry:
-    return Value(float(printed), digits=2) if isinstance(printed, int | float) else None
-
-
-def figure_11(study: Study) -> list[Part]:
-    """Distribution of the accuracy before and after adjustment, with the threshold."""
-    printed = study.printed.tables["F11"]
-    chosen = ("max", "p85", "median")
-    subjects = learnable(study)
-    lines: dict[tuple[str, str], dict[str, Array]] = {}
-    for subject in subjects:
-        w = subject.workload
-        for key, real in keys_of(w).items():
-            if key in ("triple", "double"):
-                schemes = {s: scheme_of(real, s, threshold=THRESHOLD) for s in chosen}
-                made = replays(study, subject, list(schemes.values()))
-                ran = np.minimum(w.runtime, w.requested)
-                after = {s: np.sort(accuracy(ran, made[scheme].predicted)) for s, scheme in schemes.items()}
-                lines[subject.name, key] = {"original": np.sort(own_accuracy(w)), **after}
-    names = list(lines)
-
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        for k, (name, values) in enumerate(lines[names[column]].items()):
-            drawing.line(axes, values, 100 * np.arange(1, len(values) + 1) / len(values), k, name)
-
-    figure = drawing.panels([f"{log}, {key}" for log, key in names], ["share of jobs (%)"], draw, x="accuracy")
-    rows: list[list[Entry]] = [
-        ["P4: Intrepid, triple", str(row["scheme"]), Value(float(row["at60"]), digits=2), _median(row["median"])] for row in printed.rows
-    ]
-    claims: list[Claim] = []
-    for (log, key), by_name in lines.items():
-        medians = {name: float(np.median(values)) for name, values in by_name.items()}
-        for name, values in by_name.items():
-            rows.append([f"{log}, {key}", name, Value(float(np.percentile(values, 60)), digits=2), Value(medians[name], digits=2)])
-        if key == "triple":
-            gain = 100 * (medians["p85"] / medians["original"] - 1)
-            claims.append((f"{log}: p85 raises the median accuracy", gain > 0, f"{gain:+.0f} % (P4: +42 %)"))
-    quantiles = list(range(0, 101, 5))
-    data: dict[str, list[float]] = {"percent": [float(q) for q in quantiles]}
-    for (log, key), by_name in lines.items():
-        data |= {f"{log} {key} {name}": np.percentile(values, quantiles).tolist() for name, values in by_name.items()}
-    table = Table("fig11", printed.title, ["log", "scheme", "accuracy at 60 % of the jobs", "median accuracy"], rows)
-    return [Chart("fig11", figure, f"All history, threshold {THRESHOLD:g}.", data), table, Claims(claims), Notes([METHOD])]
-
-
-def months_of(subject: Subject) -> list[tuple[str, int, int]]:
-    """Name, begin and end (s of the log) of each month: calendar months, or stretches of 30 days where the log has no dates."""
-    w = subject.workload
-    begin, first, last = subject.unix_start_time, int(w.submit[0]), int(w.submit[-1])
-    if begin is None:
-        month = 30 * 86_400
-        return [(f"month {k + 1}", first + k * month, first + (k + 1) * month) for k in range((last - first) // month + 1)]
-    calendar = month_starts(begin + first, begin + last, w.origin.tzinfo())
-    ends = [moment - begin for _, _, moment in calendar[1:]]
-    return [(f"{year}-{month:02d}", moment - begin, end) for (year, month, moment), end in zip(calendar[:-1], ends, strict=True)]
-
-
-SCHEMES = ("p95", "p85", "p70")
-
-
-def simulated_scheme(workload: Workload, statistic: str) -> Tang13:
-    """A scheme of P4's simulations: triple key, one month of history."""
-    return Tang13(key=keys_of(workload)["triple"], statistic=statistic, window=1)
-
-
-def figure_13(study: Study) -> list[Part]:
-    """Mean accuracy of each month."""
-    subjects = learnable(study)
-    lines: dict[str, dict[str, Array]] = {}
-    claims: list[Claim] = []
-    for subject in subjects:
-        w = subject.workload
-        months = [(begin, end) for _, begin, end in months_of(subject)][1:13]
-        ran = np.minimum(w.runtime, w.requested)
-        schemes = {s: simulated_scheme(w, s) for s in SCHEMES}
-        made = replays(study, subject, list(schemes.values()))
-        exact = {"original": own_accuracy(w)} | {s: accuracy(ran, made[scheme].predicted) for s, scheme in schemes.items()}
-        masks = [(w.submit >= begin) & (w.submit < end) for begin, end in months]
-        masks = [mask for mask in masks if mask.any()]
-        lines[subject.name] = {name: np.array([float(values[mask].mean()) for mask in masks]) for name, values in exact.items()}
-        if masks:
-            mine = lines[subject.name]
-            best = float(np.mean([max(SCHEMES, key=lambda s: mine[s][k]) == "p70" for k in range(len(masks))]))
-            claims.append(
-                (f"{subject.name}: p70 is the most accurate scheme in most months", best > 0.5, f"{100 * best:.0f} % of {len(masks)}")
-            )
-            over = float((mine["p85"] > mine["original"]).mean())
-            claims.append((f"{subject.name}: p85 beats the users in every month", over == 1, f"{100 * over:.0f} % of {len(masks)}"))
-
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        for k, (name, values) in enumerate(lines[subjects[column].name].items()):
-            drawing.line(axes, np.arange(1, len(values) + 1), values, k, name, marker=drawing.MARKERS[k], markersize=3)
-        axes.set_ylim(0, 1)
-
-    figure = drawing.panels([s.name for s in subjects], ["mean accuracy"], draw, x="month")
-    data: dict[str, list[object]] = {"log": [], "month": [], "original": [], **{s: [] for s in SCHEMES}}
-    for log, by_name in lines.items():
-        for k in range(len(by_name["original"])):
-            for column, value in zip(data, (log, k + 1, *(float(v[k]) for v in by_name.values())), strict=True):
-                data[column].append(value)
-    return [
-        Chart("fig13", figure, "Triple key, one month of history; the first month of each log is left out.", data),
-        Claims(claims),
-        Notes([METHOD]),
-    ]
-
-
 def table_3(study: Study) -> list[Part]:
     """Qualitative: what over- and under-estimates of waiting and running jobs do; see Fig. 12."""
     rows: list[list[Entry]] = [
@@ -561,9 +321,4 @@ ITEMS: Sequence[Item] = (
     Item("P4", "F5", "Fig. 5: over- and under-estimates", figure_5),
     Item("P4", "F6", "Fig. 6: a threshold, triple key", figure_6),
     Item("P4", "F7", "Fig. 7: a threshold, double key", figure_7),
-    Item("P4", "F8", "Fig. 8: accuracy by window", figure_8),
-    Item("P4", "F9", "Fig. 9: bad estimates by window", figure_9),
-    Item("P4", "F10", "Fig. 10: under-estimates by window", figure_10),
-    Item("P4", "F11", "Fig. 11: the distribution of accuracy", figure_11),
-    Item("P4", "F13", "Fig. 13: accuracy by month", figure_13),
 )

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from walltime.metrics import mean_interval, paired_difference, percentile_band
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p4_accuracy import Claim, keys_of, learnable
+from walltime.papers.p4_schemes import Claim, keys_of, learnable
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.workload import Workload

@@ -14,7 +14,7 @@ from walltime.estimates.predictors import Predictor
 from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p4_accuracy import METHOD, SCHEMES, Claim, learnable, months_of, replays, simulated_scheme
+from walltime.papers.p4_schemes import METHOD, SCHEMES, Claim, learnable, months_of, replays, simulated_scheme
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
