@@ -37,7 +37,8 @@ class Gaussier15(Predictor):
 
     Source: Gaussier, Glesser, Reis, Trystram, SC'15 (SPEC L-11). Features, curves, weights and constants are those of the
     authors' program. Unverified, since the paper was not at hand: that the E-Loss has the weight 1 + log(r n) and not log(r n).
-    Ours: see `features`; that the request stands at first; the bounds on r, on weights and on exponents.
+    With these constants predictions come out far too short on real logs (mean accuracy about 0.1), so `l2` or the units that it
+    is meant for want checking too. Ours: see `features`; that the request stands at first; the bounds on r, on weights and on exponents.
 
     >>> Gaussier15(under="square", threshold=60.0).label
     'gaussier15:under=square,threshold=60.0'
