@@ -1,4 +1,4 @@
-"""A binary heap of jobs by time, on flat arrays; those of one time come in the order of their keys."""
+"""A binary heap on an array of records with the fields `rank`, `tie` and `job`: the least rank comes first, of equal ones the least tie."""
 
 from __future__ import annotations
 
@@ -6,37 +6,35 @@ from walltime.engine.jit import kernel
 
 
 @kernel
-def _before(time_a, key_a, time_b, key_b):
-    return time_a < time_b or (time_a == time_b and key_a < key_b)
-
-
-@kernel
-def push(times, keys, jobs, size, time, key, job):
+def push(heap, size, rank, tie, job):
     """Put a job into a heap that holds `size` of them."""
     i = size
     while i > 0:
-        parent = (i - 1) // 2
-        if not _before(time, key, times[parent], keys[parent]):
+        parent = heap[(i - 1) // 2]
+        if parent.rank < rank or (parent.rank == rank and parent.tie <= tie):
             break
-        times[i], keys[i], jobs[i] = times[parent], keys[parent], jobs[parent]
-        i = parent
-    times[i], keys[i], jobs[i] = time, key, job
+        heap[i].rank, heap[i].tie, heap[i].job = parent.rank, parent.tie, parent.job
+        i = (i - 1) // 2
+    heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job
 
 
 @kernel
-def drop_first(times, keys, jobs, size):
+def drop_first(heap, size):
     """Remove the first job of a heap that holds `size` of them."""
-    last = size - 1
-    time, key, job = times[last], keys[last], jobs[last]
+    last = heap[size - 1]
+    rank, tie, job = last.rank, last.tie, last.job
     i = 0
     while True:
         child = 2 * i + 1
-        if child >= last:
+        if child >= size - 1:
             break
-        if child + 1 < last and _before(times[child + 1], keys[child + 1], times[child], keys[child]):
-            child += 1
-        if not _before(times[child], keys[child], time, key):
+        if child + 1 < size - 1:
+            left, right = heap[child], heap[child + 1]
+            if right.rank < left.rank or (right.rank == left.rank and right.tie < left.tie):
+                child += 1
+        least = heap[child]
+        if rank < least.rank or (rank == least.rank and tie <= least.tie):
             break
-        times[i], keys[i], jobs[i] = times[child], keys[child], jobs[child]
+        heap[i].rank, heap[i].tie, heap[i].job = least.rank, least.tie, least.job
         i = child
-    times[i], keys[i], jobs[i] = time, key, job
+    heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job

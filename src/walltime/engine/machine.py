@@ -1,148 +1,150 @@
-"""The machine: which jobs run, when each is expected to end, and when it really will."""
+"""The machine and its calendar: which jobs run, when each is expected to end and when it really will, and who arrives when."""
 
 from __future__ import annotations
 
+from walltime.engine.callbacks import call_notice
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
-from walltime.engine.memory import (
-    ARRIVALS,
-    BACKFILLED,
-    BEFORE_SHADOW,
-    EARLY,
-    EVENTS,
-    EXTRA,
-    FREE,
-    FREED,
-    HEAD_JOB,
-    IMMEDIATE,
-    KEEP,
-    NOW,
-    RESERVED,
-    RUNNING,
-    SHADOW,
-    STARTED,
-)
-from walltime.engine.predict import learn
-from walltime.engine.queue import submit_later
-from walltime.engine.regression import note_start
+from walltime.engine.memory import BACKFILLED, IMMEDIATE, NEVER, RESERVED
+from walltime.engine.predictions import observe
 
 
 @kernel
-def start_job(jobs, memory, result, job, kind):
+def start_job(state, rules, jobs, running, events, notes, predicting, job, kind):
     """Start a job now: it takes its processors, and its end becomes an event."""
-    state = memory.state
-    now = state[NOW]
-    result.start[job] = now
-    result.kind[job] = kind
-    note_start(memory.learning, job, now)
-    state[FREE] -= jobs.procs[job]
-    if result.log.job.size > 0:
-        result.log.job[state[STARTED]] = job
-        result.log.arrived[state[STARTED]] = state[ARRIVALS]
-        result.log.head[state[STARTED]] = state[HEAD_JOB] if kind == BACKFILLED else -1
-    end = now + jobs.runtime[job]
-    push(memory.event_end, memory.event_ticket, memory.event_job, state[EVENTS], end, state[STARTED], job)
-    state[EVENTS] += 1
-    state[STARTED] += 1
+    own = jobs[job]
+    now = state.now
+    own.start = now
+    own.kind = kind
+    state.free -= own.procs
+    if predicting is not None:
+        if rules.started:
+            call_notice(rules.started, predicting.learning, job, now)
+    if notes.size > 0:
+        note = notes[state.started]
+        note.job = job
+        note.arrived = state.arrivals
+        note.head = state.head if kind == BACKFILLED else -1
+    push(events, state.events, now + own.runtime, state.started, job)
+    state.events += 1
+    state.started += 1
 
     # Keep the running set sorted by expected end.
-    expected, running = memory.running_expected, memory.running_job
-    expected_end = now + jobs.run_length[job]
-    i = state[RUNNING]
-    while i > 0 and expected[i - 1] > expected_end:
-        expected[i] = expected[i - 1]
+    expected = now + own.run_length
+    i = state.running
+    while i > 0 and running[i - 1].expected > expected:
         running[i] = running[i - 1]
         i -= 1
-    expected[i] = expected_end
-    running[i] = job
-    state[RUNNING] += 1
-    if expected_end <= state[SHADOW]:
-        state[BEFORE_SHADOW] += 1
+    running[i].expected, running[i].job, running[i].procs = expected, job, own.procs
+    state.running += 1
+    if expected <= state.shadow:
+        state.before_shadow += 1
     else:
-        state[EXTRA] -= jobs.procs[job]
+        state.extra -= own.procs
 
 
 @kernel
-def kind_from_head(memory, job):
-    """Kind of a start that overtakes nobody."""
-    return IMMEDIATE if memory.submit[job] == memory.state[NOW] else RESERVED
-
-
-@kernel
-def kind_behind(memory, job, blocked):
+def kind_behind(state, job, blocked):
     """Kind of a start when this many jobs ahead in the queue are waiting."""
-    return BACKFILLED if blocked > 0 else kind_from_head(memory, job)
+    if blocked > 0:
+        return BACKFILLED
+    return IMMEDIATE if job.submit == state.now else RESERVED
 
 
 @kernel
-def end_job(jobs, rules, memory, result, job):
-    """Free the processors of a running job; under kept reservations note that it left its place in the profile early."""
-    state = memory.state
-    now = state[NOW]
-    end = result.start[job] + jobs.run_length[job]
-    expected, running = memory.running_expected, memory.running_job
+def overdue(state, running):
+    """Whether a running job has passed its expected end."""
+    return state.running > 0 and running[0].expected <= state.now
 
-    low, high = 0, state[RUNNING]
+
+@kernel
+def end_job(state, jobs, running, kept, job):
+    """Free the processors of a running job; under kept reservations note that it left its place in the profile early."""
+    own = jobs[job]
+    end = own.start + own.run_length
+    low, high = 0, state.running
     while low < high:
         middle = (low + high) // 2
-        if expected[middle] < end:
+        if running[middle].expected < end:
             low = middle + 1
         else:
             high = middle
-    while running[low] != job:
+    while running[low].job != job:
         low += 1
-    for i in range(low, state[RUNNING] - 1):
-        expected[i] = expected[i + 1]
+    for i in range(low, state.running - 1):
         running[i] = running[i + 1]
-    state[RUNNING] -= 1
-    if low < state[BEFORE_SHADOW]:
-        state[BEFORE_SHADOW] -= 1
+    state.running -= 1
+    if low < state.before_shadow:
+        state.before_shadow -= 1
     else:
-        state[EXTRA] += jobs.procs[job]
-    state[FREE] += jobs.procs[job]
-    state[FREED] = 1
-    if rules.mode == KEEP and end > now:
-        memory.early_job[state[EARLY]] = job
-        state[EARLY] += 1
+        state.extra += own.procs
+    state.free += own.procs
+    state.freed = 1
+    if kept is not None:
+        if end > state.now:
+            kept.early_job[state.early] = job
+            state.early += 1
 
 
 @kernel
-def end_expected_now(jobs, rules, memory, result):
+def end_expected_now(state, jobs, running, kept):
     """End the jobs that are expected to end at this instant and do.
 
     With one pass per event (`sequential`) they count as gone even before their termination is handled.
     """
-    state = memory.state
-    now = state[NOW]
     i = 0
-    while i < state[RUNNING] and memory.running_expected[i] <= now:
-        job = memory.running_job[i]
-        if memory.running_expected[i] == now and result.start[job] + jobs.runtime[job] == now:
-            end_job(jobs, rules, memory, result, job)
+    while i < state.running and running[i].expected <= state.now:
+        job = running[i].job
+        if running[i].expected == state.now and jobs[job].start + jobs[job].runtime == state.now:
+            end_job(state, jobs, running, kept, job)
         else:
             i += 1
 
 
 @kernel
-def overdue(memory):
-    """Whether a running job has passed its expected end."""
-    return memory.state[RUNNING] > 0 and memory.running_expected[0] <= memory.state[NOW]
+def end_next(state, rules, jobs, running, events, later, waits, kept, predicting):
+    """Handle the next termination: free the processors, unless that is done, and submit whatever waited for this end."""
+    job = events[0].job
+    now = state.now
+    drop_first(events, state.events)
+    state.events -= 1
+    counted_as_gone = rules.sequential and jobs[job].start + jobs[job].run_length == now
+    if not counted_as_gone:
+        end_job(state, jobs, running, kept, job)
+    if predicting is not None:
+        if rules.observe:
+            observe(rules.observe, predicting.learning, job, jobs[job].runtime, now)
+    if waits.size > 0:
+        follower = waits[job].first_follower
+        while follower >= 0:
+            time = now + waits[follower].think
+            jobs[follower].submit = time
+            push(later, state.later, time, follower, follower)
+            state.later += 1
+            state.next_arrival = min(state.next_arrival, time)
+            follower = waits[follower].next_follower
 
 
 @kernel
-def end_next(jobs, rules, memory, result):
-    """Handle the next termination: free the processors, unless that is done, and submit whatever waited for this end."""
-    state = memory.state
-    job = memory.event_job[0]
-    drop_first(memory.event_end, memory.event_ticket, memory.event_job, state[EVENTS])
-    state[EVENTS] -= 1
-    now = state[NOW]
-    counted_as_gone = rules.sequential and result.start[job] + jobs.run_length[job] == now
-    if not counted_as_gone:
-        end_job(jobs, rules, memory, result, job)
-    learn(rules.predicting, jobs, rules, memory, job)
-    if rules.feedback:
-        follower = memory.first_follower[job]
-        while follower >= 0:
-            submit_later(memory, now + jobs.think[follower], follower)
-            follower = memory.next_follower[follower]
+def take_arrival(state, jobs, later, waits, queue):
+    """Put the next arrival into the queue; arrivals of one instant come in the order of the jobs (SPEC Q-24)."""
+    job, following = state.next_job, state.next_job
+    planned = job < jobs.size and jobs[job].submit == state.next_arrival
+    if state.later > 0 and later[0].rank == state.next_arrival and not (planned and job < later[0].job):
+        job = later[0].job
+        drop_first(later, state.later)
+        state.later -= 1
+    else:
+        following += 1
+        while following < waits.size and waits[following].after >= 0:
+            following += 1  # it comes when the job before it has ended
+        state.next_job = following
+    state.next_arrival = jobs[following].submit if following < jobs.size else NEVER
+    if state.later > 0:
+        state.next_arrival = min(state.next_arrival, later[0].rank)
+
+    entry = queue[state.queue_last]
+    entry.job, entry.procs, entry.length = job, jobs[job].procs, jobs[job].own_length
+    state.queue_last += 1
+    jobs[job].arrival = state.arrivals
+    state.arrivals += 1

@@ -1,199 +1,162 @@
-"""What the event loop works on: the jobs, the rules of the policy, the machine and the queue, as flat arrays.
+"""What the event loop works on: the jobs, the rules of the policy, the machine and the queue.
 
-The arrays of `Memory` and `Result` are modified in place. The numbers that change at every event live in the int64 array
-`Memory.state`; the names of its places are the constants below.
+Everything is a record array with named fields, modified in place: `jobs[job].procs`. The numbers that change at every event, and the
+rules, are single records: `state.free`, `rules.depth`. A compiled function takes the few that it uses, since the time to
+compile it grows with what it is given; only the loop itself is given all of `Memory`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.history import Learning, Prediction, new_learning, restore_learning
+from walltime.engine.history import Predicting, Prediction, new_predicting, restore_predicting
+from walltime.engine.profile import Profile, empty_profile, new_profile
 
 Array = np.ndarray
+Records = Any
+"""A record array, or one record of it."""
 NEVER = np.iinfo(np.int64).max
 """The time of an event that does not come."""
+HOLE = np.iinfo(np.int32).max
+"""The processors that a place in the queue asks for whose job has started: more than any machine has."""
 
-# How a job started (SPEC A-07).
+# How a job started.
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
-# Why a kernel returned.
+# Why the loop returned.
 DONE, PAUSED, STUCK = 0, 1, 2
 
-# How a policy decides at each event.
-HEAD, PLAN, KEEP = 0, 1, 2
-"""HEAD: at most the first blocked job has a reservation (FCFS, EASY). PLAN: reservations are made afresh at every event
+# The kinds of scheduling passes.
+HEAD, FRESH, KEEP = 0, 1, 2
+"""HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are made afresh at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
+
+BLOCK = 64
+"""Places of the queue in a block of the index."""
+GROUP = BLOCK * BLOCK
+"""Places of the queue in a group of blocks."""
 
 # Queue orders.
 BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
-# Places in Memory.state.
-NOW = 0  # time of the event in hand
-NEXT_JOB = 1  # the next job in order of submission that waits for no other one
-STARTED = 2  # jobs that have started so far
-FREE = 3  # free processors
-RUNNING = 4  # jobs in the running set
-EVENTS = 5  # jobs in the heap of ends
-QUEUE_FIRST = 6  # the queue is Memory.queue[QUEUE_FIRST:QUEUE_LAST]
-QUEUE_LAST = 7
-PLANNED = 8  # queue places below this one have been looked at in an earlier pass
-FREED = 9  # 1 if processors were freed since the last pass
-SHADOW = 10  # EASY: the shadow time, at which the head will fit
-EXTRA = 11  # EASY: processors beyond the head's that are free at the shadow time
-BLOCKS = 12  # blocks of the profile in use
-SPARE_BLOCKS = 13  # blocks of the profile not in use
-EARLY = 14  # jobs that ended before their expected end since the last pass
-BROKEN = 15  # 1 if the kept reservations cannot be relied on, and have to be made afresh
-NEXT_DUE = 16  # the earliest kept reservation
-ARRIVALS = 17  # jobs that have arrived so far
-LATER = 18  # jobs in the heap of arrivals that waited for another job's end
-NEXT_ARRIVAL = 19  # time of the next arrival, NEVER if there is none
-INDEXED = 20  # 1 while the queue is so long that an index over it is kept
-CLASSES = 21  # size classes of that index
-HEAD_JOB = 22  # EASY: the head that the shadow time is for, -1 for none
-BEFORE_SHADOW = 23  # EASY: running jobs that are expected to end by the shadow time
-STATE_SIZE = 24
 
-STEPS_IN_BLOCK = 64
-"""The most steps of the profile that one of its blocks holds."""
+def _dtype(fields: str, kinds: dict[str, type] | None = None) -> np.dtype[np.void]:
+    """A record with these fields, int64 but for those of another kind."""
+    return np.dtype([(name, (kinds or {}).get(name, np.int64)) for name in fields.split()], align=True)
 
 
-class Jobs(NamedTuple):
-    """The jobs in order of submission, int64, read-only.
+JOB = _dtype("submit runtime believed order_length own_length run_length procs start kind promised arrival")
+"""A job; times in s. `runtime` is what it really runs, `believed` what the scheduler believes if nobody predicts. Where a prediction
+is believed instead it stands in `order_length` (for its place in the queue), `own_length` (its own length while it waits) and
+`run_length` (once it runs). `submit`: as far as it is known. `arrival`: its place in the order of arrival. Results: `start`, `kind`,
+and `promised`, its first reservation; -1 for none."""
 
-    `runtime` is what a job really runs, `believed` what the scheduler believes if nobody predicts. Where a prediction is believed
-    instead, the length for its place in the queue, its own length while it waits, and its length once it runs are views of
-    what `Memory` holds of predictions; elsewhere they are `believed` itself (SPEC A-11). With feedback, a job with `after` >= 0
-    is submitted only `think` seconds after the end of that job.
+RULES = _dtype(
+    "mode procs depth backfill sequential order order_parameter order_reads_time backfill_order backfill_parameter "
+    "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running order_threshold",
+    {"order_threshold": np.float64},
+)
+"""A policy, lowered to numbers. `mode`: the kind of its passes. `depth`: how many blocked jobs get a reservation. `order`, `backfill_order`: one of BY_..., with the
+exponent or the address of a compiled function as its parameter; `order_reads_time`: whether the scores of waiting jobs change.
+`long_queue`, `short_queue`: from which length on the queue is indexed, and under which no more. `predict`, `started`, `observe`:
+addresses of the compiled predictor, 0 for none; the rest is how predictions are believed and corrected."""
+
+STATE = _dtype(
+    "now next_job next_arrival later arrivals started free running events "
+    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads early broken next_due"
+)
+"""What changes at every event.
+
+`now`: time of the event in hand. `next_job`: the next job in order of submission that waits for no other one; `next_arrival`: when
+the next one arrives; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so
+far. `free`: processors. `running`, `events`: jobs in the running set, and in the heap of ends.
+
+The queue is `queue[queue_first:queue_last]`; `holes` of these places are of jobs that have started. Places below `looked_at` have
+been looked at in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the first job in the policy's order in that
+pass, which did not fit, -1 for none. `indexed`: 1 while there is an index over the queue,
+with so many size `classes`. `heads`: entries in the heap of waiting jobs by queue order.
+
+EASY: `shadow`, the time at which the job `head` will fit, and `extra`, the processors beyond the head's that are free then;
+`before_shadow`: running jobs that are expected to end by then.
+
+Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations cannot be
+relied on; `next_due`: the earliest one."""
+
+ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
+"""A place in the queue: a job, and what a search has to know of it. `procs` is HOLE once the job has started."""
+
+RUN = _dtype("expected job procs")
+"""A running job, and when it is expected to end."""
+
+ITEM = _dtype("rank tie job")
+"""An item of a heap: the least `rank` comes first, of equal ones the least `tie`."""
+
+SCORED = _dtype("rank tie job", {"rank": np.float64})
+"""An item of a heap by score; `rank` is the negative score."""
+
+WAIT = _dtype("after think first_follower next_follower")
+"""Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; who waits for whose end is a linked list."""
+
+NOTE = _dtype("job arrived head")
+"""What is noted at a start, for dynamics.py: which job, how many had arrived, over which head it was backfilled (-1 for none)."""
+
+
+class Index(NamedTuple):
+    """The shortest jobs of each size class per block and group of places in a long queue, int64 s: index.py."""
+
+    block: Array
+    group: Array
+
+
+class Ordered(NamedTuple):
+    """For orders other than first come, first served: heaps of `SCORED` waiting jobs.
+
+    `heads`: by queue order, where scores do not change; some items may be out of date. `candidates`: by backfill order, during a
+    pass. `score` (float64): of each place in a queue that is kept sorted, for passes that look at all jobs in turn.
     """
 
-    runtime: Array
-    believed: Array
-    order_length: Array
-    own_length: Array
-    run_length: Array
-    procs: Array
-    after: Array
-    think: Array
+    heads: Records
+    candidates: Records
+    score: Array
 
 
-class Rules(NamedTuple):
-    """A policy, lowered to numbers; and from which length on a queue is indexed, and under which no more (index.py).
+class Kept(NamedTuple):
+    """Conservative backfilling: the reservation of each job (s), and the jobs that have ended early; int64."""
 
-    `predicting` is True, or None where no runtime is predicted. Functions that have to do with predictions take it first and do
-    nothing for None; since None has a type of its own, the kernel without predictions is compiled without all of that.
-    """
-
-    machine_procs: int
-    mode: int
-    depth: int
-    backfill: int
-    sequential: int
-    feedback: int
-    order: int
-    order_parameter: int
-    backfill_order: int
-    backfill_parameter: int
-    long_queue: int
-    short_queue: int
-    predicting: bool | None = None
-    predictor: int = 0
-    predict_again: int = 0
-    correction: int = 0
-    order_threshold: float = 0.0
-
-
-class Profile(NamedTuple):
-    """Free processors over future time (profile.py), int64.
-
-    Block b has its steps in the slots b * STEPS_IN_BLOCK and up of `time` and `free`, `filled[b]` of them; `least[b]` and
-    `most[b]` bound what is free in it. `order[:BLOCKS]` are the blocks in use, in order of time, `spare[:SPARE_BLOCKS]` the
-    others.
-    """
-
-    time: Array
-    free: Array
-    order: Array
-    spare: Array
-    filled: Array
-    least: Array
-    most: Array
-
-
-class Openings(NamedTuple):
-    """Between which times a compression may find new holes, per size class of jobs, int64: this one, and the next."""
-
-    begin: Array
-    end: Array
-    next_begin: Array
-    next_end: Array
+    reservation: Array
+    early_job: Array
 
 
 class Memory(NamedTuple):
-    """Working arrays, int64 but for the scores; those that a policy does not need have length 0.
+    """All of it; what a run does not need is None or empty, and the loop is compiled without what asks for it if it is None.
 
-    `submit`: when each job is submitted, as far as that is known; `arrival`: its place in the order of arrival. `later_*`:
-    heap of the arrivals of jobs that waited for another one's end; `first_follower`, `next_follower`: which ones wait for
-    whose, as linked lists.
+    `later` is a heap of the arrivals of jobs that waited for another one's end.
     """
 
-    state: Array
-    submit: Array
-    arrival: Array
-    later_time: Array
-    later_job: Array
-    first_follower: Array
-    next_follower: Array
-    queue: Array
-    score: Array
-    candidates: Array
-    candidate_score: Array
-    running_expected: Array
-    running_job: Array
-    early_job: Array
-    event_end: Array
-    event_ticket: Array
-    event_job: Array
-    profile: Profile
-    openings: Openings
-    reservation: Array
-    block_shortest: Array
-    group_shortest: Array
-    learning: Learning | None
-
-
-class Log(NamedTuple):
-    """What is noted at each start, in the order of the starts, int64; of length 0 if nothing is: see dynamics.py.
-
-    `job`: which one it was. `arrived`: how many jobs had arrived. `head`: over which head it was backfilled, -1 for none.
-    """
-
-    job: Array
-    arrived: Array
-    head: Array
-
-
-class Result(NamedTuple):
-    """One entry per job: start (int64, -1 while waiting), kind (uint8), first reservation (int64, -1 for none); and the log."""
-
-    start: Array
-    kind: Array
-    promised: Array
-    log: Log
+    state: Records
+    rules: Records
+    jobs: Records
+    events: Records
+    later: Records
+    waits: Records
+    running: Records
+    notes: Records
+    queue: Records
+    index: Index
+    ordered: Ordered | None
+    profile: Profile | None
+    kept: Kept | None
+    predicting: Predicting | None
 
 
 class Scratch(NamedTuple):
     """Working arrays of dynamics.py: a heap of the waiting jobs by runtime, those that started, the running ones by end."""
 
-    length: Array
-    rank: Array
-    waiting: Array
+    waiting: Records
     started: Array
-    end: Array
-    running: Array
+    running: Records
 
 
 class Found(NamedTuple):
@@ -206,119 +169,89 @@ class Found(NamedTuple):
     initial_shadow: Array
 
 
-def new_memory(submit: Array, after: Array, rules: Rules, prediction: Prediction | None = None) -> Memory:
-    """Working arrays for these jobs under these rules, the machine empty and nothing learned."""
-    jobs = len(submit)
-    ordered = rules.order != BY_ARRIVAL
-    other = rules.backfill and (
-        rules.backfill_order != rules.order or rules.backfill_parameter != rules.order_parameter or rules.order_threshold > 0
-    )
-    candidates = jobs if other or (rules.mode == KEEP and ordered) else 0
-    at_once = min(jobs, rules.machine_procs) + 1
-    # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
-    events = min(jobs, 2 * rules.machine_procs) + 1
-    state = np.zeros(STATE_SIZE, np.int64)
-    state[FREE] = rules.machine_procs
-    state[NEXT_DUE] = NEVER
-    state[HEAD_JOB] = -1
-    on_their_own = np.flatnonzero(after < 0) if rules.feedback else np.arange(min(jobs, 1))
-    state[NEXT_JOB] = on_their_own[0] if len(on_their_own) else jobs
-    state[NEXT_ARRIVAL] = submit[state[NEXT_JOB]] if len(on_their_own) else NEVER
-    followers = jobs if rules.feedback else 0
-    first_follower, next_follower = np.full(followers, -1, np.int64), np.full(followers, -1, np.int64)
-    if rules.feedback:
+def records(dtype: np.dtype[np.void], count: int) -> Records:
+    """So many records, all 0."""
+    return np.zeros(count, dtype).view(np.recarray)
+
+
+def record(dtype: np.dtype[np.void], **values: float) -> Records:
+    """One record; what is not given is 0."""
+    one = records(dtype, 1)
+    for name, value in values.items():
+        one[0][name] = value
+    return one[0]
+
+
+def new_memory(
+    jobs: Records, rules: Records, after: Array, think: Array, logged: bool = False, prediction: Prediction | None = None
+) -> Memory:
+    """Memory for these jobs under these rules, the machine empty and nothing learned.
+
+    `after`, `think` (int64): whom each job waits for and how long, of length 0 without feedback.
+    """
+    count, procs = len(jobs), int(rules.procs)
+    waits = records(WAIT, len(after))
+    if len(after):
+        waits.after, waits.think = after, think
+        waits.first_follower = waits.next_follower = -1
         for job in np.flatnonzero(after >= 0)[::-1]:
-            next_follower[job] = first_follower[after[job]]
-            first_follower[after[job]] = job
-    state[CLASSES] = int(rules.machine_procs).bit_length()
-    indexed = (jobs + 4096) * state[CLASSES] if rules.mode == HEAD and rules.backfill and not ordered and not other else 0
-    openings = state[CLASSES] if rules.mode == KEEP else 0
-    return Memory(
-        state=state,
-        submit=submit.copy(),
-        arrival=np.empty(jobs, np.int64),
-        later_time=np.empty(followers, np.int64),
-        later_job=np.empty(followers, np.int64),
-        first_follower=first_follower,
-        next_follower=next_follower,
-        queue=np.empty(jobs, np.int64),
-        score=np.empty(jobs if ordered and rules.mode != KEEP else 0, np.float64),
-        candidates=np.empty(candidates, np.int64),
-        candidate_score=np.empty(candidates if other or ordered else 0, np.float64),
-        running_expected=np.empty(at_once, np.int64),
-        running_job=np.empty(at_once, np.int64),
-        early_job=np.empty(at_once if rules.mode == KEEP else 0, np.int64),
-        event_end=np.empty(events, np.int64),
-        event_ticket=np.empty(events, np.int64),
-        event_job=np.empty(events, np.int64),
-        profile=_new_profile(2 * jobs + 4 if rules.mode != HEAD else 0, rules.machine_procs, state),
-        openings=Openings(
-            begin=np.full(openings, NEVER, np.int64),
-            end=np.full(openings, -1, np.int64),
-            next_begin=np.full(openings, NEVER, np.int64),
-            next_end=np.full(openings, -1, np.int64),
-        ),
-        reservation=np.empty(jobs if rules.mode == KEEP else 0, np.int64),
-        block_shortest=np.empty(indexed // 64, np.int64),
-        group_shortest=np.empty(indexed // 4096 + state[CLASSES], np.int64),
-        learning=None if prediction is None else new_learning(jobs, prediction),
+            waits.next_follower[job] = waits.first_follower[after[job]]
+            waits.first_follower[after[job]] = job
+    classes = procs.bit_length()
+    passes = rules.mode
+    indexed = (count + GROUP) * classes if passes == HEAD and rules.backfill else 0
+    in_order = rules.order == BY_ARRIVAL and (not rules.backfill or rules.backfill_order == BY_ARRIVAL)
+    memory = Memory(
+        state=record(STATE, classes=classes),
+        rules=rules,
+        jobs=jobs,
+        # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
+        events=records(ITEM, min(count, 2 * procs) + 1),
+        later=records(ITEM, len(after)),
+        waits=waits,
+        running=records(RUN, min(count, procs) + 1),
+        notes=records(NOTE, count if logged else 0),
+        queue=records(ENTRY, count),
+        index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)),
+        ordered=None if in_order else Ordered(records(SCORED, count), records(SCORED, count), np.empty(count)),
+        profile=None if passes == HEAD else new_profile(2 * count + 4),
+        kept=None if passes != KEEP else Kept(np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
+        predicting=None if prediction is None else new_predicting(count, prediction),
     )
+    restore_memory(memory, prediction)
+    return memory
 
 
-def restore_memory(memory: Memory, state: Array, submit: Array, rules: Rules, prediction: Prediction | None = None) -> None:
-    """Make the memory as it was when it was new, and its state was this one; the prediction may be another one of the same shape."""
-    if memory.learning is not None and prediction is not None:
-        restore_learning(memory.learning, prediction)
-    memory.state[:] = state
-    memory.submit[:] = submit
-    for array, value in zip(memory.openings, (NEVER, -1, NEVER, -1), strict=True):
-        array.fill(value)
-    _empty_profile(memory.profile, rules.machine_procs)
+def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None:
+    """Make the memory as it was when it was new; the prediction may be another one of the same shape.
 
-
-def _new_profile(steps: int, machine_procs: int, state: Array) -> Profile:
-    """Room for so many steps, the machine empty. Blocks are at least a quarter full, but for the first and the last."""
-    blocks = 4 * steps // STEPS_IN_BLOCK + 4 if steps else 0
-    profile = Profile(
-        time=np.empty(blocks * STEPS_IN_BLOCK, np.int64),
-        free=np.empty(blocks * STEPS_IN_BLOCK, np.int64),
-        order=np.zeros(blocks, np.int64),
-        spare=np.empty(blocks, np.int64),
-        filled=np.zeros(blocks, np.int64),
-        least=np.zeros(blocks, np.int64),
-        most=np.zeros(blocks, np.int64),
-    )
-    if steps:
-        _empty_profile(profile, machine_procs)
-        state[BLOCKS], state[SPARE_BLOCKS] = 1, blocks - 1
-    return profile
-
-
-def _empty_profile(profile: Profile, machine_procs: int) -> None:
-    """One step: the whole machine is free for ever."""
-    if len(profile.order):
-        profile.spare[:] = np.arange(len(profile.spare))[::-1]
-        profile.order[0], profile.filled[0] = 0, 1
-        profile.time[0], profile.free[0] = 0, machine_procs
-
-
-def new_result(jobs: int, logged: bool = False) -> Result:
-    """Nobody has started."""
-    log = Log(*(np.full(jobs if logged else 0, -1, np.int64) for _ in Log._fields))
-    return Result(start=np.full(jobs, -1, np.int64), kind=np.zeros(jobs, np.uint8), promised=np.full(jobs, -1, np.int64), log=log)
+    The jobs' `submit`, `runtime`, `believed` and `procs` must be set.
+    """
+    state, jobs = memory.state, memory.jobs
+    classes = int(state.classes)
+    for name in STATE.names or ():
+        state[name] = 0
+    state.free, state.classes = memory.rules.procs, classes
+    state.head = state.blocked = -1
+    state.next_due = NEVER
+    on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
+    state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
+    state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
+    jobs.start = jobs.promised = -1
+    jobs.kind = 0
+    for name in ("order_length", "own_length", "run_length"):
+        jobs[name] = jobs.believed
+    for name in NOTE.names or ():
+        memory.notes[name] = -1
+    if memory.profile is not None:
+        empty_profile(memory.profile, int(memory.rules.procs))
+    if memory.predicting is not None and prediction is not None:
+        restore_predicting(memory.predicting, prediction)
 
 
 def new_scratch(jobs: int, machine_procs: int) -> Scratch:
     """Nobody waits or runs."""
-    at_once = min(jobs, 2 * machine_procs) + 1
-    return Scratch(
-        length=np.empty(jobs, np.int64),
-        rank=np.empty(jobs, np.int64),
-        waiting=np.empty(jobs, np.int64),
-        started=np.zeros(jobs, np.bool_),
-        end=np.empty(at_once, np.int64),
-        running=np.empty(at_once, np.int64),
-    )
+    return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
 
 
 def new_found(jobs: int) -> Found:

@@ -1,131 +1,106 @@
-"""The waiting jobs, in queue order, and the scores that order them."""
+"""Orders of the queue: the scores of waiting jobs, and who of them comes first."""
 
 from __future__ import annotations
 
 import math
 
+from walltime.engine.callbacks import call_score
 from walltime.engine.heap import drop_first, push
-from walltime.engine.jit import call_score, kernel
-from walltime.engine.memory import (
-    ARRIVALS,
-    BY_ARRIVAL,
-    BY_LENGTH,
-    BY_WFP,
-    LATER,
-    NEVER,
-    NEXT_ARRIVAL,
-    NEXT_JOB,
-    NOW,
-    QUEUE_FIRST,
-    QUEUE_LAST,
-)
+from walltime.engine.jit import kernel
+from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE
 
 
 @kernel
-def enqueue(memory, job):
-    """Put an arrival at the end of the queue."""
-    state = memory.state
-    memory.arrival[job] = state[ARRIVALS]
-    state[ARRIVALS] += 1
-    memory.queue[state[QUEUE_LAST]] = job
-    state[QUEUE_LAST] += 1
-
-
-@kernel
-def take_arrival(jobs, memory):
-    """Put the next arrival into the queue; arrivals of one instant come in the order of the jobs (SPEC Q-24)."""
-    state = memory.state
-    time = state[NEXT_ARRIVAL]
-    job = state[NEXT_JOB]
-    planned = job < memory.submit.size and memory.submit[job] == time
-    if state[LATER] > 0 and memory.later_time[0] == time and not (planned and job < memory.later_job[0]):
-        enqueue(memory, memory.later_job[0])
-        drop_first(memory.later_time, memory.later_job, memory.later_job, state[LATER])
-        state[LATER] -= 1
-    else:
-        enqueue(memory, job)
-        job += 1
-        while job < jobs.after.size and jobs.after[job] >= 0:
-            job += 1  # it comes when the job before it has ended
-        state[NEXT_JOB] = job
-    state[NEXT_ARRIVAL] = memory.submit[job] if job < memory.submit.size else NEVER
-    if state[LATER] > 0:
-        state[NEXT_ARRIVAL] = min(state[NEXT_ARRIVAL], memory.later_time[0])
-
-
-@kernel
-def submit_later(memory, time, job):
-    """Let a job that waited for another one's end arrive at this time."""
-    memory.submit[job] = time
-    push(memory.later_time, memory.later_job, memory.later_job, memory.state[LATER], time, job, job)
-    memory.state[LATER] += 1
-    memory.state[NEXT_ARRIVAL] = min(memory.state[NEXT_ARRIVAL], time)
-
-
-@kernel
-def drop_started(memory, result):
-    """Close the gaps that started jobs left in the queue."""
-    state, queue = memory.state, memory.queue
-    kept = state[QUEUE_FIRST]
-    for i in range(state[QUEUE_FIRST], state[QUEUE_LAST]):
-        job = queue[i]
-        if result.start[job] < 0:
-            queue[kept] = job
-            kept += 1
-    state[QUEUE_LAST] = kept
-
-
-@kernel
-def score_of(jobs, memory, order, parameter, job):
-    """Score of a waiting job; the highest goes first. NaN counts as the lowest."""
-    wait = memory.state[NOW] - memory.submit[job]
-    believed = jobs.order_length[job]
-    procs = jobs.procs[job]
+def rank(order, parameter, now, job):
+    """Rank of a waiting job, its negative score: the least goes first, ties by arrival. A score that is NaN counts as the lowest."""
+    if order == BY_ARRIVAL:
+        return float(job.arrival)
     if order == BY_LENGTH:
-        return -float(believed)
+        return float(job.order_length)
+    wait = now - job.submit
     if order == BY_WFP:
-        ratio = wait / believed
+        ratio = wait / job.order_length
         power = 1.0
         for _ in range(parameter):
             power *= ratio
-        return power * procs
-    score = call_score(parameter, wait, believed, procs, memory.submit[job])
-    if math.isnan(score):
-        return -math.inf
-    return score
+        return -(power * job.procs)
+    score = call_score(parameter, wait, job.order_length, job.procs, job.submit)
+    return math.inf if math.isnan(score) else -score
 
 
 @kernel
-def sort_jobs(jobs, memory, order, parameter, queue, score, first, last):
-    """Sort queue[first:last] by score, highest first, ties by arrival.
+def first_in_order(state, rules, jobs, queue, heads):
+    """The waiting job that comes first, -1 if there is none.
 
-    Scores change little from one pass to the next, so the jobs are nearly in order and insertion is the right sort.
+    Where scores do not change while a job waits, `heads` is a heap of the jobs by rank, in which those that have started are passed over.
+    Otherwise all jobs are ranked as of now; the queue is in order of arrival, so that the first of equal ones wins.
     """
-    arrival = memory.arrival
-    if order == BY_ARRIVAL:
-        for i in range(first + 1, last):
-            job = queue[i]
-            k = i
-            while k > first and arrival[queue[k - 1]] > arrival[job]:
-                queue[k] = queue[k - 1]
-                k -= 1
-            queue[k] = job
-        return
-    for i in range(first, last):
-        job = queue[i]
-        value = score_of(jobs, memory, order, parameter, job)
-        k = i
-        while k > first and (score[k - 1] < value or (score[k - 1] == value and arrival[queue[k - 1]] > arrival[job])):
-            queue[k] = queue[k - 1]
-            score[k] = score[k - 1]
-            k -= 1
-        queue[k] = job
-        score[k] = value
+    if not rules.order_reads_time:
+        while state.heads > 0 and jobs[heads[0].job].start >= 0:
+            drop_first(heads, state.heads)
+            state.heads -= 1
+        return heads[0].job if state.heads > 0 else -1
+    best, least = -1, math.inf
+    for place in range(state.queue_first, state.queue_last):
+        if queue[place].procs != HOLE:
+            job = queue[place].job
+            own = rank(rules.order, rules.order_parameter, state.now, jobs[job])
+            if best < 0 or own < least:
+                best, least = job, own
+    return best
 
 
 @kernel
-def sort_queue(jobs, rules, memory):
-    """Bring the queue into the policy's order as of now; under first come, first served it always is."""
-    if rules.order != BY_ARRIVAL:
-        state = memory.state
-        sort_jobs(jobs, memory, rules.order, rules.order_parameter, memory.queue, memory.score, state[QUEUE_FIRST], state[QUEUE_LAST])
+def enter_newcomers(state, rules, jobs, queue, heads):
+    """Put the jobs that have not been looked at into the heap of heads; all of them where predictions may have changed."""
+    first = state.looked_at
+    if rules.predict_again and state.freed:
+        state.heads = 0
+        first = state.queue_first
+    for place in range(first, state.queue_last):
+        if queue[place].procs != HOLE:
+            job = queue[place].job
+            push(heads, state.heads, rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival, job)
+            state.heads += 1
+
+
+@kernel
+def place_of(state, jobs, queue, job):
+    """Where a waiting job stands in the queue, which is in order of arrival."""
+    low, high = state.queue_first, state.queue_last - 1
+    while low < high:
+        middle = (low + high) // 2
+        if jobs[queue[middle].job].arrival < jobs[job].arrival:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def drop_started(state, jobs, queue):
+    """Close the gaps that started jobs left in the queue."""
+    kept = state.queue_first
+    for place in range(state.queue_first, state.queue_last):
+        if jobs[queue[place].job].start < 0:
+            queue[kept] = queue[place]
+            kept += 1
+    state.queue_last = kept
+
+
+@kernel
+def sort_queue(state, rules, jobs, queue, ranks):
+    """Bring the queue into the policy's order as of now.
+
+    Ranks change little from one pass to the next, so the jobs are nearly in order and insertion is the right sort.
+    """
+    for place in range(state.queue_first, state.queue_last):
+        job, procs, length = queue[place].job, queue[place].procs, queue[place].length
+        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival
+        k = place
+        while k > state.queue_first and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[queue[k - 1].job].arrival > arrival)):
+            queue[k] = queue[k - 1]
+            ranks[k] = ranks[k - 1]
+            k -= 1
+        queue[k].job, queue[k].procs, queue[k].length = job, procs, length
+        ranks[k] = own

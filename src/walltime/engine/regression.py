@@ -15,66 +15,47 @@ from walltime.engine.history import (
     BY_LOG_R_OVER_N,
     BY_LOG_RN,
     BY_SQUARE,
-    ENDED_PROCS,
-    ENDED_RUNTIME,
     ETA,
     EVENLY,
-    FIRST_RUNNING,
     GENERAL,
     GRADIENTS,
     L2,
     LARGEST,
-    LAST_END,
     LEARNING_WEIGHT,
     NORM,
     OVER,
     OVER_COEFFICIENT,
     OWN,
-    RUNNING_JOBS,
-    RUNNING_PROCS,
-    RUNNING_SINCE,
-    STARTED_JOBS,
     STEPS,
     SURPLUS,
     UNDER,
     UNDER_COEFFICIENT,
     W,
 )
-from walltime.engine.jit import called_kernel, kernel
+from walltime.engine.jit import kernel
 
 DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 50.0
 
 
-@kernel
-def note_start(learning, job, now):
-    """Note that a job starts now, where the predictor wants to know that; `learning` is None where no runtime is predicted."""
-    if learning is None:
-        return
-    if learning.regression.started_at.size > 0:
-        _note_start(learning, job, now)
+def note_start_by_gaussier15(learning, job, now):
+    """Note that a job starts now."""
+    known = learning.jobs[job]
+    known.started_at = now
+    if known.key >= 0:
+        user = learning.keys[known.key]
+        learning.fifo[user.first + user.started] = job
+        user.started += 1
+        user.running += 1
+        user.running_procs += known.procs
+        user.running_since += now
+    return 0
 
 
-@called_kernel
-def _note_start(learning, job, now):
-    regression = learning.regression
-    regression.started_at[job] = now
-    key = learning.key[job]
-    if key >= 0:
-        user = regression.users[key]
-        learning.fifo[learning.first[key] + user[STARTED_JOBS]] = job
-        user[STARTED_JOBS] += 1
-        user[RUNNING_JOBS] += 1
-        user[RUNNING_PROCS] += regression.procs[job]
-        user[RUNNING_SINCE] += now
-
-
-@called_kernel
-def learned_runtime(learning, job, now):
+def predict_by_gaussier15(learning, job, now):
     """The absolute value of w.x at the submission of a job; -1 as long as nothing has been learned."""
-    regression = learning.regression
-    base, w = regression.base[job], regression.model[W]
-    _find_features(learning, job, now, base)
+    base, w = learning.base[job], learning.model[W]
+    _find_features(learning, learning.jobs[job], now, base)
     total = 0.0
     place = 0
     for i in range(BASE):
@@ -82,47 +63,43 @@ def learned_runtime(learning, job, now):
             total += w[place] * (base[i] * base[j])
             place += 1
     seconds = abs(total)
-    if regression.sums[STEPS] == 0.0 or not math.isfinite(seconds):
+    if learning.sums[STEPS] == 0.0 or not math.isfinite(seconds):
         return -1.0
-    key = learning.key[job]
-    learning.basis[job] = OWN if key >= 0 and learning.ended[key] > 0 else GENERAL
+    key = learning.jobs[job].key
+    learning.jobs[job].basis = OWN if key >= 0 and learning.keys[key].ended > 0 else GENERAL
     return seconds
 
 
 @kernel
-def _find_features(learning, job, now, base):
+def _find_features(learning, known, now, base):
     """What is known of a job and its user now, in the order of `gaussier15.features`."""
-    regression = learning.regression
     for i in range(BASE):
         base[i] = 0.0
     base[0] = 1.0
-    ask = float(learning.requested[job])
-    procs = regression.procs[job]
+    ask = float(known.requested)
+    procs = known.procs
     for i in range(1, 7):
         base[i] = ask
-    key = learning.key[job]
-    if key >= 0:
-        user, first = regression.users[key], learning.first[key]
-        started = user[STARTED_JOBS]
-        for i in range(min(started, 3)):
-            last = learning.fifo[first + started - 1 - i]
-            ran = learning.ran[last] if learning.ran[last] >= 0 else now - regression.started_at[last]
+    if known.key >= 0:
+        user = learning.keys[known.key]
+        for i in range(min(user.started, 3)):
+            last = learning.jobs[learning.fifo[user.first + user.started - 1 - i]]
+            ran = last.ran if last.ran >= 0 else now - last.started_at
             base[1 + i] = min(float(ran), ask)
-        base[5] = (base[1] + base[2]) / 2.0 if started >= 2 else base[1]
-        base[6] = (base[1] + base[2] + base[3]) / 3.0 if started >= 3 else base[5]
-        ended = learning.ended[key]
-        if ended > 0:
-            base[7] = user[ENDED_RUNTIME] / ended
-            base[8] = float(now - user[LAST_END])
-            base[9] = procs / (user[ENDED_PROCS] / ended)
-        if user[RUNNING_JOBS] > 0:
-            while learning.ran[learning.fifo[first + user[FIRST_RUNNING]]] >= 0:
-                user[FIRST_RUNNING] += 1
-            longest = learning.fifo[first + user[FIRST_RUNNING]]
-            base[10] = float(user[RUNNING_PROCS])
-            base[11] = float(user[RUNNING_JOBS] * now - user[RUNNING_SINCE])
-            base[12] = float(now - regression.started_at[longest])
-            base[13] = float(user[RUNNING_JOBS])
+        base[5] = (base[1] + base[2]) / 2.0 if user.started >= 2 else base[1]
+        base[6] = (base[1] + base[2] + base[3]) / 3.0 if user.started >= 3 else base[5]
+        if user.ended > 0:
+            base[7] = user.ended_runtime / user.ended
+            base[8] = float(now - user.last_end)
+            base[9] = procs / (user.ended_procs / user.ended)
+        if user.running > 0:
+            while learning.jobs[learning.fifo[user.first + user.first_running]].ran >= 0:
+                user.first_running += 1
+            longest = learning.jobs[learning.fifo[user.first + user.first_running]]
+            base[10] = float(user.running_procs)
+            base[11] = float(user.running * now - user.running_since)
+            base[12] = float(now - longest.started_at)
+            base[13] = float(user.running)
     day, week = 2.0 * math.pi * (now % DAY) / DAY, 2.0 * math.pi * (now % WEEK) / WEEK
     base[14] = math.cos(day)
     base[15] = math.sin(day)
@@ -131,31 +108,29 @@ def _find_features(learning, job, now, base):
     base[18] = float(procs)
 
 
-@called_kernel
-def learn_runtime(learning, job, now):
+def observe_by_gaussier15(learning, job, now):
     """Learn from a job that ends now, whose runtime has been noted, with the features that it had when it was submitted."""
-    regression = learning.regression
-    key = learning.key[job]
-    if key >= 0:
-        user = regression.users[key]
-        if regression.started_at[job] >= 0:
-            user[RUNNING_JOBS] -= 1
-            user[RUNNING_PROCS] -= regression.procs[job]
-            user[RUNNING_SINCE] -= regression.started_at[job]
-        learning.ended[key] += 1
-        user[ENDED_RUNTIME] += learning.ran[job]
-        user[ENDED_PROCS] += regression.procs[job]
-        user[LAST_END] = now
-    if regression.base[job, 0] > 0:
-        _step(learning, job)
+    known = learning.jobs[job]
+    if known.key >= 0:
+        user = learning.keys[known.key]
+        if known.started_at >= 0:
+            user.running -= 1
+            user.running_procs -= known.procs
+            user.running_since -= known.started_at
+        user.ended += 1
+        user.ended_runtime += known.ran
+        user.ended_procs += known.procs
+        user.last_end = now
+    if learning.base[job, 0] > 0:
+        _step(learning, known, learning.base[job])
+    return 0
 
 
 @kernel
-def _step(learning, job):
+def _step(learning, known, base):
     """One step of the normalized gradient."""
-    regression, options, factors = learning.regression, learning.options, learning.factors
-    base, sums = regression.base[job], regression.sums
-    w, largest, gradients = regression.model[W], regression.model[LARGEST], regression.model[GRADIENTS]
+    options, factors, sums = learning.options, learning.factors, learning.sums
+    w, largest, gradients = learning.model[W], learning.model[LARGEST], learning.model[GRADIENTS]
     norm = sums[NORM]
     predicted = 0.0
     place = 0
@@ -171,8 +146,8 @@ def _step(learning, job):
             place += 1
     sums[NORM] = norm
     sums[STEPS] += 1.0
-    weight = _weight(options[LEARNING_WEIGHT], learning.ran[job], regression.procs[job])
-    by_prediction = weight * _loss_slope(options, factors, predicted - float(learning.ran[job]))
+    weight = _weight(options[LEARNING_WEIGHT], known.ran, known.procs)
+    by_prediction = weight * _loss_slope(options, factors, predicted - float(known.ran))
     place = 0
     for i in range(BASE):
         for j in range(i, BASE):

@@ -1,0 +1,99 @@
+"""Compiled functions that the loop calls by their address, so that one compiled loop serves every order and every predictor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import typeof, types
+from numba.extending import intrinsic
+
+from walltime.engine import jit
+from walltime.engine.history import Learning, new_predicting, nothing_predicted
+
+SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
+"""Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
+
+_without_compiler: dict[int, Callable[..., Any]] = {}
+"""Functions by address where nothing is compiled (NUMBA_DISABLE_JIT)."""
+
+
+class Callback:
+    """A compiled function with an address; keep it alive as long as the address is used."""
+
+    def __init__(self, signature: Any, function: Callable[..., Any], cache: bool):
+        self.function = function
+        if numba.config.DISABLE_JIT:
+            self.address = id(self)
+            _without_compiler[self.address] = function
+        else:
+            self._compiled = jit.callback(signature, function, cache)
+            self.address = self._compiled.address
+
+
+@functools.lru_cache(maxsize=64)
+def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Callback:
+    """Compile a user's order for `call_score`.
+
+    `arguments` are the names, among wait, requested, procs and submit, that the function takes. A division by zero gives
+    infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
+    """
+    inner = numba.njit(nogil=True, error_model="numpy")(function)
+    names: dict[str, Any] = {"inner": inner}
+    exec(f"def score(wait, requested, procs, submit):\n    return float(inner({', '.join(arguments)}))", names)
+    return Callback(SCORE, names["score"], cache=False)
+
+
+@functools.cache
+def learning_type() -> Any:
+    """Numba's type of what a predictor remembers."""
+    example: Learning = new_predicting(0, nothing_predicted()).learning
+    return typeof(example)
+
+
+def compile_predict(function: Callable[..., float]) -> Callback:
+    """Compile (learning, job, now) -> predicted seconds, -1 for none; for `call_predict`."""
+    return Callback(types.float64(learning_type(), types.int64, types.int64), function, cache=True)
+
+
+def compile_notice(function: Callable[..., int]) -> Callback:
+    """Compile (learning, job, now) -> 0, which notes a start or an end; for `call_notice`."""
+    return Callback(types.int64(learning_type(), types.int64, types.int64), function, cache=True)
+
+
+def _caller(returns: Any) -> Any:
+    """A function (address, arguments...) that calls what is compiled there."""
+
+    def codegen(context, builder, signature, args):
+        takes = [context.get_value_type(argument) for argument in signature.args[1:]]
+        pointer = builder.inttoptr(args[0], ir.FunctionType(context.get_value_type(returns), takes).as_pointer())
+        return builder.call(pointer, args[1:])
+
+    return codegen
+
+
+@intrinsic
+def _call_score(typingctx, address, wait, requested, procs, submit):
+    return types.float64(types.int64, types.int64, types.int64, types.int64, types.int64), _caller(types.float64)
+
+
+@intrinsic
+def _call_predict(typingctx, address, learning, job, now):
+    return types.float64(types.int64, learning, types.int64, types.int64), _caller(types.float64)
+
+
+@intrinsic
+def _call_notice(typingctx, address, learning, job, now):
+    return types.int64(types.int64, learning, types.int64, types.int64), _caller(types.int64)
+
+
+def _call_without_compiler(address, *arguments):
+    return _without_compiler[int(address)](*arguments)
+
+
+call_score: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_score
+call_predict: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_predict
+call_notice: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_notice

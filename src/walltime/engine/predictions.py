@@ -1,0 +1,126 @@
+"""Predictions: made when a job arrives, learned from when one ends; corrected when a running job outlives its own, and made again.
+
+Where no runtime is predicted, `predicting` is None; None has a type of its own, so the loop is then compiled without all of this.
+"""
+
+from __future__ import annotations
+
+import math
+
+from walltime.engine.callbacks import call_notice, call_predict
+from walltime.engine.history import FROM_ELAPSED, FROM_PREDICTION, NOTHING, TO_ESTIMATE
+from walltime.engine.jit import kernel
+from walltime.engine.memory import HOLE, NEVER
+
+
+@kernel
+def predict(address, predicting, job, now):
+    """Predict the runtime of a job from what has ended by now; within 1 s and its limit."""
+    learning = predicting.learning
+    seconds = call_predict(address, learning, job, now)
+    known = learning.jobs[job]
+    if seconds < 0:
+        known.basis = NOTHING
+        predicting.predicted[job] = known.limit
+    elif seconds >= known.limit:
+        predicting.predicted[job] = known.limit
+    else:
+        predicting.predicted[job] = max(math.floor(seconds + 0.5), 1)
+
+
+@kernel
+def observe(address, learning, job, runtime, now):
+    """Learn that a job has ended now, after so many seconds."""
+    learning.jobs[job].ran = runtime
+    learning.jobs[job].ended_at = now
+    call_notice(address, learning, job, now)
+
+
+@kernel
+def predict_arrivals(state, rules, jobs, queue, predicting, first):
+    """Predict the jobs in the queue from this place on; with predictions made again at every pass, all of them.
+
+    A length changes with which a waiting job has been planned: then there is no index any more, and reservations are made afresh.
+    """
+    if predicting is None:
+        return
+    for place in range(state.queue_first if rules.predict_again else first, state.queue_last):
+        if queue[place].procs == HOLE:
+            continue
+        job = queue[place].job
+        before, planned = predicting.predicted[job], jobs[job].own_length
+        if rules.predict:
+            predict(rules.predict, predicting, job, state.now)
+        predicted = predicting.predicted[job]
+        if rules.believe_order:
+            jobs[job].order_length = predicted
+        if rules.believe_own:
+            jobs[job].own_length = predicted
+            queue[place].length = predicted
+        if rules.believe_running:
+            jobs[job].run_length = predicted
+        if rules.predict_again:
+            if predicted != before:
+                state.freed = 1
+            if place < first and jobs[job].own_length != planned:
+                state.broken = 1
+
+
+@kernel
+def next_expiry(state, rules, jobs, running, predicting):
+    """When the next prediction of a running job expires that can be corrected, NEVER if there is none."""
+    if predicting is None:
+        return NEVER
+    if rules.correction:
+        for i in range(state.running):
+            job = running[i].job
+            if jobs[job].run_length < jobs[job].believed:
+                return running[i].expected
+    return NEVER
+
+
+@kernel
+def correct_expired(state, rules, jobs, running, predicting):
+    """Correct the predictions of the running jobs that have reached them and not ended.
+
+    A job that has reached the user's estimate is overdue, as without predictions. The corrected end is later than now, and it
+    may move the reservations; so everything is looked at in the next pass.
+
+    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007), section 3 (SPEC L-10).
+    """
+    if predicting is None:
+        return
+    if not rules.correction:
+        return
+    i = 0
+    while i < state.running and running[i].expected <= state.now:
+        job = running[i].job
+        if jobs[job].run_length >= jobs[job].believed:
+            i += 1
+            continue
+        procs = running[i].procs
+        predicting.corrections[job] += 1
+        jobs[job].run_length = _corrected(rules, jobs[job], predicting, job)
+        end = jobs[job].start + jobs[job].run_length
+        k = i
+        while k + 1 < state.running and running[k + 1].expected <= end:
+            running[k] = running[k + 1]
+            k += 1
+        running[k].expected, running[k].job, running[k].procs = end, job, procs
+        state.freed = 1
+        state.head = -1
+        state.broken = 1
+
+
+@kernel
+def _corrected(rules, running_job, predicting, job):
+    """The corrected length of a running job, longer than it has run and at most the user's estimate."""
+    estimate, number = running_job.believed, predicting.corrections[job]
+    if rules.correction == TO_ESTIMATE:
+        return estimate
+    if rules.correction != FROM_PREDICTION and rules.correction != FROM_ELAPSED:
+        return min(2 * running_job.run_length, estimate)
+    if number > predicting.increments.size:
+        return estimate
+    base = running_job.run_length if rules.correction == FROM_ELAPSED else predicting.predicted[job]
+    return min(base + predicting.increments[number - 1], estimate)
