@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 import threading
 from collections.abc import Callable
@@ -44,6 +43,8 @@ def tell_who_watches(state: Compilation) -> None:
 
 
 def _somebody_watches() -> bool:
+    import multiprocessing
+
     if threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process() is not None:
         return False
     return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
