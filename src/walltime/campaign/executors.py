@@ -38,7 +38,7 @@ class Threads:
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
         """Run all tasks."""
-        from walltime.engine.run import load_all
+        from walltime.engine.load import load_all
 
         load_all()
         finished: list[Report] = []

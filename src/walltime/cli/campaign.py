@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,9 +46,7 @@ def run(
         raise PolicyError("--workers is for threads on this machine; a Dask cluster has its own. Give one of them")
     chosen, folder = _open(plan, store)
     executor = Dask(dask) if dask is not None else Threads(workers)
-    if dask is None:
-        common.announce_compilation()
-    else:
+    if dask is not None:
         logging.disable(logging.CRITICAL)  # what goes wrong is said in one line; Dask would add its tracebacks
     try:
         with _bar(chosen.name) as show:
@@ -102,21 +99,15 @@ def _open(plan: Path, store: Path | None) -> tuple[Plan, Store]:
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
     """A bar on standard error with the cells done, the jobs per second and the time left; nothing if nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from walltime.cli import bars
 
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("cells")]
-    columns += [TextColumn("{task.fields[speed]}"), TimeRemainingColumn(), TextColumn("left")]
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=None, speed="")
+    with bars.row(name, unit="cells", patience=0) as row:
+        if row is None:
+            yield None
+            return
 
         def show(state: Progress) -> None:
-            speed = f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else ""
-            bar.update(task, total=state.cells, completed=state.done, speed=speed)
+            row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")
 
         yield show
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from walltime.cli import bars
 from walltime.errors import OutputError, PolicyError, WorkloadError
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from walltime.schedule import Schedule
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
-
-PATIENCE = 1.0
-"""Seconds that a run may take before a progress bar appears."""
 
 
 def load(trace: Path, **options: Any) -> tuple[Workload, float]:
@@ -88,54 +86,21 @@ def note(message: str) -> None:
 
 
 def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str, dynamics: bool = False, **prediction: Any) -> Schedule:
-    """Simulate, with a word when the engine has to be compiled first and a progress bar when it takes long.
+    """Simulate, with a progress bar when it takes long.
 
     `prediction`: a predictor, and what is done with it, as for `walltime.simulate`.
     """
     from walltime.schedule import simulate
 
-    announce_compilation()
     with progress_bar(len(workload), policy.label) as progress:
         return simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress, **prediction)
 
 
-def announce_compilation() -> None:
-    """Say so when the engine has to be compiled first."""
-    from walltime.engine.run import kernel_is_cached
-
-    if not kernel_is_cached():
-        note("compiling the engine, once on this machine, in some 30 s")
-
-
 @contextmanager
 def progress_bar(total: int, label: str) -> Iterator[Any]:
-    """A callback that shows a bar on standard error once a run has lasted a second, if somebody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task(label, total=total)
-    begin = time.monotonic()
-
-    def show(done: int) -> None:
-        if time.monotonic() - begin > PATIENCE and not bar.live.is_started:
-            bar.start()
-        bar.update(task, completed=done)
-
-    try:
-        yield show
-    finally:
-        bar.stop()
+    """A callback that shows a bar on standard error once a run has lasted a second; None if nobody watches."""
+    with bars.row(label, total) as row:
+        yield row.update if row is not None else None
 
 
 def print_json(value: Mapping[str, Any]) -> None:

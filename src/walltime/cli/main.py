@@ -11,6 +11,7 @@ import typer
 
 from walltime.cli import campaign, paper
 from walltime.cli.audit import audit
+from walltime.cli.bars import CompilationRow
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.demo import demo
@@ -21,6 +22,7 @@ from walltime.cli.info import info
 from walltime.cli.predict import predict
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
+from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
 INTERRUPTED = 130
@@ -61,6 +63,14 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run the command line with these arguments and return its exit status."""
     _prepare_streams()
+    before = listen(CompilationRow())
+    try:
+        return _run(arguments)
+    finally:
+        listen(before)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         result = app(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()

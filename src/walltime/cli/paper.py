@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +103,6 @@ def run(
         _ = subject.workload  # a log that cannot be read is told before anything else
     for subject in subjects:
         common.note(f"{subject.name}: {subject.log}, {subject.about}")
-    common.announce_compilation()
     shown = None if as_json else _tell
     with _bar(name) as show:
         done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown)
@@ -143,17 +141,7 @@ def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on standard error with what is being run; nothing if nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from walltime.cli import bars
 
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None)
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.update(task, description=f"{name}: {what}", total=total, completed=done)
-
-        yield show
+    with bars.row(name, unit="runs", patience=0) as row:
+        yield None if row is None else lambda what, done, total: row.update(done, description=f"{name}: {what}", total=total)

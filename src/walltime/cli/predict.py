@@ -71,7 +71,6 @@ def predict(
         common.check_output(out, (".csv", ".parquet"))
     workload, seconds = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
     chosen = given or schemes(workload, threshold or 0.0)
-    common.announce_compilation()
     with common.progress_bar(len(chosen), "predictors") as show:
         found = replay_predictions(workload, chosen, ends, progress=show)
     rows = [row(replay) for replay in found]

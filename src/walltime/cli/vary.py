@@ -34,11 +34,10 @@ def run_replications(
 
     `settings` stand in the JSON object; `options` go to `walltime.replicate`.
     """
-    from walltime.cli.common import announce_compilation, print_json, progress_bar, replication_object
+    from walltime.cli.common import print_json, progress_bar, replication_object
     from walltime.schedule.replication import replicate
 
     variation.check_replications(model)
-    announce_compilation()
     results = []
     for policy in policies:
         with progress_bar(len(seeds), f"{policy.label}, {len(seeds)} replications") as progress:

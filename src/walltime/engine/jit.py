@@ -1,26 +1,19 @@
-"""The one place that says how kernels are compiled, and where the compiled code is kept.
-
-Numba's own cache looks at the date of the file that holds the compiled function and does not notice an edited helper in
-another file. Here the folder's name carries a hash of all kernel sources, of the versions of Numba, Python and LLVM, and of
-the processor, so that a stale answer is impossible.
-"""
+"""The one place that says how functions are compiled. Where the compiled code is kept: cache.py and folder.py."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
-import sys
-import tempfile
+import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
-import llvmlite
 import numba
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+
+from walltime.engine.cache import keep_on_disk
 
 F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # what is used below is not all declared in Numba's types
@@ -29,65 +22,44 @@ SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
 
 
-@functools.cache
-def source_hash() -> str:
-    """Hash of everything that the compiled kernels depend on."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    cpu = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
-    for part in (sys.version, numba.__version__, llvmlite.__version__, cpu):
-        digest.update(part.encode() + b"\0")
-    return digest.hexdigest()[:16]
+_HELPER: dict[str, bool] = {}
+"""Options of functions that only compiled code calls."""
 
 
-def cache_root() -> Path:
-    """Folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
-    own = os.environ.get("WALLTIME_CACHE")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
+def entry(function: F) -> F:
+    """A kernel that Python calls; `walltime.engine.load` lists them.
 
-
-@functools.cache
-def cache_folder() -> Path:
-    """Folder of the kernels compiled from exactly these sources; a temporary one where the user's cannot be written."""
-    folder = cache_root() / f"kernels-{source_hash()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}" / f"kernels-{source_hash()}"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
-
-
-def kernel(function: F) -> F:
-    """Compile a function without the interpreter and without its lock, and keep the compiled code on disk.
-
-    Kernels allocate nothing, so they need no reference counts (`_nrt=False`); counting the arrays at every call would make
-    them ten times slower. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may expect.
-    Kernels are put in the place where they are called (`forceinline`), since passing all the arrays takes time.
+    Kernels run without the interpreter and without its lock. They allocate nothing, so they need no reference counts; counting
+    the arrays at every call would make them ten times slower. With `error_model="numpy"` a division by zero gives infinity or
+    NaN, as an order may expect.
     """
     return _compiled(function, forceinline=True)
 
 
+def kernel(function: F) -> F:
+    """A kernel that other kernels call; it is put in the place of the call, since passing all the arrays takes time."""
+    return _compiled(function, forceinline=True, **_HELPER)
+
+
 def called_kernel(function: F) -> F:
     """A kernel that is called and not put in the place of the call: for what is large, so that compiling does not take long."""
-    return _compiled(function, forceinline=False)
+    return _compiled(function, forceinline=False, **_HELPER)
 
 
 def _compiled(function: F, **options: bool) -> F:
-    config = _numba.core.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder())
-    try:
-        compiled: F = _numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False, **options)(function)
-    finally:
-        config.CACHE_DIR = before
+    compiled: F = _numba.njit(nogil=True, error_model="numpy", **_without_counts(), **options)(function)
+    if hasattr(compiled, "py_func"):  # not where the compiler is switched off
+        keep_on_disk(compiled)
     return compiled
+
+
+@functools.cache
+def _without_counts() -> dict[str, bool]:
+    """The option that leaves reference counts out; it is not documented, so a version of Numba may come without it."""
+    if not hasattr(cpu_target.options, "_nrt"):
+        warnings.warn("this version of Numba cannot leave reference counts out; simulations take longer", RuntimeWarning, stacklevel=2)
+        return {}
+    return {"_nrt": False}
 
 
 @functools.lru_cache(maxsize=64)

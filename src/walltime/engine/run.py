@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import re
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import typeof
 
-from walltime.engine import averages, draw, dynamics, index, jit, loop, replay
-from walltime.engine.history import NEVER_CORRECTED, NOBODY, Learning, Prediction, new_learning, nothing_predicted
+from walltime.engine import index, jit
+from walltime.engine.history import NEVER_CORRECTED, NOBODY, Learning, Prediction
+from walltime.engine.load import kernel_is_cached as kernel_is_cached
+from walltime.engine.load import load_all as load_all
+from walltime.engine.load import load_draw as load_draw
+from walltime.engine.load import load_kernel as load_kernel
+from walltime.engine.load import load_measure as load_measure
+from walltime.engine.load import load_predicting_kernel as load_predicting_kernel
+from walltime.engine.load import load_prediction_replay as load_prediction_replay
+from walltime.engine.load import load_replay as load_replay
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
@@ -293,81 +298,3 @@ def _numba_reason(error: Exception) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("Failed in nopython")]
     return next((line for line in lines if not line.startswith(("During:", "File ", "<"))), type(error).__name__)
-
-
-_loading = threading.Lock()
-
-
-@functools.cache
-def load_kernel() -> Callable[..., int]:
-    """The compiled event loop; compiled on the first call on a machine, which takes some seconds, then read from the cache."""
-    return _load(loop.run, _example_run(None))
-
-
-@functools.cache
-def load_predicting_kernel() -> Callable[..., int]:
-    """The compiled event loop with predictions."""
-    return _load(loop.run_predicting, _example_run(nothing_predicted()))
-
-
-@functools.cache
-def load_replay() -> Callable[..., None]:
-    """The compiled analysis of the log of starts."""
-    jobs = _example_jobs()
-    return _load(
-        dynamics.replay_starts,
-        (_NOTHING, _NOTHING, jobs.runtime, jobs.procs, 0, new_result(0).log, new_scratch(0, 0), new_found(0)),
-    )
-
-
-@functools.cache
-def load_draw() -> Callable[..., None]:
-    """The compiled random f-model."""
-    word = np.uint64(0)
-    return _load(draw.draw_f_estimates, (word, word, word, _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING))
-
-
-@functools.cache
-def load_measure() -> Callable[..., int]:
-    """The compiled averages of a schedule."""
-    fixed, kinds = _read_only(_NOTHING), np.zeros(0, np.uint8)
-    return _load(averages.measure, (_NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)))
-
-
-@functools.cache
-def load_prediction_replay() -> Callable[..., None]:
-    """The compiled replay of predictions beside a log."""
-    return _load(replay.replay, (0, new_learning(0, nothing_predicted()), *[_NOTHING] * 6))
-
-
-def load_all() -> None:
-    """Load whatever is compiled but for predictions, so that no thread has to wait for it later."""
-    for load in (load_kernel, load_draw, load_measure, load_replay):
-        load()
-
-
-def _load(dispatcher: Any, example: tuple[Any, ...]) -> Any:
-    """Compile for arguments like these, or read that from the cache."""
-    with _loading:
-        if hasattr(dispatcher, "signatures") and not dispatcher.signatures:
-            dispatcher.compile(tuple(typeof(value) for value in example))
-            dispatcher.disable_compile()  # so that an array of another type is an error, not a second compilation
-    return dispatcher
-
-
-def kernel_is_cached() -> bool:
-    """Whether `load_kernel` will find the compiled code on disk."""
-    return any(jit.cache_folder().glob("**/loop.run-*.nbc"))
-
-
-_NOTHING = np.zeros(0, np.int64)
-
-
-def _example_run(prediction: Prediction | None) -> tuple[Any, ...]:
-    numbers = dict.fromkeys(Rules._fields, 0) | {"predicting": None if prediction is None else True, "order_threshold": 0.0}
-    rules = Rules(**numbers)  # type: ignore[arg-type]
-    return _example_jobs(), rules, new_memory(_NOTHING, _NOTHING, rules, prediction), new_result(0), 0
-
-
-def _example_jobs() -> Jobs:
-    return Jobs(*[_read_only(_NOTHING)] * len(Jobs._fields))

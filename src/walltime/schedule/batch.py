@@ -132,7 +132,7 @@ def simulate_many(
     in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
 
     if any(case.predictor is not None for case in cases):
-        from walltime.engine.run import load_predicting_kernel
+        from walltime.engine.load import load_predicting_kernel
 
         load_predicting_kernel()
 
@@ -165,14 +165,15 @@ class Lane:
     """The memory of one simulation at a time, used again for the next; for one thread."""
 
     def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool):
-        from walltime.engine import run
+        from walltime.engine import load
         from walltime.engine.averages import FIELDS
+        from walltime.engine.run import Simulation
 
-        run.load_kernel()
-        self.draw_f_estimates, self.measure = run.load_draw(), run.load_measure()
-        self.make_simulation = run.Simulation
+        load.load_kernel()
+        self.draw_f_estimates, self.measure = load.load_draw(), load.load_measure()
+        self.make_simulation = Simulation
         if dynamics:
-            run.load_replay()
+            load.load_replay()
         self.workload = workload
         self.trim, self.coincident, self.overrun, self.dynamics = trim, coincident, overrun, dynamics
         jobs = len(workload)

@@ -89,7 +89,7 @@ def replay_predictions(
         return run
 
     if any(_is_compiled(predictor) for predictor in predictors):
-        from walltime.engine.run import load_prediction_replay
+        from walltime.engine.load import load_prediction_replay
 
         load_prediction_replay()
     return in_threads(make_worker, len(predictors), workers, progress)
@@ -132,7 +132,7 @@ def _replay(
 ) -> tuple[Array, Array]:
     """The compiled replay."""
     from walltime.engine.history import new_learning
-    from walltime.engine.run import load_prediction_replay
+    from walltime.engine.load import load_prediction_replay
 
     runtime = end - start
     given = predictor.given(requested, runtime)

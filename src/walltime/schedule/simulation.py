@@ -102,7 +102,8 @@ def simulate(
         )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
-        from walltime.engine.run import Simulation, load_kernel, load_predicting_kernel, load_replay
+        from walltime.engine.load import load_kernel, load_predicting_kernel, load_replay
+        from walltime.engine.run import Simulation
 
         prediction = None if setting is None else for_kernel(setting, workload, *times)
         predicting = time.perf_counter()

@@ -1,0 +1,105 @@
+"""Progress on standard error: one display, with a row for everything under way, and nothing where nobody watches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from walltime.engine.compilation import QUICK, Compilation
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PATIENCE = 1.0
+"""Seconds that something may take before its row appears."""
+_lock = threading.RLock()
+_display: Progress | None = None
+
+
+class Row:
+    """A line with a bar: what is going on, how much of it is done, and the time left; it appears after `patience` seconds."""
+
+    def __init__(self, label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE):
+        self._state: dict[str, Any] = {"description": label, "total": total, "completed": 0, "unit": unit, "note": ""}
+        self._appears = time.monotonic() + patience
+        self._task: TaskID | None = None
+        self._closed = False
+        self.update(0)
+
+    def update(self, done: int, **changes: Any) -> None:
+        """Show how much is done, and other values of `description`, `total` or `note`."""
+        with _lock:
+            self._state |= {"completed": done, **changes}
+            if self._closed or time.monotonic() < self._appears:
+                return
+            display = _opened()
+            if self._task is None:
+                self._task = display.add_task(**self._state)
+            else:
+                display.update(self._task, **self._state)
+
+    def close(self) -> None:
+        """Take the row away, and with the last one the display."""
+        global _display
+        with _lock:
+            self._closed = True
+            if self._task is None or _display is None:
+                return
+            _display.remove_task(self._task)
+            if not _display.task_ids:
+                _display.stop()
+                _display = None
+
+
+def _opened() -> Progress:
+    """The display; only one can be on a terminal."""
+    global _display
+    if _display is None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        numbers = (MofNCompleteColumn(), TextColumn("{task.fields[unit]}"), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), *numbers)
+        _display = Progress(*columns, console=Console(stderr=True), transient=True)
+        _display.start()
+    return _display
+
+
+@contextmanager
+def row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | None]:
+    """A row of the display for as long as this lasts; None if nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    shown = Row(label, total, unit, patience)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+class CompilationRow:
+    """Listens to the engine: a row while something is compiled; one line, if it takes seconds, where nobody watches."""
+
+    def __init__(self) -> None:
+        self._row: Row | None = None
+
+    def __call__(self, state: Compilation) -> None:
+        """Show how far it is."""
+        if state.finished:
+            if self._row is not None:
+                self._row.close()
+            self._row = None
+        elif self._row is not None:
+            self._row.update(state.done)
+        elif state.done == 0 and sys.stderr.isatty():
+            patience = 0.0 if state.seconds >= QUICK else PATIENCE
+            self._row = Row(f"compiling for {state.what}, once", state.functions, "functions", patience)
+        elif state.done == 0 and state.seconds >= QUICK:
+            typer.echo(f"walltime: {state}", err=True)

@@ -1,0 +1,116 @@
+"""How compiled kernels are kept on disk: through Numba's cache, in a folder whose name says all that its content depends on.
+
+Numba's own cache asks for the date of the file that holds the function, and puts the line into the name. So it would compile
+anew after an edited comment, and miss an edited helper in another file. Here the folder's name decides (folder.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pickle
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from walltime.engine.folder import cache_folder
+
+
+def keep_on_disk(dispatcher: Any) -> None:
+    """Let this compiled function be kept in the cache folder, and be read from there."""
+    cache_class = _kernel_cache()
+    if cache_class is None or not hasattr(dispatcher, "_cache"):
+        config: Any = numba.core.config
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(cache_folder())
+        try:
+            dispatcher.enable_caching()
+        finally:
+            config.CACHE_DIR = before
+    else:
+        dispatcher._cache = cache_class(dispatcher.py_func)
+
+
+def file_name(function: Any) -> str:
+    """How the files of this function begin: its module and its name, without the line."""
+    return f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+
+
+def is_kept(dispatcher: Any, folder: Path) -> bool:
+    """Whether the folder has this function compiled."""
+    name = file_name(getattr(dispatcher, "py_func", dispatcher))
+    return any(folder.glob(f"**/{name}[-.]*.nbc"))
+
+
+def functions_kept(folder: Path) -> int:
+    """How many compiled functions the folder has."""
+    return sum(1 for _ in folder.glob("**/*.nbc"))
+
+
+@functools.cache
+def _kernel_cache() -> Any:
+    """The class of our caches; None where Numba is no longer what it is derived from."""
+    try:
+        from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+        return _derived(CompileResultCacheImpl, FunctionCache, _CacheLocator)
+    except (ImportError, AttributeError, TypeError) as error:
+        _warn(f"this version of Numba keeps compiled functions in another way ({error}); an edited comment will compile them anew")
+        return None
+
+
+def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
+    """A subclass of Numba's cache of functions whose files are named after the function alone, and are never out of date."""
+
+    class Locator(cache_locator):
+        """Says where the files of a function are."""
+
+        def __init__(self, file: str):
+            self._py_file = file
+
+        def get_cache_path(self) -> str:
+            return str(cache_folder())
+
+        def get_source_stamp(self) -> str:
+            return "the folder's name says which source this is"
+
+        def get_disambiguator(self) -> str:
+            return ""
+
+    class Format(result_cache):
+        """Says what is written of a compiled function, and into which files."""
+
+        def __init__(self, function: Any):
+            self._lineno = function.__code__.co_firstlineno
+            self._locator = Locator(function.__code__.co_filename)
+            self._filename_base = f"{file_name(function)}.py{sys.version_info[0]}{sys.version_info[1]}"
+
+    class KernelCache(function_cache):
+        """The compiled forms of one function on disk."""
+
+        _impl_class = Format
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # a damaged file is written anew
+                return super().load_overload(sig, target_context)
+            return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with contextlib.suppress(OSError):
+                return super().save_overload(sig, data)
+            try:
+                super().save_overload(sig, data)  # another process may just have removed the folder; this makes it anew
+            except OSError as error:
+                _warn(f"compiled functions cannot be kept in {cache_folder()} ({(error.strerror or str(error)).lower()})")
+
+    KernelCache(_derived)  # raises here, and not at the first kernel, if Numba wants something else
+    return KernelCache
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """Warn once."""
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,137 @@
+"""The folders that compiled kernels are kept in: one for each version of their code, removed when nobody uses it any more.
+
+A folder's name carries a hash of what the compiled modules do (not of their comments, docstrings or formatting), of the versions
+of Numba, LLVM and Python, and of the processor. So a stale answer is impossible, and an edited comment compiles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from llvmlite import binding
+
+from walltime.syntax import syntax_hash
+
+_config: Any = numba.core.config
+NOT_COMPILED = ("__init__", "cache", "compilation", "folder", "load", "reference", "run")
+"""Modules of the engine that no compiled code depends on; all others count."""
+DAY = 86_400
+KEPT_UNUSED = 30 * DAY
+"""Seconds after which a folder that nobody used is removed."""
+_NAME, _REMOVED, _STAMP = "kernels-", ".removed-", "used"
+
+
+@functools.cache
+def source_hash() -> str:
+    """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
+    engine = Path(__file__).parent
+    files = [file for file in sorted(engine.glob("*.py")) if file.stem not in NOT_COMPILED]
+    processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    options = f"{_config.BOUNDSCHECK} {_config.OPT}"
+    parts = (syntax_hash(files, engine), sys.version, numba.__version__, llvmlite.__version__, processor, options)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def cache_root() -> Path:
+    """Folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
+    own = os.environ.get("WALLTIME_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
+
+
+def temporary_root() -> Path:
+    """Stands for `cache_root` where that cannot be written."""
+    return Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Folder of the kernels compiled from exactly this code, which counts as used now; others that nobody uses are removed."""
+    folder = cache_root() / f"{_NAME}{source_hash()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        folder = temporary_root() / folder.name
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(OSError):
+        _note_use(folder)
+    return folder
+
+
+def _note_use(folder: Path) -> None:
+    """Touch the folder's stamp, at most once a day, and then look for folders that nobody has used for long."""
+    stamp = folder / _STAMP
+    if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
+        return
+    stamp.touch()
+    remove_unused(folder)
+
+
+def remove_unused(current: Path) -> None:
+    """Remove the folders beside this one that nobody has used for a month; what cannot be removed stays."""
+    for folder in kernel_folders(current.parent):
+        if folder != current and time.time() - last_use(folder) > KEPT_UNUSED:
+            remove(folder)
+    for rest in current.parent.glob(f"{_REMOVED}*"):  # of a process that was killed meanwhile
+        shutil.rmtree(rest, ignore_errors=True)
+
+
+def remove(folder: Path) -> bool:
+    """Remove a folder of kernels; returns whether it has gone.
+
+    It is renamed first, so that another process finds all of it or nothing. One that is using it loses nothing but what it
+    would have kept: it makes the folder anew.
+    """
+    gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
+    try:
+        folder.rename(gone)
+    except OSError:
+        return False
+    shutil.rmtree(gone, ignore_errors=True)
+    return True
+
+
+def kernel_folders(root: Path) -> list[Path]:
+    """All folders of kernels below this one, of this version of the code and of others."""
+    with contextlib.suppress(OSError):
+        return sorted(folder for folder in root.glob(f"{_NAME}*") if folder.is_dir() and not folder.is_symlink())
+    return []
+
+
+def last_use(folder: Path) -> float:
+    """When a folder of kernels was used last, in seconds since 1970, to about a day."""
+    with contextlib.suppress(OSError):
+        return (folder / _STAMP).stat().st_mtime
+    # Of a version that left no stamp: when one of its files was last read or written.
+    times = [max(stat.st_atime, stat.st_mtime) for stat in _stats(folder)]
+    with contextlib.suppress(OSError):
+        times.append(folder.stat().st_mtime)
+    return max(times, default=time.time())
+
+
+def size(folder: Path) -> int:
+    """Bytes of the files in a folder of kernels."""
+    return sum(stat.st_size for stat in _stats(folder))
+
+
+def _stats(folder: Path) -> Iterator[os.stat_result]:
+    for file in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # another process may be removing it
+            if file.is_file():
+                yield file.stat()

@@ -1,0 +1,189 @@
+"""What of the engine is called from Python: one table of entries, each compiled when it is first needed, or read from disk."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import typeof
+from numba.core import event
+
+from walltime.engine import averages, draw, dynamics, loop
+from walltime.engine import replay as prediction_replay
+from walltime.engine.cache import is_kept
+from walltime.engine.compilation import Compilation, tell
+from walltime.engine.folder import cache_folder
+from walltime.engine.history import Prediction, new_learning, nothing_predicted
+from walltime.engine.memory import Jobs, Rules, new_found, new_memory, new_result, new_scratch
+
+Arguments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function of the engine that Python calls."""
+
+    name: str
+    what: str
+    """what it is for, in a few words: "the engine for ..." """
+    function: Any
+    example: Callable[[], Arguments]
+    """arguments of the types that it is compiled for"""
+    functions: int
+    """compiled for it where nothing is compiled yet; a test counts them"""
+    seconds: float
+    """that this takes on an ordinary machine, about"""
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _example_jobs() -> Jobs:
+    return Jobs(*[_read_only(_NOTHING)] * len(Jobs._fields))
+
+
+def _example_run(prediction: Prediction | None) -> Arguments:
+    numbers = dict.fromkeys(Rules._fields, 0) | {"predicting": None if prediction is None else True, "order_threshold": 0.0}
+    rules = Rules(**numbers)  # type: ignore[arg-type]
+    return _example_jobs(), rules, new_memory(_NOTHING, _NOTHING, rules, prediction), new_result(0), 0
+
+
+def _example_dynamics() -> Arguments:
+    jobs = _example_jobs()
+    return _NOTHING, _NOTHING, jobs.runtime, jobs.procs, 0, new_result(0).log, new_scratch(0, 0), new_found(0)
+
+
+def _example_draw() -> Arguments:
+    word = np.uint64(0)
+    return word, word, word, _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING
+
+
+def _example_averages() -> Arguments:
+    fixed, kinds = _read_only(_NOTHING), np.zeros(0, np.uint8)
+    return _NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)
+
+
+def _example_prediction_replay() -> Arguments:
+    return 0, new_learning(0, nothing_predicted()), *[_NOTHING] * 6
+
+
+_TABLE = (
+    Entry("simulation", "simulations", loop.run, lambda: _example_run(None), 96, 30),
+    Entry("predicting", "simulations with predictions", loop.run_predicting, lambda: _example_run(nothing_predicted()), 121, 50),
+    Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 7, 1),
+    Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
+    Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
+    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 25, 5),
+)
+ENTRIES = {entry.name: entry for entry in _TABLE}
+_loading = threading.Lock()
+
+
+@functools.cache
+def load(name: str) -> Callable[..., Any]:
+    """The compiled function of this entry; compiled on the first call on a machine, later read from disk.
+
+    No array of another type than the example's is taken: that is an error, not a second compilation.
+    """
+    entry = ENTRIES[name]
+    function = entry.function
+    with _loading:
+        if hasattr(function, "signatures") and not function.signatures:
+            with event.install_listener("numba:compile", _Counter(entry)) as counter:
+                try:
+                    function.compile(tuple(typeof(value) for value in entry.example()))
+                finally:
+                    counter.finish()
+            function.disable_compile()
+    return function
+
+
+class _Counter(event.Listener):
+    """Counts the functions compiled for an entry. Numba tells of none that it reads from disk, so that nobody hears of those."""
+
+    def __init__(self, entry: Entry):
+        self._entry = entry
+        self._thread = threading.get_ident()
+        self._state: Compilation | None = None
+
+    def on_start(self, event: Any) -> None:
+        """A function begins to be compiled; the first one is the entry itself, the others are inside."""
+        if self._state is None and event.data["dispatcher"] is self._entry.function:
+            self._say(Compilation(self._entry.name, self._entry.what, self._entry.functions, self._entry.seconds))
+
+    def on_end(self, event: Any) -> None:
+        """A function has been compiled; Numba's own ones are not counted, nor those that another thread compiles."""
+        ours = event.data["dispatcher"].py_func.__module__.startswith("walltime.engine.")
+        if self._state is not None and ours and threading.get_ident() == self._thread:
+            self._say(replace(self._state, done=self._state.done + 1))
+
+    def finish(self) -> None:
+        """Say that it is over, whether it went well or not."""
+        if self._state is not None:
+            self._say(replace(self._state, finished=True))
+
+    def _say(self, state: Compilation) -> None:
+        self._state = state
+        tell(state)
+
+
+def entries_in(folder: Path) -> list[str]:
+    """Names of the entries that this folder of kernels has compiled."""
+    return [entry.name for entry in ENTRIES.values() if is_kept(entry.function, folder)]
+
+
+def is_cached(name: str) -> bool:
+    """Whether `load` will find the compiled code on disk."""
+    return is_kept(ENTRIES[name].function, cache_folder())
+
+
+def load_kernel() -> Callable[..., int]:
+    """The compiled event loop."""
+    return load("simulation")
+
+
+def load_predicting_kernel() -> Callable[..., int]:
+    """The compiled event loop with predictions."""
+    return load("predicting")
+
+
+def load_replay() -> Callable[..., None]:
+    """The compiled analysis of the log of starts."""
+    return load("dynamics")
+
+
+def load_draw() -> Callable[..., None]:
+    """The compiled random f-model."""
+    return load("draw")
+
+
+def load_measure() -> Callable[..., int]:
+    """The compiled averages of a schedule."""
+    return load("averages")
+
+
+def load_prediction_replay() -> Callable[..., None]:
+    """The compiled replay of predictions beside a log."""
+    return load("replay")
+
+
+def load_all() -> None:
+    """Load whatever is compiled but for predictions, so that no thread has to wait for it later."""
+    for name in ("simulation", "draw", "averages", "dynamics"):
+        load(name)
+
+
+def kernel_is_cached() -> bool:
+    """Whether `load_kernel` will find the compiled code on disk."""
+    return is_cached("simulation")
