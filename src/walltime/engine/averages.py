@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from walltime.engine.jit import kernel
+from walltime.engine.jit import entry, kernel
 
 # Places in the array of results, in the order of the fields of Summary.
 FIELDS = 20
@@ -15,7 +15,7 @@ BOUND = 10
 """Threshold of the bounded slowdown, s (SPEC M-04)."""
 
 
-@kernel
+@entry
 def measure(submit, start, runtime, procs, kind, machine_procs, offered_load, trim_p3, skipped, values, result):
     """Fill `result` with the fields of Summary; returns how many jobs were measured.
 

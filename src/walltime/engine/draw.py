@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from walltime.engine.jit import kernel
+from walltime.engine.jit import entry, kernel
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -18,7 +18,7 @@ _MULTIPLY_A, _MULTIPLY_B = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_A, _WEYL_B = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
-@kernel
+@entry
 def draw_f_estimates(seed_low, seed_high, stream, ids, runtime, factor, largest, longest, believed):
     """Fill `believed` with estimates uniform between r and `factor` r, r cut to `largest` and they too; never under 1 s.
 

@@ -8,21 +8,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from llvmlite import ir
-from numba import types
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic
 
 from walltime.engine.cache import keep_on_disk
 
 F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # what is used below is not all declared in Numba's types
 
-SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
-"""Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
-
-
-_HELPER: dict[str, bool] = {}
+_HELPER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that only compiled code calls."""
 
 
@@ -62,30 +55,7 @@ def _without_counts() -> dict[str, bool]:
     return {"_nrt": False}
 
 
-@functools.lru_cache(maxsize=64)
-def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Any:
-    """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
-
-    `arguments` are the names, among wait, requested, procs and submit, that the function takes. A division by zero gives
-    infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
-    """
-    inner = numba.njit(nogil=True, error_model="numpy")(function)
-    names: dict[str, Any] = {"inner": inner}
-    exec(f"def score(wait, requested, procs, submit):\n    return float(inner({', '.join(arguments)}))", names)
-    return numba.cfunc(SCORE)(names["score"])
-
-
-@intrinsic
-def _call_score(typingctx, address, wait, requested, procs, submit):
-    """Call the compiled order at this address, so that one compiled kernel serves every order."""
-
-    def codegen(context, builder, signature, args):
-        returns = context.get_value_type(types.float64)
-        takes = [context.get_value_type(types.int64)] * 4
-        pointer = builder.inttoptr(args[0], ir.FunctionType(returns, takes).as_pointer())
-        return builder.call(pointer, args[1:])
-
-    return types.float64(types.int64, types.int64, types.int64, types.int64, types.int64), codegen
-
-
-call_score: Any = _call_score
+def callback(signature: Any, function: Callable[..., Any], cache: bool) -> Any:
+    """A compiled function with an `address`, for kernels to call (callbacks.py)."""
+    compiled = _numba.cfunc(signature, nopython=True, error_model="numpy", **_without_counts())(function)
+    return compiled

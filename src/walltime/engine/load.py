@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +14,28 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, draw, dynamics, loop
+from walltime.engine import averages, callbacks, draw, dynamics, history, loop, predictors, regression
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.compilation import Compilation, tell
 from walltime.engine.folder import cache_folder
-from walltime.engine.history import Prediction, new_learning, nothing_predicted
-from walltime.engine.memory import Jobs, Rules, new_found, new_memory, new_result, new_scratch
+from walltime.engine.history import new_predicting, nothing_predicted
+from walltime.engine.jit import entry as entry_kernel
+from walltime.engine.memory import (
+    BY_LENGTH,
+    FRESH,
+    HEAD,
+    ITEM,
+    JOB,
+    KEEP,
+    NOTE,
+    RULES,
+    new_found,
+    new_memory,
+    new_scratch,
+    record,
+    records,
+)
 
 Arguments = tuple[Any, ...]
 
@@ -49,19 +65,15 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_jobs() -> Jobs:
-    return Jobs(*[_read_only(_NOTHING)] * len(Jobs._fields))
-
-
-def _example_run(prediction: Prediction | None) -> Arguments:
-    numbers = dict.fromkeys(Rules._fields, 0) | {"predicting": None if prediction is None else True, "order_threshold": 0.0}
-    rules = Rules(**numbers)  # type: ignore[arg-type]
-    return _example_jobs(), rules, new_memory(_NOTHING, _NOTHING, rules, prediction), new_result(0), 0
+def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
+    order = BY_LENGTH if ordered else 0
+    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order)
+    prediction = nothing_predicted() if predicting else None
+    return new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
 
 
 def _example_dynamics() -> Arguments:
-    jobs = _example_jobs()
-    return _NOTHING, _NOTHING, jobs.runtime, jobs.procs, 0, new_result(0).log, new_scratch(0, 0), new_found(0)
+    return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), new_scratch(0, 0), new_found(0)
 
 
 def _example_draw() -> Arguments:
@@ -75,17 +87,55 @@ def _example_averages() -> Arguments:
 
 
 def _example_prediction_replay() -> Arguments:
-    return 0, new_learning(0, nothing_predicted()), *[_NOTHING] * 6
+    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6
 
 
+_PASSES = {HEAD: ("easy", "FCFS and EASY"), FRESH: ("scratch", "reservations made afresh"), KEEP: ("conservative", "conservative backfilling")}
+
+
+def loop_name(mode: int, ordered: bool, predicting: bool) -> str:
+    """Name of the loop with passes of this kind, with queue orders other than by arrival or not, with predictions or not."""
+    return f"{_PASSES[mode][0]}{'-ordered' if ordered else ''}{'-predicting' if predicting else ''}"
+
+
+def _loop(mode: int, ordered: bool, predicting: bool) -> Entry:
+    """The event loop, compiled for one kind of pass under a name of its own."""
+    name = loop_name(mode, ordered, predicting)
+    what = _PASSES[mode][1] + (" with an ordered queue" if ordered else "") + (" and predictions" if predicting else "")
+    own = types.FunctionType(loop.run.__code__, loop.run.__globals__, f"run_{name.replace('-', '_')}")
+    own.__qualname__, own.__module__ = own.__name__, loop.__name__
+    return Entry(name, what, entry_kernel(own), functools.partial(_example_run, mode, ordered, predicting), *_SIZES[name])
+
+
+_SIZES = {loop_name(m, o, p): (0, 6.0) for m in (HEAD, FRESH, KEEP) for o in (False, True) for p in (False, True)}
+"""Functions and seconds of each loop"""
 _TABLE = (
-    Entry("simulation", "simulations", loop.run, lambda: _example_run(None), 96, 30),
-    Entry("predicting", "simulations with predictions", loop.run_predicting, lambda: _example_run(nothing_predicted()), 121, 50),
+    *(_loop(mode, ordered, predicting) for mode in _PASSES for ordered in (False, True) for predicting in (False, True)),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 7, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 25, 5),
 )
+_PREDICTORS = {
+    history.BY_TANG13: (predictors.predict_by_tang13, None, predictors.observe_by_key),
+    history.BY_TSAFRIR07: (predictors.predict_by_tsafrir07, None, predictors.observe_by_key),
+    history.BY_MUALEM01: (predictors.predict_by_mualem01, None, predictors.observe_by_mualem01),
+    history.BY_GAUSSIER15: (regression.predict_by_gaussier15, regression.note_start_by_gaussier15, regression.observe_by_gaussier15),
+}
+"""How a predictor predicts, what it does when a job starts, and when one ends"""
+
+
+@functools.cache
+def load_predictor(kind: int) -> dict[str, callbacks.Callback]:
+    """The compiled functions of a predictor, by what they are called for; none where predictions are given. Keep them while in use."""
+    if kind not in _PREDICTORS:
+        return {}
+    predict, started, observe = _PREDICTORS[kind]
+    with _loading:
+        found = {"predict": callbacks.compile_predict(predict), "observe": callbacks.compile_notice(observe)}
+        return found | ({"started": callbacks.compile_notice(started)} if started else {})
+
+
 ENTRIES = {entry.name: entry for entry in _TABLE}
 _loading = threading.Lock()
 
@@ -148,16 +198,6 @@ def is_cached(name: str) -> bool:
     return is_kept(ENTRIES[name].function, cache_folder())
 
 
-def load_kernel() -> Callable[..., int]:
-    """The compiled event loop."""
-    return load("simulation")
-
-
-def load_predicting_kernel() -> Callable[..., int]:
-    """The compiled event loop with predictions."""
-    return load("predicting")
-
-
 def load_replay() -> Callable[..., None]:
     """The compiled analysis of the log of starts."""
     return load("dynamics")
@@ -179,11 +219,6 @@ def load_prediction_replay() -> Callable[..., None]:
 
 
 def load_all() -> None:
-    """Load whatever is compiled but for predictions, so that no thread has to wait for it later."""
-    for name in ("simulation", "draw", "averages", "dynamics"):
+    """Load what batches need beside the loop, so that no thread has to wait for it later."""
+    for name in ("draw", "averages", "dynamics"):
         load(name)
-
-
-def kernel_is_cached() -> bool:
-    """Whether `load_kernel` will find the compiled code on disk."""
-    return is_cached("simulation")

@@ -18,19 +18,18 @@ from __future__ import annotations
 
 from walltime.engine.conservative import pass_with_kept_reservations
 from walltime.engine.easy import pass_with_head_reservation
-from walltime.engine.jit import entry, kernel
+from walltime.engine.jit import kernel
 from walltime.engine.machine import end_expected_now, end_next, take_arrival
 from walltime.engine.memory import DONE, NEVER, PAUSED, STUCK
 from walltime.engine.predictions import correct_expired, next_expiry, predict_arrivals
 from walltime.engine.scratch import pass_with_fresh_reservations
 
 
-@entry
 def run(memory, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, and another call goes on from there; STUCK, with jobs waiting that
-    nothing will start, which no rule allows.
+    nothing will start, which no rule allows. load.py compiles this for each kind of pass by itself, when it is first needed.
     """
     state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, profile, kept, predicting = memory
     while budget > 0:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from walltime.engine.jit import kernel
-from walltime.engine.predict import observe, predict
-from walltime.engine.regression import note_start
+from walltime.engine.callbacks import call_notice
+from walltime.engine.jit import entry, kernel
+from walltime.engine.predictions import observe, predict
 
 
-@kernel
-def replay(kind, learning, submit, start, end, runtime, ending, starting):
+@entry
+def replay(address, started, observed, predicting, submit, start, end, runtime, ending, starting):
     """Predict each job when it is submitted, from the jobs that have ended by then.
 
-    `submit, start, end, runtime`: int64 s, in order of arrival. `ending`: the jobs whose ends are known, in the order of their
-    ends, `starting` in that of their starts. Terminations come before arrivals; a job that starts only at this instant comes
-    after them, even if it ends at once.
+    `address, started, observed`: of the compiled predictor. `submit, start, end, runtime`: int64 s, in order of arrival. `ending`:
+    the jobs whose ends are known, in the order of their ends, `starting` in that of their starts. Terminations come before
+    arrivals; a job that starts only at this instant comes after them, even if it ends at once.
     """
+    learning = predicting.learning
     following = 0
     next_start = 0
     for job in range(submit.size):
@@ -23,17 +24,18 @@ def replay(kind, learning, submit, start, end, runtime, ending, starting):
             ended = ending[following]
             if end[ended] > now or start[ended] >= now:
                 break
-            next_start = _note_starts(learning, start, starting, next_start, max(end[ended] - 1, start[ended]))
-            observe(kind, learning, ended, runtime[ended], end[ended])
+            next_start = _note_starts(started, learning, start, starting, next_start, max(end[ended] - 1, start[ended]))
+            observe(observed, learning, ended, runtime[ended], end[ended])
             following += 1
-        next_start = _note_starts(learning, start, starting, next_start, now - 1)
-        predict(kind, learning, job, now)
+        next_start = _note_starts(started, learning, start, starting, next_start, now - 1)
+        predict(address, predicting, job, now)
 
 
 @kernel
-def _note_starts(learning, start, starting, following, until):
-    """Note the starts up to this time; returns which one is to follow."""
+def _note_starts(address, learning, start, starting, following, until):
+    """Note the starts up to this time, where the predictor wants to know them; returns which one is to follow."""
     while following < starting.size and start[starting[following]] <= until:
-        note_start(learning, starting[following], start[starting[following]])
+        if address:
+            call_notice(address, learning, starting[following], start[starting[following]])
         following += 1
     return following

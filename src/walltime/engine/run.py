@@ -9,35 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine import index, jit
-from walltime.engine.history import NEVER_CORRECTED, NOBODY, Learning, Prediction
-from walltime.engine.load import kernel_is_cached as kernel_is_cached
-from walltime.engine.load import load_all as load_all
-from walltime.engine.load import load_draw as load_draw
-from walltime.engine.load import load_kernel as load_kernel
-from walltime.engine.load import load_measure as load_measure
-from walltime.engine.load import load_predicting_kernel as load_predicting_kernel
-from walltime.engine.load import load_prediction_replay as load_prediction_replay
-from walltime.engine.load import load_replay as load_replay
+from walltime.engine import index
+from walltime.engine.callbacks import compile_score
+from walltime.engine.history import GIVEN, NEVER_CORRECTED, Predicting, Prediction
+from walltime.engine.load import load, load_predictor, loop_name
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
     BY_USER,
     BY_WFP,
     DONE,
+    FRESH,
     HEAD,
+    HOLE,
+    JOB,
     KEEP,
     NEVER,
-    PLAN,
-    STARTED,
+    RULES,
     STUCK,
     Found,
-    Jobs,
-    Rules,
     new_found,
     new_memory,
-    new_result,
     new_scratch,
+    record,
+    records,
     restore_memory,
 )
 from walltime.errors import EngineError, PolicyError
@@ -82,27 +77,31 @@ class Simulation:
         if after is not None and think is not None:
             arrays |= {"after": after, "think": think}
         for name, array in arrays.items():
-            if array.dtype != np.int64 or array.ndim != 1 or len(array) != len(submit):
-                raise ValueError(f"{name} must be an int64 array with one entry per job ({len(submit)})")
+            self._check(name, array, len(submit))
         if coincident not in COINCIDENT:
             raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
         if after is not None and (after >= np.arange(len(after))).any():
             raise ValueError("a job can only be submitted after an earlier one")
-        nothing = np.zeros(0, np.int64)
-        lengths = dict.fromkeys(("order_length", "own_length", "run_length"), believed)
-        given = {name: _read_only((arrays | lengths).get(name, nothing)) for name in Jobs._fields}
-        self._compiled_orders: list[Any] = []
-        self._prediction = prediction
-        self._rules = self._lower(policy, machine_procs, coincident, feedback="after" in arrays)
+        if machine_procs >= HOLE:
+            raise ValueError(f"a machine can have {HOLE - 1} processors at most, not {machine_procs}")
         self._submit = np.asarray(submit)
-        self._memory = new_memory(self._submit, given["after"], self._rules, prediction)
-        self._jobs = self._believing(Jobs(**given))
-        self._at_first = self._memory.state.copy()
-        self._result = new_result(len(submit), log)
+        self._callbacks: list[Any] = []  # they are called by their addresses, so they must be kept
+        self._prediction = prediction
+        rules = self._lower(policy, machine_procs, coincident)
+        jobs = records(JOB, len(submit))
+        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
+        nobody = np.zeros(0, np.int64)
+        self._memory = new_memory(jobs, rules, arrays.get("after", nobody), arrays.get("think", nobody), log, prediction)
+        self._loop: Callable[..., int] | None = None
         self.seconds = 0.0
         """Time spent in the kernel, without compilation."""
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
+
+    @staticmethod
+    def _check(name: str, array: Array, jobs: int) -> None:
+        if array.dtype != np.int64 or array.shape != (jobs,):
+            raise ValueError(f"{name} must be an int64 array with one entry per job ({jobs})")
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Run to the end; `progress` is called from time to time with the number of jobs started so far.
@@ -118,73 +117,80 @@ class Simulation:
 
         The prediction must be like the one before, but for the arrays; None for the same, which must not depend on the runtimes.
         """
-        prediction = prediction or self._prediction
-        given = {"runtime": runtime, "believed": believed}
-        for name, array in given.items():
-            if array.dtype != np.int64 or array.shape != self._submit.shape:
-                raise ValueError(f"{name} must be an int64 array with one entry per job ({len(self._submit)})")
-        given |= dict.fromkeys(("order_length", "own_length", "run_length"), believed)
-        self._jobs = self._believing(self._jobs._replace(**{name: _read_only(array) for name, array in given.items()}))
-        restore_memory(self._memory, self._at_first, self._submit, self._rules, prediction)
-        for array, value in zip((*self._result[:3], *self._result.log), (-1, 0, -1, -1, -1, -1), strict=True):
-            array.fill(value)
+        self._check("runtime", runtime, len(self._submit))
+        self._check("believed", believed, len(self._submit))
+        self._prediction = prediction or self._prediction
+        jobs = self._memory.jobs
+        jobs.submit, jobs.runtime, jobs.believed = self._submit, runtime, believed
+        restore_memory(self._memory, self._prediction)
         self.seconds = 0.0
+
+    def compile(self) -> None:
+        """Compile the loop for this kind of policy, or read it from disk; otherwise the first call of `advance` does it."""
+        if self._loop is None:
+            rules = self._memory.rules
+            self._loop = load(loop_name(int(rules.mode), self._memory.ordered is not None, self._memory.predicting is not None))
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
-        kernel = load_kernel() if self._prediction is None else load_predicting_kernel()
+        self.compile()
+        assert self._loop is not None
         begin = time.perf_counter()
-        reason = kernel(self._jobs, self._rules, self._memory, self._result, budget)
+        reason = self._loop(self._memory, budget)
         self.seconds += time.perf_counter() - begin
         if reason == STUCK:
-            raise EngineError(f"{len(self.start) - self.started} jobs wait for processors that nobody will free")
-        return reason == DONE
+            raise EngineError(f"{len(self._submit) - self.started} jobs wait for processors that nobody will free")
+        return bool(reason == DONE)
 
     @property
     def started(self) -> int:
         """Jobs that have started so far."""
-        return int(self._memory.state[STARTED])
+        return int(self._memory.state.started)
+
+    def _column(self, name: str) -> Array:
+        return np.ascontiguousarray(self._memory.jobs[name])
 
     @property
     def start(self) -> Array:
         """Start of each job in seconds, int64; -1 while it waits."""
-        return self._result.start
+        return self._column("start")
 
     @property
     def submit(self) -> Array:
         """When each job was submitted in seconds, int64; with feedback this depends on the schedule."""
-        return self._memory.submit
+        return self._column("submit")
 
     @property
     def kind(self) -> Array:
         """How each job started, uint8: 0 immediate, 1 reserved, 2 backfilled."""
-        return self._result.kind
+        return self._memory.jobs.kind.astype(np.uint8)
 
     @property
     def promised(self) -> Array:
         """First reservation made for each job in seconds, int64; -1 where there was none."""
-        return self._result.promised
+        return self._column("promised")
 
     @property
-    def _learning(self) -> Learning:
-        if self._memory.learning is None:
+    def _predicting(self) -> Predicting:
+        if self._memory.predicting is None:
             raise ValueError("no runtime was predicted; make the simulation with a prediction")
-        return self._memory.learning
+        return self._memory.predicting
 
     @property
     def predicted(self) -> Array:
         """What each job was predicted to run when it was submitted, or last predicted again, in seconds, int64."""
-        return self._learning.predicted
+        return self._predicting.predicted
 
     @property
     def basis(self) -> Array:
         """What each prediction was made from, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
-        return self._learning.basis
+        known = self._predicting.learning.jobs
+        return known.basis.astype(np.uint8) if self._prediction is None or self._prediction.kind > GIVEN else self._prediction.basis
 
     @property
     def corrections(self) -> Array:
         """How often the prediction of each job was corrected while it ran, int64."""
-        return self._learning.corrections if len(self._learning.corrections) else np.zeros(len(self.start), np.int64)
+        return self._predicting.corrections
 
     def dynamics(self) -> Found:
         """What backfilling did to each job, from the log of a finished simulation.
@@ -192,90 +198,89 @@ class Simulation:
         Arrays with one entry per job: `shortest`, `alone`, `wild` (bool), `suffered`, `initial_shadow` (int64; s, -1 for
         none); see `walltime.metrics.Dynamics` for what they mean. Raises ValueError if nothing was logged.
         """
-        log = self._result.log
-        if len(log.job) != len(self.start):
+        jobs, notes = self._memory.jobs, self._memory.notes
+        if len(notes) != len(jobs):
             raise ValueError("there is no log of the starts; make the simulation with log=True")
-        found = new_found(len(self.start))
-        in_order = np.empty(len(self.start), np.int64)
-        in_order[self._memory.arrival] = np.arange(len(self.start))
-        scratch = new_scratch(len(self.start), self._rules.machine_procs)
-        replay = load_replay()
+        found = new_found(len(jobs))
+        in_order = np.empty(len(jobs), np.int64)
+        in_order[jobs.arrival] = np.arange(len(jobs))
+        procs = int(self._memory.rules.procs)
+        scratch = new_scratch(len(jobs), procs)
+        replay = load("dynamics")
         begin = time.perf_counter()
-        replay(in_order, self.start, self._jobs.runtime, self._jobs.procs, self._rules.machine_procs, log, scratch, found)
+        replay(in_order, jobs, procs, notes, scratch, found)
         self.seconds_dynamics = time.perf_counter() - begin
         return found
 
     @property
     def sequence(self) -> Array:
         """The jobs in the order in which they started, int64; empty if nothing was logged."""
-        return self._result.log.job
+        return np.ascontiguousarray(self._memory.notes.job)
 
-    def _believing(self, jobs: Jobs) -> Jobs:
-        """The jobs, the predictions standing for the beliefs where they are to."""
-        if self._prediction is None:
-            return jobs
-        predicted = _read_only(self._learning.predicted)
-        views = zip(Jobs._fields[2:5], (predicted, predicted, _read_only(self._learning.running_length)), strict=True)
-        believed = {name: view for (name, view), on in zip(views, self._prediction.believe, strict=True) if on}
-        return jobs._replace(**believed)
-
-    def _lower(self, policy: Policy, machine_procs: int, coincident: str, feedback: bool) -> Rules:
-        prediction = self._prediction
-        order, parameter = self._lower_order(policy.order)
-        backfill_order, backfill_parameter = order, parameter
-        own = getattr(policy, "backfill_order", None)
-        if own is not None and own != policy.order:
-            backfill_order, backfill_parameter = self._lower_order(own)
+    def _lower(self, policy: Policy, machine_procs: int, coincident: str) -> Any:
+        """The policy as a record of numbers."""
         match policy:
             case Fcfs():
                 mode, depth = HEAD, 0
             case Easy():
                 mode, depth = HEAD, 1
             case Hybrid():
-                mode, depth = (HEAD if policy.depth <= 1 else PLAN), min(policy.depth, NEVER)
+                mode, depth = (HEAD if policy.depth <= 1 else FRESH), min(policy.depth, NEVER)
             case Conservative(variant="scratch"):
-                mode, depth = PLAN, NEVER
+                mode, depth = FRESH, NEVER
             case Conservative():
                 mode, depth = KEEP, NEVER
             case _:
                 raise PolicyError(f"the compiled engine does not know the policy {policy!r}")
         if policy.readings:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
-        return Rules(
-            machine_procs=int(machine_procs),
+        order, parameter, reads_time = self._lower_order(policy.order)
+        own = getattr(policy, "backfill_order", None)
+        same = own is None or own == policy.order
+        backfill_order, backfill_parameter, _ = (order, parameter, reads_time) if same else self._lower_order(own)
+        rules = record(
+            RULES,
             mode=mode,
+            procs=int(machine_procs),
             depth=depth,
             backfill=int(not isinstance(policy, Fcfs)),
             sequential=int(coincident == "sequential"),
-            feedback=int(feedback),
             order=order,
             order_parameter=parameter,
+            order_reads_time=int(reads_time),
             backfill_order=backfill_order,
             backfill_parameter=backfill_parameter,
-            long_queue=index.LONG,
+            long_queue=NEVER if isinstance(policy, Fcfs) else index.LONG,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
-            predicting=None if prediction is None else True,
-            predictor=NOBODY if prediction is None else prediction.kind,
-            predict_again=0 if prediction is None else int(prediction.again),
-            correction=prediction.correction if prediction is not None and prediction.believe[2] else NEVER_CORRECTED,
             order_threshold=_threshold(policy, mode),
         )
+        prediction = self._prediction
+        if prediction is not None:
+            predictor = load_predictor(prediction.kind)
+            self._callbacks.extend(predictor.values())
+            for name, callback in predictor.items():
+                rules[name] = callback.address
+            rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe
+            rules.predict_again = prediction.again
+            rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
+        return rules
 
-    def _lower_order(self, order: Order) -> tuple[int, int]:
+    def _lower_order(self, order: Order) -> tuple[int, int, bool]:
+        """Kind, parameter, and whether the scores of waiting jobs change with time."""
         if order == FCFS:
-            return BY_ARRIVAL, 0
+            return BY_ARRIVAL, 0, False
         if order == SJF:
-            return BY_LENGTH, 0
+            return BY_LENGTH, 0, False
         if isinstance(order, Wfp):
-            return BY_WFP, order.exponent
+            return BY_WFP, order.exponent, True
         if isinstance(order, UserOrder):
             try:
-                compiled = jit.compile_score(order.arguments(), order.function)
+                compiled = compile_score(order.arguments(), order.function)
             except Exception as error:  # Numba has no class of its own for all that it cannot compile
                 reason = _numba_reason(error)
                 raise PolicyError(f"the order {order.name!r} cannot be compiled: {reason}") from error
-            self._compiled_orders.append(compiled)
-            return BY_USER, compiled.address
+            self._callbacks.append(compiled)
+            return BY_USER, compiled.address, "wait" in order.arguments()
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
 
 
@@ -285,12 +290,6 @@ def _threshold(policy: Policy, mode: int) -> float:
     if threshold and mode != HEAD:
         raise PolicyError(f"the threshold of {policy.order.name} is for policies with at most one reservation, not for {policy.name}")
     return float(threshold)
-
-
-def _read_only(array: Array) -> Array:
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _numba_reason(error: Exception) -> str:

@@ -131,11 +131,6 @@ def simulate_many(
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
 
-    if any(case.predictor is not None for case in cases):
-        from walltime.engine.load import load_predicting_kernel
-
-        load_predicting_kernel()
-
     def make_worker() -> Callable[[int, Callable[[int], None]], _Found]:
         lane = Lane(workload, trim, coincident, overrun, dynamics)
 
@@ -165,15 +160,14 @@ class Lane:
     """The memory of one simulation at a time, used again for the next; for one thread."""
 
     def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool):
-        from walltime.engine import load
         from walltime.engine.averages import FIELDS
+        from walltime.engine.load import load
         from walltime.engine.run import Simulation
 
-        load.load_kernel()
-        self.draw_f_estimates, self.measure = load.load_draw(), load.load_measure()
+        self.draw_f_estimates, self.measure = load("draw"), load("averages")
         self.make_simulation = Simulation
         if dynamics:
-            load.load_replay()
+            load("dynamics")
         self.workload = workload
         self.trim, self.coincident, self.overrun, self.dynamics = trim, coincident, overrun, dynamics
         jobs = len(workload)
@@ -202,6 +196,8 @@ class Lane:
             after, think = self.dependencies
             rules = (w.machine_procs, case.policy, self.coincident)
             simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction)
+            simulation.compile()
+            simulation.compile()
             self.simulation, self.kind = simulation, kind
         else:
             simulation.restart(runtime, believed, prediction)

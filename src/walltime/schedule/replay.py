@@ -89,9 +89,9 @@ def replay_predictions(
         return run
 
     if any(_is_compiled(predictor) for predictor in predictors):
-        from walltime.engine.load import load_prediction_replay
+        from walltime.engine.load import load
 
-        load_prediction_replay()
+        load("replay")
     return in_threads(make_worker, len(predictors), workers, progress)
 
 
@@ -131,8 +131,8 @@ def _replay(
     predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, known: Array
 ) -> tuple[Array, Array]:
     """The compiled replay."""
-    from walltime.engine.history import new_learning
-    from walltime.engine.load import load_prediction_replay
+    from walltime.engine.history import new_predicting
+    from walltime.engine.load import load, load_predictor
 
     runtime = end - start
     given = predictor.given(requested, runtime)
@@ -140,13 +140,14 @@ def _replay(
         prediction = given_prediction(np.clip(given, 1, limit), np.ones(len(w), np.uint8))
         return prediction.given, prediction.basis
     prediction = learning_prediction(predictor, w, requested, runtime, limit)
-    learning = new_learning(len(w), prediction)
+    predicting, predictor_calls = new_predicting(len(w), prediction), load_predictor(prediction.kind)
+    addresses = [predictor_calls[name].address if name in predictor_calls else 0 for name in ("predict", "started", "observe")]
     jobs = np.flatnonzero(known)
     ending = jobs[np.lexsort((jobs, start[jobs], end[jobs]))]
     starting = jobs[np.lexsort((jobs, start[jobs]))]
     columns = (np.array(column, np.int64) for column in (w.submit, start, end, runtime, ending, starting))
-    load_prediction_replay()(prediction.kind, learning, *columns)
-    return learning.predicted, learning.basis
+    load("replay")(*addresses, predicting, *columns)
+    return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
 
 
 def _replay_plainly(

@@ -102,16 +102,16 @@ def simulate(
         )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
-        from walltime.engine.load import load_kernel, load_predicting_kernel, load_replay
+        from walltime.engine.load import load
         from walltime.engine.run import Simulation
 
         prediction = None if setting is None else for_kernel(setting, workload, *times)
         predicting = time.perf_counter()
-        load_kernel() if setting is None else load_predicting_kernel()
-        if dynamics:
-            load_replay()
-        loaded = time.perf_counter()
         simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, prediction)
+        simulation.compile()
+        if dynamics:
+            load("dynamics")
+        loaded = time.perf_counter()
         simulation.run(progress)
         found = dynamics_of(simulation) if dynamics else None
         submitted = simulation.submit
