@@ -5,12 +5,13 @@ The queue is in order of arrival, whatever the policy's order; queue.py tells wh
 
 from __future__ import annotations
 
-from walltime.engine.heap import drop_first, push
+import math
+
 from walltime.engine.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.jit import kernel
-from walltime.engine.machine import kind_behind, start_job
-from walltime.engine.memory import BACKFILLED, BY_ARRIVAL, HOLE, NEVER
-from walltime.engine.queue import enter_newcomers, first_in_order, place_of, rank
+from walltime.engine.machine import start_job
+from walltime.engine.memory import BY_ARRIVAL, HOLE, NEVER
+from walltime.engine.queue import enter_newcomers, first_by_rank, first_in_heap, place_of, rank, rank_all
 
 
 @kernel
@@ -30,7 +31,8 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
         # newcomers need a look. An overdue running job would move the shadow time; then everybody is looked at.
         first = state.looked_at
         if not rules.backfill:
-            return _done(state, 0)
+            state.looked_at = state.queue_last
+            return 0
         if state.shadow > state.now:
             seen = state.queue_last - first
             indexed, state.indexed = state.indexed, 0  # as the newcomers are not in the index yet
@@ -38,25 +40,23 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
             state.indexed = indexed
             if state.indexed:
                 index_places(state, queue, index, first)
-                state.looked_at = state.queue_last
+            state.looked_at = state.queue_last
             if state.extra >= 0:
-                return _done(state, seen)
+                return seen
 
     keep_index(state, rules, queue, index)
-    blocked = _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
-    state.blocked = blocked
-    steps = state.queue_last - state.queue_first
-    if blocked < 0 or not rules.backfill:
-        return _done(state, steps)
-    while True:
+    state.looked_at = state.queue_last
+    state.freed = 0
+    _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+    while state.blocked >= 0 and rules.backfill:
         if rules.depth == 0:
             state.shadow, state.extra = NEVER, 0  # nobody is to be delayed
         else:
-            _reserve_for_head(state, jobs, running, blocked)
+            _reserve_for_head(state, jobs, running)
         _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, state.queue_first)
         if state.extra >= 0:
             break
-    return _done(state, steps)
+    return state.queue_last - state.queue_first
 
 
 @kernel
@@ -66,40 +66,50 @@ def _same_head(state, rules, jobs, queue, ordered):
         return False
     if ordered is not None:
         if rules.order != BY_ARRIVAL:
-            return not rules.order_reads_time and first_in_order(state, rules, jobs, queue, ordered.heads) == state.blocked
+            return not rules.order_reads_time and first_in_heap(state, jobs, ordered.heads) == state.blocked
     return True
 
 
 @kernel
 def _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
-    """Start jobs from the head of the queue while they fit; returns the first that does not, -1 if nobody is left."""
+    """Start jobs from the head of the queue while they fit; the first that does not is blocked."""
+    state.blocked = -1
+    if ordered is not None:
+        if rules.order_reads_time:
+            rank_all(state, rules, jobs, queue, ordered)
     while True:
         while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
             state.queue_first += 1
             state.holes -= 1
         if state.queue_first == state.queue_last:
-            return -1
+            return
         place = state.queue_first
-        job = queue[place].job
+        job = int(queue[place].job)
         if ordered is not None:
-            if rules.order != BY_ARRIVAL:
-                job = first_in_order(state, rules, jobs, queue, ordered.heads)
+            if rules.order_reads_time:
+                place = first_by_rank(state, ordered.rank)
+                job = int(queue[place].job)
+            elif rules.order != BY_ARRIVAL:
+                job = first_in_heap(state, jobs, ordered.heads)
                 place = place_of(state, jobs, queue, job)
         if jobs[job].procs > state.free:
-            return job
+            state.blocked = job
+            return
+        if ordered is not None:
+            ordered.rank[place], ordered.size[place] = math.inf, -math.inf
         leave_hole(state, queue, index, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, job, kind_behind(state, jobs[job], 0))
+        start_job(state, rules, jobs, running, events, notes, predicting, job)
 
 
 @kernel
-def _reserve_for_head(state, jobs, running, head):
-    """Find the shadow time and the extra nodes: when the head will fit, and what it will leave over."""
-    own = jobs[head]
-    if state.head == head and state.shadow > state.now and state.extra >= 0:
+def _reserve_for_head(state, jobs, running):
+    """Find the shadow time and the extra nodes: when the blocked head will fit, and what it will leave over."""
+    own = jobs[state.blocked]
+    if state.head == state.blocked and state.shadow > state.now and state.extra >= 0:
         _draw_shadow_nearer(state, running)
     else:
         _find_shadow(state, running, own.procs)
-        state.head = head
+        state.head = state.blocked
     if own.promised < 0:
         own.promised = state.shadow
 
@@ -152,40 +162,47 @@ def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered,
     """
     if ordered is not None:
         if rules.backfill_order != BY_ARRIVAL or rules.order_threshold > 0.0:
-            _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered.candidates, predicting, first)
+            _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first)
             return
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
+        if ordered is not None:
+            ordered.size[place] = -math.inf
         leave_hole(state, queue, index, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, queue[place].job, BACKFILLED)
+        start_job(state, rules, jobs, running, events, notes, predicting, int(queue[place].job))
         place = next_candidate(state, queue, index, place + 1)
 
 
 @kernel
-def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, candidates, predicting, first):
-    """Backfill by rank. A candidate whose score is too low to start in the place of the blocked head is none (SPEC A-12)."""
-    now, count = state.now, 0
+def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
+    """Backfill by rank: again and again the best of those that may start. One whose score is too low to start in the place of the
+    blocked head is no candidate (SPEC A-12).
+    """
+    now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0
     if rules.order_threshold > 0.0:
         most = rules.order_threshold * rank(rules.order, rules.order_parameter, now, jobs[state.blocked])
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
-        job = queue[place].job
-        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, now, jobs[job]) <= most:
-            push(candidates, count, rank(rules.backfill_order, rules.backfill_parameter, now, jobs[job]), jobs[job].arrival, job)
+        job = jobs[queue[place].job]
+        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, now, job) <= most:
+            own = rank(rules.backfill_order, rules.backfill_parameter, now, job)
+            candidates[count].rank, candidates[count].place = own, place
+            if own < candidates[best].rank:
+                best = count
             count += 1
         place = next_candidate(state, queue, index, place + 1)
     while count > 0:
-        job = candidates[0].job
-        drop_first(candidates, count)
-        count -= 1
-        if may_backfill(state, jobs[job]):
-            leave_hole(state, queue, index, place_of(state, jobs, queue, job))
-            start_job(state, rules, jobs, running, events, notes, predicting, job, BACKFILLED)
-
-
-@kernel
-def _done(state, seen):
-    state.looked_at = state.queue_last
-    state.freed = 0
-    return seen
+        place = candidates[best].place
+        ordered.size[place] = -math.inf
+        leave_hole(state, queue, index, place)
+        start_job(state, rules, jobs, running, events, notes, predicting, int(queue[place].job))
+        kept, best = 0, 0
+        for i in range(count):
+            own, place = candidates[i].rank, candidates[i].place
+            if may_backfill(state, queue[place]):
+                candidates[kept].rank, candidates[kept].place = own, place
+                if own < candidates[best].rank:
+                    best = kept
+                kept += 1
+        count = kept

@@ -37,7 +37,7 @@ def keep_index(state, rules, queue, index):
         state.indexed = 0
     if places > rules.long_queue:
         close_holes(state, queue)
-        index_places(state, queue, index, 0)
+        index_places(state, queue, index, state.queue_first)
         state.indexed = 1
     elif 4 * state.holes > places + 16:
         close_holes(state, queue)
@@ -57,7 +57,7 @@ def close_holes(state, queue):
         state.looked_at = kept
     state.queue_first = 0
     state.queue_last = kept
-    state.holes = 0
+    state.holes = state.ranked = 0
 
 
 @kernel
@@ -72,7 +72,7 @@ def index_places(state, queue, index, first):
             index.group[group * classes : (group + 1) * classes] = NEVER
         entry = queue[place]
         if entry.procs != HOLE:
-            for number in range(size_class(entry.procs), classes):
+            for number in range(size_class(int(entry.procs)), classes):
                 at = block * classes + number
                 index.block[at] = min(index.block[at], entry.length)
                 at = group * classes + number
@@ -89,7 +89,7 @@ def leave_hole(state, queue, index, place):
         return
     block, group = place // BLOCK, place // GROUP
     classes = state.classes
-    own = size_class(procs)
+    own = size_class(int(procs))
     if _was_shortest(index.block, block * classes + own, (block + 1) * classes, length):
         _look_through_block(state, queue, index.block, block)
         if _was_shortest(index.group, group * classes + own, (group + 1) * classes, length):
@@ -118,21 +118,21 @@ def _look_through_block(state, queue, shortest, block):
     for place in range(block * BLOCK, min((block + 1) * BLOCK, state.queue_last)):
         entry = queue[place]
         if entry.procs != HOLE:
-            at = first + size_class(entry.procs)
+            at = first + size_class(int(entry.procs))
             shortest[at] = min(shortest[at], entry.length)
     for i in range(first + 1, first + state.classes):
         shortest[i] = min(shortest[i], shortest[i - 1])
 
 
 @kernel
-def may_backfill(state, job):
-    """Whether a job fits now and does not delay the head: it ends by the shadow time, or uses extra nodes only.
+def may_backfill(state, entry):
+    """Whether a waiting job fits now and does not delay the head: it ends by the shadow time, or uses extra nodes only.
 
     Nobody may once the shadow time has moved, which extra nodes below zero tell. Source: P2 section 2.2, step 2b.
     """
-    if job.procs > state.free or state.extra < 0:
+    if entry.procs > state.free or state.extra < 0:
         return False
-    return job.own_length <= state.shadow - state.now or job.procs <= state.extra
+    return entry.length <= state.shadow - state.now or entry.procs <= state.extra
 
 
 @kernel

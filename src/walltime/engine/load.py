@@ -69,7 +69,7 @@ def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
     order = BY_LENGTH if ordered else 0
     rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order)
     prediction = nothing_predicted() if predicting else None
-    return new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
 
 
 def _example_dynamics() -> Arguments:

@@ -25,13 +25,15 @@ from walltime.engine.predictions import correct_expired, next_expiry, predict_ar
 from walltime.engine.scratch import pass_with_fresh_reservations
 
 
-def run(memory, budget):
+def run(state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, profile, kept, predicting, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, and another call goes on from there; STUCK, with jobs waiting that
-    nothing will start, which no rule allows. load.py compiles this for each kind of pass by itself, when it is first needed.
+    nothing will start, which no rule allows.
+
+    This is compiled for each kind of pass by itself, when it is first needed (load.py). What the policy keeps tells which pass that
+    is: the code under a question for what is None is left out.
     """
-    state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, profile, kept, predicting = memory
     while budget > 0:
         now = _next_event(state, rules, jobs, events, running, predicting)
         if now == NEVER:
@@ -43,7 +45,12 @@ def run(memory, budget):
         else:
             _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
         predict_arrivals(state, rules, jobs, queue, predicting, arrived)
-        steps = _scheduling_pass(state, rules, jobs, events, running, notes, queue, index, ordered, profile, kept, predicting)
+        if kept is not None:
+            steps = pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, kept, predicting)
+        elif profile is not None:
+            steps = pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, predicting)
+        else:
+            steps = pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
         budget -= 1 + steps
     return PAUSED
 
@@ -79,16 +86,3 @@ def _take_one_event(state, rules, jobs, events, later, waits, running, queue, ke
         take_arrival(state, jobs, later, waits, queue)
     elif state.events > 0 and events[0].rank == state.now:
         end_next(state, rules, jobs, running, events, later, waits, kept, predicting)
-
-
-@kernel
-def _scheduling_pass(state, rules, jobs, events, running, notes, queue, index, ordered, profile, kept, predicting):
-    """Start the jobs that the policy lets start now; returns how many steps that took.
-
-    What the policy keeps tells which pass is meant, when the loop is compiled: the others are not compiled with it.
-    """
-    if kept is not None:
-        return pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, kept, predicting)
-    if profile is not None:
-        return pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, predicting)
-    return pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)

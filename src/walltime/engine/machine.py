@@ -10,12 +10,15 @@ from walltime.engine.predictions import observe
 
 
 @kernel
-def start_job(state, rules, jobs, running, events, notes, predicting, job, kind):
-    """Start a job now: it takes its processors, and its end becomes an event."""
+def start_job(state, rules, jobs, running, events, notes, predicting, job):
+    """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if somebody ahead of it is blocked."""
     own = jobs[job]
     now = state.now
     own.start = now
-    own.kind = kind
+    if state.blocked >= 0:
+        own.kind = BACKFILLED
+    else:
+        own.kind = IMMEDIATE if own.submit == now else RESERVED
     state.free -= own.procs
     if predicting is not None:
         if rules.started:
@@ -24,7 +27,7 @@ def start_job(state, rules, jobs, running, events, notes, predicting, job, kind)
         note = notes[state.started]
         note.job = job
         note.arrived = state.arrivals
-        note.head = state.head if kind == BACKFILLED else -1
+        note.head = state.head if state.blocked >= 0 else -1
     push(events, state.events, now + own.runtime, state.started, job)
     state.events += 1
     state.started += 1
@@ -41,14 +44,6 @@ def start_job(state, rules, jobs, running, events, notes, predicting, job, kind)
         state.before_shadow += 1
     else:
         state.extra -= own.procs
-
-
-@kernel
-def kind_behind(state, job, blocked):
-    """Kind of a start when this many jobs ahead in the queue are waiting."""
-    if blocked > 0:
-        return BACKFILLED
-    return IMMEDIATE if job.submit == state.now else RESERVED
 
 
 @kernel

@@ -65,7 +65,7 @@ addresses of the compiled predictor, 0 for none; the rest is how predictions are
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
-    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads early broken next_due"
+    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads ranked early broken next_due"
 )
 """What changes at every event.
 
@@ -76,7 +76,8 @@ far. `free`: processors. `running`, `events`: jobs in the running set, and in th
 The queue is `queue[queue_first:queue_last]`; `holes` of these places are of jobs that have started. Places below `looked_at` have
 been looked at in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the first job in the policy's order in that
 pass, which did not fit, -1 for none. `indexed`: 1 while there is an index over the queue,
-with so many size `classes`. `heads`: entries in the heap of waiting jobs by queue order.
+with so many size `classes`. `heads`: entries in the heap of waiting jobs by queue order. `ranked`: places below this one have what
+ranks are made from in `Ordered`.
 
 EASY: `shadow`, the time at which the job `head` will fit, and `extra`, the processors beyond the head's that are free then;
 `before_shadow`: running jobs that are expected to end by then.
@@ -93,8 +94,11 @@ RUN = _dtype("expected job procs")
 ITEM = _dtype("rank tie job")
 """An item of a heap: the least `rank` comes first, of equal ones the least `tie`."""
 
-SCORED = _dtype("rank tie job", {"rank": np.float64})
-"""An item of a heap by score; `rank` is the negative score."""
+RANKED = _dtype("rank tie job", {"rank": np.float64})
+"""An item of a heap by queue order; `rank` is the negative score, `tie` the place in the order of arrival."""
+
+CANDIDATE = _dtype("rank place", {"rank": np.float64})
+"""A job that may be backfilled: its rank in the backfill order, and its place in the queue."""
 
 WAIT = _dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; who waits for whose end is a linked list."""
@@ -111,15 +115,20 @@ class Index(NamedTuple):
 
 
 class Ordered(NamedTuple):
-    """For orders other than first come, first served: heaps of `SCORED` waiting jobs.
+    """For orders other than first come, first served.
 
-    `heads`: by queue order, where scores do not change; some items may be out of date. `candidates`: by backfill order, during a
-    pass. `score` (float64): of each place in a queue that is kept sorted, for passes that look at all jobs in turn.
+    `heads`: a heap of the waiting jobs by queue order, where scores do not change; items of jobs that have started are passed over.
+    `rank`: by place in the queue, during a pass, where they do change, and where the queue is kept sorted; `since`, `length` and `size`
+    (times of submission, lengths and processors; minus infinity for a hole): what it is made from; float64.
+    `candidates`: the jobs that may be backfilled, during a pass.
     """
 
     heads: Records
+    rank: Array
+    since: Array
+    length: Array
+    size: Array
     candidates: Records
-    score: Array
 
 
 class Kept(NamedTuple):
@@ -213,7 +222,7 @@ def new_memory(
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
         index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)),
-        ordered=None if in_order else Ordered(records(SCORED, count), records(SCORED, count), np.empty(count)),
+        ordered=None if in_order else Ordered(records(RANKED, count), *(np.empty(count) for _ in range(4)), records(CANDIDATE, count)),
         profile=None if passes == HEAD else new_profile(2 * count + 4),
         kept=None if passes != KEEP else Kept(np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
         predicting=None if prediction is None else new_predicting(count, prediction),

@@ -47,7 +47,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
     for place in range(state.queue_first if rules.predict_again else first, state.queue_last):
         if queue[place].procs == HOLE:
             continue
-        job = queue[place].job
+        job = int(queue[place].job)
         before, planned = predicting.predicted[job], jobs[job].own_length
         if rules.predict:
             predict(rules.predict, predicting, job, state.now)
@@ -62,6 +62,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
         if rules.predict_again:
             if predicted != before:
                 state.freed = 1
+                state.ranked = 0
             if place < first and jobs[job].own_length != planned:
                 state.broken = 1
 

@@ -29,25 +29,50 @@ def rank(order, parameter, now, job):
 
 
 @kernel
-def first_in_order(state, rules, jobs, queue, heads):
-    """The waiting job that comes first, -1 if there is none.
+def rank_all(state, rules, jobs, queue, ordered):
+    """Rank all waiting jobs as of now, each at its place in the queue; a hole comes last.
 
-    Where scores do not change while a job waits, `heads` is a heap of the jobs by rank, in which those that have started are passed over.
-    Otherwise all jobs are ranked as of now; the queue is in order of arrival, so that the first of equal ones wins.
+    For the usual exponent of WFP this is a loop over a few numbers that lie side by side, which the compiler does several at a time.
     """
-    if not rules.order_reads_time:
-        while state.heads > 0 and jobs[heads[0].job].start >= 0:
-            drop_first(heads, state.heads)
-            state.heads -= 1
-        return heads[0].job if state.heads > 0 else -1
-    best, least = -1, math.inf
-    for place in range(state.queue_first, state.queue_last):
-        if queue[place].procs != HOLE:
-            job = queue[place].job
-            own = rank(rules.order, rules.order_parameter, state.now, jobs[job])
-            if best < 0 or own < least:
-                best, least = job, own
+    first, last, now = state.queue_first, state.queue_last, state.now
+    ranks, since, length, size = ordered.rank, ordered.since, ordered.length, ordered.size
+    for place in range(max(state.ranked, first), last):
+        job = jobs[queue[place].job]
+        since[place], length[place] = job.submit, job.order_length
+        size[place] = -math.inf if queue[place].procs == HOLE else job.procs
+    state.ranked = last
+    if rules.order == BY_WFP and rules.order_parameter == 3:
+        for place in range(first, last):
+            ratio = (now - since[place]) / length[place]
+            ranks[place] = -(ratio * ratio * ratio * size[place])
+    else:
+        for place in range(first, last):
+            ranks[place] = math.inf
+            if queue[place].procs != HOLE:
+                ranks[place] = rank(rules.order, rules.order_parameter, now, jobs[queue[place].job])
+
+
+@kernel
+def first_by_rank(state, ranks):
+    """The place of the waiting job with the least rank; of equal ones the first wins, as the queue is in order of arrival.
+
+    There is a job at the first place.
+    """
+    best = state.queue_first
+    least = ranks[best]
+    for place in range(best + 1, state.queue_last):
+        if ranks[place] < least:
+            best, least = place, ranks[place]
     return best
+
+
+@kernel
+def first_in_heap(state, jobs, heads):
+    """The waiting job that comes first, -1 if there is none; those that have started are dropped."""
+    while state.heads > 0 and jobs[heads[0].job].start >= 0:
+        drop_first(heads, state.heads)
+        state.heads -= 1
+    return heads[0].job if state.heads > 0 else -1
 
 
 @kernel
@@ -59,7 +84,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
         first = state.queue_first
     for place in range(first, state.queue_last):
         if queue[place].procs != HOLE:
-            job = queue[place].job
+            job = int(queue[place].job)
             push(heads, state.heads, rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival, job)
             state.heads += 1
 

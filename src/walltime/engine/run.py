@@ -136,7 +136,7 @@ class Simulation:
         self.compile()
         assert self._loop is not None
         begin = time.perf_counter()
-        reason = self._loop(self._memory, budget)
+        reason = self._loop(*self._memory, budget)
         self.seconds += time.perf_counter() - begin
         if reason == STUCK:
             raise EngineError(f"{len(self._submit) - self.started} jobs wait for processors that nobody will free")
