@@ -23,7 +23,7 @@ from benchmarks.common import (
     wall_seconds,
 )
 from walltime import Workload
-from walltime.engine.run import load_kernel
+from walltime.engine.load import load
 from walltime.policy import Easy
 from walltime.schedule import simulate
 
@@ -92,7 +92,7 @@ def threads(options: Options) -> Result:
     path = find_log(LOGS["KTH"])
     name, workload = ("KTH", read_log(path)) if path else ("Lublin'99 at load 0.8", lublin(30_000, 0.8))
     cases = make_cases(*((2, 4) if options.quick else (21, 10)), "random")
-    load_kernel()
+    load("easy")
     counts = worker_counts(cores())
 
     def run(workers: int) -> float:
@@ -124,7 +124,7 @@ def dynamics(options: Options) -> Result:
         reason = "this version of walltime does not record dynamics"
         print(f"skipped: {reason}")
         return {"skipped": reason}
-    load_kernel()
+    load("easy")
     workloads: dict[str, Workload] = {**paper_logs(options)} or {"Lublin'99 at load 0.8": lublin(30_000, 0.8)}
     result: Result = {"workloads": {}}
     rows = []

@@ -20,13 +20,26 @@ from unittest import mock
 from benchmarks.campaigns import campaign_memory, campaign_share
 
 
-def load_kernel() -> dict[str, float]:
-    """Seconds to import and load the kernel, compiled anew or from the cache."""
+def load_entry(name: str) -> dict[str, float]:
+    """Seconds to import the engine and load one of its entries, compiled anew or from the cache; processor seconds of the process."""
     begin = time.perf_counter()
-    from walltime.engine.run import load_kernel
+    from walltime.engine.load import load
 
-    load_kernel()
-    return {"seconds": time.perf_counter() - begin}
+    load(name)
+    return {"seconds": time.perf_counter() - begin, "processor": _processor_seconds()}
+
+
+def trivial() -> dict[str, float]:
+    """Processor seconds of a process that imports Numba and compiles one trivial function."""
+    import numba
+
+    numba.njit(lambda number: number + 1)(1)
+    return {"processor": _processor_seconds()}
+
+
+def _processor_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
 def up_to_the_kernel(log: str) -> dict[str, float]:
@@ -38,8 +51,7 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
     simulate = Simulation.run
 
     def noted(simulation: Simulation, *arguments: Any) -> None:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        used.append(usage.ru_utime + usage.ru_stime)
+        used.append(_processor_seconds())
         simulate(simulation, *arguments)
 
     with mock.patch.object(Simulation, "run", noted), contextlib.redirect_stdout(io.StringIO()):
@@ -51,11 +63,11 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
     """Peak memory of a process that makes up a workload and simulates it under EASY."""
     from benchmarks.common import lublin, peak_bytes
-    from walltime.engine.run import load_kernel
+    from walltime.engine.load import load
     from walltime.policy import Easy
     from walltime.schedule import simulate
 
-    load_kernel()
+    load("easy")
     before = peak_bytes()
     simulate(lublin(int(jobs), float(load)), Easy())
     peak = peak_bytes()
@@ -96,14 +108,14 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     """Wall seconds and peak memory of a batch on all cores."""
     from benchmarks.batches import make_cases
     from benchmarks.common import LOGS, find_log, peak_bytes, read_log
-    from walltime.engine.run import load_kernel
+    from walltime.engine.load import load
     from walltime.schedule import simulate_many
 
     path = find_log(LOGS[log])
     assert path is not None
     workload = read_log(path)
     cases = make_cases(int(badness), int(seeds), kind)
-    load_kernel()
+    load("easy")
     begin = time.perf_counter()
     slowdowns = simulate_many(workload, cases, trim="p3").values("mean_bounded_slowdown")
     seconds = time.perf_counter() - begin
@@ -118,7 +130,7 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     }
 
 
-FUNCTIONS = {f.__name__: f for f in (load_kernel, up_to_the_kernel, generate_and_simulate, memory, batch, campaign_share, campaign_memory)}
+FUNCTIONS = {f.__name__: f for f in (load_entry, trivial, up_to_the_kernel, generate_and_simulate, memory, batch, campaign_share, campaign_memory)}
 
 if __name__ == "__main__":
     print(json.dumps(FUNCTIONS[sys.argv[1]](*sys.argv[2:])))

@@ -11,7 +11,6 @@ from types import TracebackType
 import numpy as np
 
 from benchmarks.common import Options, Result, kernel_run, lublin, paper_logs, show, take_turns
-from walltime.engine.run import load_kernel
 from walltime.policy import Easy
 from walltime.schedule.simulation import effective_times
 from walltime.workload import Workload
@@ -76,7 +75,6 @@ def limit(options: Options) -> Result:
         reason = "there is no C++ compiler here (g++ or c++)"
         print(f"skipped: {reason}")
         return {"skipped": reason}
-    load_kernel()
     workloads = paper_logs(options) | {"Lublin'99 at load 0.8": lublin(options.size(100_000, 3_000), 0.8)}
     result: Result = {"compiler": compiler_version(), "flags": " ".join(FLAGS), "workloads": {}}
     rows = []

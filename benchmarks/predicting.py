@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.common import Numbers, Options, Result, lublin, paper_logs, show, take_turns
-from walltime.engine.run import load_kernel, load_predicting_kernel, load_prediction_replay
+from walltime.engine.load import load
 from walltime.estimates import parse_predictor
 from walltime.estimates.predictors import STATISTICS, WINDOWS, Predictor, Tang13
 from walltime.policy import Easy
@@ -22,9 +22,8 @@ CONFIGURATIONS = 130
 
 def predictions(options: Options) -> Result:
     """Million jobs per second of EASY without and with predictors, and seconds for a replay of P4's schemes."""
-    load_kernel()
-    load_predicting_kernel()
-    load_prediction_replay()
+    for name in ("easy", "easy-predicting", "replay"):
+        load(name)
     workloads: dict[str, Workload] = {**paper_logs(options)} or {"Lublin'99 at load 0.8": with_users(lublin(30_000, 0.8))}
     result: Result = {"workloads": {}, "replay": {}}
     rows = []

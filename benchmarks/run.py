@@ -65,7 +65,7 @@ def store(file: Path, name: str, section: Numbers) -> None:
     """Put a section's numbers into the file, which keeps the others; whole or not at all."""
     numbers = json.loads(file.read_text()) if file.exists() else {}
     numbers[name] = section
-    ordered = {known: numbers[known] for known in SECTIONS if known in numbers}
+    ordered = {known: numbers[known] for known in (*SECTIONS, "against") if known in numbers}
     temporary = file.with_suffix(".new")
     temporary.write_text(json.dumps(ordered, indent=1, allow_nan=False) + "\n")
     temporary.replace(file)

@@ -25,7 +25,7 @@ from benchmarks.common import (
     spread,
     take_turns,
 )
-from walltime.engine.run import Simulation, load_kernel
+from walltime.engine.run import Simulation
 from walltime.estimates import FModel
 from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid, Policy
 from walltime.schedule.simulation import effective_times
@@ -52,7 +52,6 @@ ALSO_RUNNING = 10
 
 def throughput(options: Options) -> Result:
     """Jobs per second by log, by policy and by load."""
-    load_kernel()
     jobs = options.size(30_000, 2_000)
     workloads: dict[str, Workload] = {f"Lublin'99 at load {load}": lublin(jobs, load) for load in LOADS}
     logs = [path for path in log_files() if not options.quick or path.name.startswith("KTH-SP2-1996-2.")]
@@ -89,7 +88,6 @@ def _rates(name: str, workload: Workload, policies: dict[str, Policy], options: 
 
 def growth(options: Options) -> Result:
     """Time per job under EASY for more and more jobs of one model, and the memory that the largest number takes."""
-    load_kernel()
     sizes = [size for size in SIZES if not options.quick or size <= SIZES[1]]
     points = [(size, 0.8) for size in sizes] + [(options.size(1_000_000, 10_000), 0.9)]
     result: Result = {"points": []}
@@ -120,7 +118,6 @@ def _repeat(workload: Workload) -> Numbers:
 
 def depth(options: Options) -> Result:
     """Time per job against the number of waiting jobs, and the time of whole runs of an overloaded machine."""
-    load_kernel()
     depths = [d for d in DEPTHS if not options.quick or d <= 100]
     result: Result = {"points": [], "overload": []}
     rows = []

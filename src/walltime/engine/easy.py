@@ -10,8 +10,8 @@ import math
 from walltime.engine.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.jit import kernel
 from walltime.engine.machine import start_job
-from walltime.engine.memory import BY_ARRIVAL, HOLE, NEVER
-from walltime.engine.queue import enter_newcomers, first_by_rank, first_in_heap, place_of, rank, rank_all
+from walltime.engine.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK
+from walltime.engine.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, place_of, rank
 
 
 @kernel
@@ -65,8 +65,12 @@ def _same_head(state, rules, jobs, queue, ordered):
     if state.blocked < 0:
         return False
     if ordered is not None:
+        if rules.order_threshold > 0.0:
+            return False  # who is too far behind the head to start may catch up
+        if rules.order_reads_time:
+            return queue[first_by_rank(state, rules, jobs, queue, ordered)].job == state.blocked
         if rules.order != BY_ARRIVAL:
-            return not rules.order_reads_time and first_in_heap(state, jobs, ordered.heads) == state.blocked
+            return first_in_heap(state, jobs, ordered.heads) == state.blocked
     return True
 
 
@@ -74,9 +78,6 @@ def _same_head(state, rules, jobs, queue, ordered):
 def _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
     """Start jobs from the head of the queue while they fit; the first that does not is blocked."""
     state.blocked = -1
-    if ordered is not None:
-        if rules.order_reads_time:
-            rank_all(state, rules, jobs, queue, ordered)
     while True:
         while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
             state.queue_first += 1
@@ -87,7 +88,7 @@ def _start_heads(state, rules, jobs, running, events, notes, queue, index, order
         job = int(queue[place].job)
         if ordered is not None:
             if rules.order_reads_time:
-                place = first_by_rank(state, ordered.rank)
+                place = first_by_rank(state, rules, jobs, queue, ordered)
                 job = int(queue[place].job)
             elif rules.order != BY_ARRIVAL:
                 job = first_in_heap(state, jobs, ordered.heads)
@@ -95,10 +96,18 @@ def _start_heads(state, rules, jobs, running, events, notes, queue, index, order
         if jobs[job].procs > state.free:
             state.blocked = job
             return
-        if ordered is not None:
-            ordered.rank[place], ordered.size[place] = math.inf, -math.inf
-        leave_hole(state, queue, index, place)
+        _leave(state, rules, jobs, queue, index, ordered, place)
         start_job(state, rules, jobs, running, events, notes, predicting, job)
+
+
+@kernel
+def _leave(state, rules, jobs, queue, index, ordered, place):
+    """Take a job that starts out of the queue."""
+    leave_hole(state, queue, index, place)
+    if ordered is not None:
+        if rules.order_reads_time and place < state.ranked:
+            ordered.size[place] = math.nan
+            bound_block(state, rules, jobs, queue, ordered, place // RANKED_BLOCK)
 
 
 @kernel
@@ -166,9 +175,7 @@ def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered,
             return
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
-        if ordered is not None:
-            ordered.size[place] = -math.inf
-        leave_hole(state, queue, index, place)
+        _leave(state, rules, jobs, queue, index, ordered, place)
         start_job(state, rules, jobs, running, events, notes, predicting, int(queue[place].job))
         place = next_candidate(state, queue, index, place + 1)
 
@@ -194,8 +201,7 @@ def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index,
         place = next_candidate(state, queue, index, place + 1)
     while count > 0:
         place = candidates[best].place
-        ordered.size[place] = -math.inf
-        leave_hole(state, queue, index, place)
+        _leave(state, rules, jobs, queue, index, ordered, place)
         start_job(state, rules, jobs, running, events, notes, predicting, int(queue[place].job))
         kept, best = 0, 0
         for i in range(count):

@@ -57,7 +57,7 @@ def close_holes(state, queue):
         state.looked_at = kept
     state.queue_first = 0
     state.queue_last = kept
-    state.holes = state.ranked = 0
+    state.holes = state.ranked = state.horizon = 0
 
 
 @kernel

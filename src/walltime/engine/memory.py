@@ -38,6 +38,9 @@ BLOCK = 64
 GROUP = BLOCK * BLOCK
 """Places of the queue in a group of blocks."""
 
+RANKED_BLOCK = 16
+"""Places of the queue whose ranks are bounded together, in an order that changes with time."""
+
 # Queue orders.
 BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
@@ -65,7 +68,7 @@ addresses of the compiled predictor, 0 for none; the rest is how predictions are
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
-    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads ranked early broken next_due"
+    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads ranked horizon early broken next_due"
 )
 """What changes at every event.
 
@@ -77,7 +80,7 @@ The queue is `queue[queue_first:queue_last]`; `holes` of these places are of job
 been looked at in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the first job in the policy's order in that
 pass, which did not fit, -1 for none. `indexed`: 1 while there is an index over the queue,
 with so many size `classes`. `heads`: entries in the heap of waiting jobs by queue order. `ranked`: places below this one have what
-ranks are made from in `Ordered`.
+ranks are made from in `Ordered`, whose bounds hold before the time `horizon`.
 
 EASY: `shadow`, the time at which the job `head` will fit, and `extra`, the processors beyond the head's that are free then;
 `before_shadow`: running jobs that are expected to end by then.
@@ -119,7 +122,8 @@ class Ordered(NamedTuple):
 
     `heads`: a heap of the waiting jobs by queue order, where scores do not change; items of jobs that have started are passed over.
     `rank`: by place in the queue, during a pass, where they do change, and where the queue is kept sorted; `since`, `length` and `size`
-    (times of submission, lengths and processors; minus infinity for a hole): what it is made from; float64.
+    (times of submission, lengths and processors; NaN for a hole): what it is made from; `bound`: by block of places, the least
+    rank that there will be before the `horizon`; all float64.
     `candidates`: the jobs that may be backfilled, during a pass.
     """
 
@@ -128,6 +132,7 @@ class Ordered(NamedTuple):
     since: Array
     length: Array
     size: Array
+    bound: Array
     candidates: Records
 
 
@@ -222,7 +227,7 @@ def new_memory(
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
         index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)),
-        ordered=None if in_order else Ordered(records(RANKED, count), *(np.empty(count) for _ in range(4)), records(CANDIDATE, count)),
+        ordered=None if in_order else Ordered(records(RANKED, count), *(np.empty(count) for _ in range(4)), np.empty(count // RANKED_BLOCK + 1), records(CANDIDATE, count)),
         profile=None if passes == HEAD else new_profile(2 * count + 4),
         kept=None if passes != KEEP else Kept(np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
         predicting=None if prediction is None else new_predicting(count, prediction),

@@ -62,7 +62,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
         if rules.predict_again:
             if predicted != before:
                 state.freed = 1
-                state.ranked = 0
+                state.ranked = state.horizon = 0
             if place < first and jobs[job].own_length != planned:
                 state.broken = 1
 

@@ -7,7 +7,7 @@ import math
 from walltime.engine.callbacks import call_score
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
-from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE
+from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, RANKED_BLOCK
 
 
 @kernel
@@ -20,8 +20,8 @@ def rank(order, parameter, now, job):
     wait = now - job.submit
     if order == BY_WFP:
         ratio = wait / job.order_length
-        power = 1.0
-        for _ in range(parameter):
+        power = ratio
+        for _ in range(parameter - 1):
             power *= ratio
         return -(power * job.procs)
     score = call_score(parameter, wait, job.order_length, job.procs, job.submit)
@@ -29,39 +29,81 @@ def rank(order, parameter, now, job):
 
 
 @kernel
-def rank_all(state, rules, jobs, queue, ordered):
-    """Rank all waiting jobs as of now, each at its place in the queue; a hole comes last.
+def first_by_rank(state, rules, jobs, queue, ordered):
+    """The place of the waiting job that comes first as of now, in an order that changes with time; there is one.
 
-    For the usual exponent of WFP this is a loop over a few numbers that lie side by side, which the compiler does several at a time.
+    Of equal ones the first place wins, as the queue is in order of arrival. WFP's scores only grow: a block of places whose best score
+    at a later time, `horizon`, is lower than the best score now need not be looked at until then.
     """
-    first, last, now = state.queue_first, state.queue_last, state.now
-    ranks, since, length, size = ordered.rank, ordered.since, ordered.length, ordered.size
-    for place in range(max(state.ranked, first), last):
-        job = jobs[queue[place].job]
-        since[place], length[place] = job.submit, job.order_length
-        size[place] = -math.inf if queue[place].procs == HOLE else job.procs
-    state.ranked = last
-    if rules.order == BY_WFP and rules.order_parameter == 3:
-        for place in range(first, last):
-            ratio = (now - since[place]) / length[place]
-            ranks[place] = -(ratio * ratio * ratio * size[place])
-    else:
-        for place in range(first, last):
-            ranks[place] = math.inf
-            if queue[place].procs != HOLE:
-                ranks[place] = rank(rules.order, rules.order_parameter, now, jobs[queue[place].job])
+    first, last = state.queue_first // RANKED_BLOCK, (state.queue_last - 1) // RANKED_BLOCK
+    _enter_places(state, rules, jobs, queue, ordered, first, last)
+    foremost = first
+    for block in range(first + 1, last + 1):
+        if ordered.bound[block] < ordered.bound[foremost]:
+            foremost = block
+    best = _first_in_block(state, rules, jobs, queue, ordered, foremost, state.now)
+    for block in range(first, last + 1):
+        if block != foremost and (best < 0 or ordered.bound[block] <= ordered.rank[best]):
+            place = _first_in_block(state, rules, jobs, queue, ordered, block, state.now)
+            if place >= 0:
+                if best < 0 or ordered.rank[place] < ordered.rank[best]:
+                    best = place
+                elif place < best and ordered.rank[place] == ordered.rank[best]:
+                    best = place
+    return best
 
 
 @kernel
-def first_by_rank(state, ranks):
-    """The place of the waiting job with the least rank; of equal ones the first wins, as the queue is in order of arrival.
+def _enter_places(state, rules, jobs, queue, ordered, first, last):
+    """Note of the newcomers what ranks are made from, and bound the ranks of their blocks; of all blocks, if the horizon has come."""
+    for place in range(max(state.ranked, state.queue_first), state.queue_last):
+        job = jobs[queue[place].job]
+        ordered.since[place], ordered.length[place] = job.submit, job.order_length
+        ordered.size[place] = math.nan if queue[place].procs == HOLE else job.procs
+    changed = max(first, state.ranked // RANKED_BLOCK)
+    state.ranked = state.queue_last
+    if first == last:
+        state.horizon = 0  # one block is always looked at
+        return
+    if state.now >= state.horizon:
+        waited = state.now - jobs[queue[state.queue_first].job].submit
+        state.horizon = state.now + waited // 16 + 1
+        changed = first
+    for block in range(changed, last + 1):
+        bound_block(state, rules, jobs, queue, ordered, block)
 
-    There is a job at the first place.
+
+@kernel
+def bound_block(state, rules, jobs, queue, ordered, block):
+    """Find the least rank that a job in this block will have until the horizon; of an order of one's own nobody knows."""
+    if state.horizon == 0:
+        return
+    ordered.bound[block] = -math.inf
+    if rules.order == BY_WFP:
+        place = _first_in_block(state, rules, jobs, queue, ordered, block, state.horizon)
+        ordered.bound[block] = ordered.rank[place] if place >= 0 else math.inf
+
+
+@kernel
+def _first_in_block(state, rules, jobs, queue, ordered, block, now):
+    """The place of the least rank in a block as of a time, -1 if all are holes.
+
+    For the usual exponent of WFP the first loop is over a few numbers that lie side by side, which the compiler does several at a time.
     """
-    best = state.queue_first
-    least = ranks[best]
-    for place in range(best + 1, state.queue_last):
-        if ranks[place] < least:
+    begin, end = max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.queue_last)
+    ranks, since, length, size = ordered.rank, ordered.since, ordered.length, ordered.size
+    if rules.order == BY_WFP and rules.order_parameter == 3:
+        for place in range(begin, end):
+            ratio = (now - since[place]) / length[place]
+            ranks[place] = -(ratio * ratio * ratio * size[place])
+    else:
+        for place in range(begin, end):
+            ranks[place] = math.nan
+            if queue[place].procs != HOLE:
+                ranks[place] = rank(rules.order, rules.order_parameter, now, jobs[queue[place].job])
+    best, least = -1, math.inf
+    for place in range(begin, end):
+        if ranks[place] < least or (best < 0 and not math.isnan(ranks[place])):
             best, least = place, ranks[place]
     return best
 
