@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,13 +34,13 @@ def cache(
             done = "removed" if record["removed"] else "cannot be removed"
             typer.echo(f"{record['folder']}: {done} ({record['functions']:,} functions, {_megabytes(record)})")
     else:
-        rows = [_row(record) for record in records]
-        common.print_text_table("compiled engine", ["folder", "version", "functions", "parts", "size", "last use"], rows)
+        rows = [_row(record, roots[0]) for record in records]
+        common.print_text_table(f"compiled engine, in {roots[0]}", ["folder", "version", "functions", "parts", "size", "last use"], rows)
     if clear and not all(record["removed"] for record in records):
         raise typer.Exit(1)
 
 
-def _record(folder: Any, current: bool) -> dict[str, Any]:
+def _record(folder: Path, current: bool) -> dict[str, Any]:
     from walltime.engine import folder as kept
     from walltime.engine.cache import functions_kept
     from walltime.engine.load import entries_in
@@ -55,11 +56,19 @@ def _record(folder: Any, current: bool) -> dict[str, Any]:
     }
 
 
-def _row(record: dict[str, Any]) -> list[str]:
+def _row(record: dict[str, Any], root: Path) -> list[str]:
+    folder: Path = record["folder"]
     version = "this one" if record["current"] else "another"
     parts = ", ".join(record["entries"]) or "-"
     used = datetime.fromisoformat(record["used"]).astimezone().date()
-    return [str(record["folder"]), version, f"{record['functions']:,}", parts, _megabytes(record), used.isoformat()]
+    return [
+        folder.name if folder.parent == root else str(folder),
+        version,
+        f"{record['functions']:,}",
+        parts,
+        _megabytes(record),
+        used.isoformat(),
+    ]
 
 
 def _megabytes(record: dict[str, Any]) -> str:
