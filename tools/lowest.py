@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLLOWS = {"llvmlite"}
+FOLLOWS = {"llvmlite", "polars-runtime-32"}
 """Packages that a direct dependency fixes itself, so that the locked version does not go with a lower one."""
 
 
