@@ -1,6 +1,6 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
 
-.PHONY: help setup test demo lint docs bench validate lock changelog clean
+.PHONY: help setup test demo lowest lint docs bench validate lock changelog clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -14,6 +14,9 @@ test: setup ## run the whole test suite; ARGS="-k easy" passes arguments to pyte
 
 demo: setup ## replay a small generated workload under three policies and write report.html
 	@.venv/bin/walltime demo $(ARGS)
+
+lowest: setup ## run some tests with the lowest versions that pyproject.toml allows
+	@bash tools/lowest.sh
 
 lint: setup ## ruff, mypy, and the rules on imports
 	@bash tools/lint.sh

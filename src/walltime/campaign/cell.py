@@ -13,8 +13,29 @@ from typing import Any
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.estimates import parse_estimates
 from walltime.provenance import version
+from walltime.syntax import syntax_hash
 
 RANDOM_SCALING = ("size", "thin", "users")
+RESULTS = ("campaign/groups.py", "campaign/work.py", "engine", "estimates", "logs", "metrics", "policy", "schedule", "workload")
+"""The parts of the package that results depend on..."""
+NO_RESULTS = (
+    "engine/cache.py",
+    "engine/compilation.py",
+    "engine/folder.py",
+    "engine/load.py",
+    "engine/reference.py",
+    "estimates/suggestion.py",
+    "logs/catalogue.py",
+    "logs/fetch.py",
+    "logs/output.py",
+    "metrics/confidence.py",
+    "schedule/auditor.py",
+    "schedule/comparison.py",
+    "schedule/files.py",
+    "schedule/replication.py",
+    "schedule/threads.py",
+)
+"""...without these: how the engine is kept and loaded, what only checks, compares, fetches or writes."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +102,19 @@ def _random_estimates(text: str) -> bool:
 
 
 def _checksum_of_code(order: str) -> str:
-    return hashlib.sha256(Path(order.rpartition(":")[0]).read_bytes()).hexdigest()
+    file = Path(order.rpartition(":")[0])
+    return syntax_hash([file], file.parent)
 
 
 @functools.cache
 def engine_version() -> str:
-    """Hash of the code that results depend on: whatever lies below the campaigns, but for what only reads and draws."""
-    folder = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for part in ("workload", "estimates", "policy", "engine", "metrics", "schedule", "logs"):
-        for file in sorted((folder / part).rglob("*.py")):
-            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    """Hash (16 hexadecimal digits) of the code that results depend on; comments and docstrings do not change it."""
+    package = Path(__file__).parent.parent
+    return syntax_hash(files_of_results(package), package)[:16]
+
+
+def files_of_results(package: Path) -> list[Path]:
+    """The modules that decide what a cell's row holds, of the package in this folder."""
+    files = [file for part in RESULTS for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))]
+    without = {package / name for name in NO_RESULTS}
+    return sorted(file for file in files if file not in without)

@@ -12,6 +12,7 @@ import typer
 from walltime.cli import campaign, paper
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow
+from walltime.cli.cache import cache
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.demo import demo
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean):
+for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean, cache):
     app.command()(command)
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")

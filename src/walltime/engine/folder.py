@@ -44,6 +44,11 @@ def source_hash() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
+def folder_name() -> str:
+    """Name of the folder of the kernels compiled from exactly this code."""
+    return f"{_NAME}{source_hash()}"
+
+
 def cache_root() -> Path:
     """Folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
     own = os.environ.get("WALLTIME_CACHE")
@@ -61,7 +66,7 @@ def temporary_root() -> Path:
 @functools.cache
 def cache_folder() -> Path:
     """Folder of the kernels compiled from exactly this code, which counts as used now; others that nobody uses are removed."""
-    folder = cache_root() / f"{_NAME}{source_hash()}"
+    folder = cache_root() / folder_name()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

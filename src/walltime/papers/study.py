@@ -16,6 +16,7 @@ from walltime.logs.output import whole_file
 from walltime.papers.printed_numbers import Printed
 from walltime.papers.subjects import Subject
 from walltime.schedule.threads import in_threads
+from walltime.syntax import syntax_hash
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,5 +122,6 @@ class Study:
 
 
 def _key(what: str, task: Mapping[str, Any], compute: Compute) -> str:
-    code = Path(inspect.getfile(compute)).read_bytes()
-    return hashlib.sha256(json.dumps([what, task, engine_version()], sort_keys=True).encode() + code).hexdigest()[:32]
+    file = Path(inspect.getfile(compute))
+    code = syntax_hash([file], file.parent)
+    return hashlib.sha256(json.dumps([what, task, engine_version(), code], sort_keys=True).encode()).hexdigest()[:32]

@@ -1,0 +1,75 @@
+"""`walltime cache`: the compiled engine on this machine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it; what is needed is compiled again.")] = False,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Show what of the engine is compiled on this machine, or remove it; versions unused for a month go by themselves."""
+    from walltime.cli import common
+    from walltime.engine import folder as kept
+
+    roots = [root for root in (kept.cache_root(), kept.temporary_root()) if root.is_dir()]
+    current = {root / kept.folder_name() for root in roots}
+    records = [_record(folder, folder in current) for root in roots for folder in kept.kernel_folders(root)]
+    if clear:
+        for record in records:
+            record["removed"] = kept.remove(record["folder"])
+    if as_json:
+        common.print_json({"root": kept.cache_root(), "folders": records})
+    elif not records:
+        typer.echo(f"nothing is compiled yet; it would be kept in {kept.cache_root()}")
+    elif clear:
+        for record in records:
+            done = "removed" if record["removed"] else "cannot be removed"
+            typer.echo(f"{record['folder']}: {done} ({record['functions']:,} functions, {_megabytes(record)})")
+    else:
+        rows = [_row(record, roots[0]) for record in records]
+        common.print_text_table(f"compiled engine, in {roots[0]}", ["folder", "version", "functions", "parts", "size", "last use"], rows)
+    if clear and not all(record["removed"] for record in records):
+        raise typer.Exit(1)
+
+
+def _record(folder: Path, current: bool) -> dict[str, Any]:
+    from walltime.engine import folder as kept
+    from walltime.engine.cache import functions_kept
+    from walltime.engine.load import entries_in
+
+    used = datetime.fromtimestamp(kept.last_use(folder), UTC)
+    return {
+        "folder": folder,
+        "current": current,
+        "entries": entries_in(folder),
+        "functions": functions_kept(folder),
+        "bytes": kept.size(folder),
+        "used": used.isoformat(timespec="seconds"),
+    }
+
+
+def _row(record: dict[str, Any], root: Path) -> list[str]:
+    folder: Path = record["folder"]
+    version = "this one" if record["current"] else "another"
+    parts = ", ".join(record["entries"]) or "-"
+    used = datetime.fromisoformat(record["used"]).astimezone().date()
+    return [
+        folder.name if folder.parent == root else str(folder),
+        version,
+        f"{record['functions']:,}",
+        parts,
+        _megabytes(record),
+        used.isoformat(),
+    ]
+
+
+def _megabytes(record: dict[str, Any]) -> str:
+    return f"{record['bytes'] / 1e6:.1f} MB"

@@ -1,0 +1,161 @@
+"""Who has to wait for the compiler is told what for, how long, and how far it is; and the engine does not grow unnoticed."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+
+from tests.cli import HEADER, record
+from walltime.cli.bars import CompilationRow
+from walltime.engine import compilation
+from walltime.engine.compilation import Compilation, listen, tell, tell_who_watches
+from walltime.engine.load import ENTRIES
+
+LONG = Compilation("simulation", "simulations", 90, 30.0)
+LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
+# Loads one entry with an empty cache, and prints what the engine told.
+SCRIPT = """
+import sys
+from walltime.engine import load
+from walltime.engine.compilation import listen
+states = []
+listen(states.append)
+load.load(sys.argv[1])
+assert [s.done for s in states] == [*range(states[-1].done + 1), states[-1].done]
+assert [s.finished for s in states] == [False] * (len(states) - 1) + [True]
+print(states[-1].done)
+"""
+COMMAND = """
+import sys
+from walltime.cli import bars, main
+done = []
+class Counting(bars.CompilationRow):
+    def __call__(self, state):
+        super().__call__(state)
+        done.append(state.done)
+main.CompilationRow = Counting
+assert main.run(["simulate", sys.argv[1], "--policy", "easy", "--json"]) == 0
+print(max(done), file=sys.stderr)
+"""
+
+
+def run_script(script: str, argument: object, cache: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"WALLTIME_CACHE": str(cache)}
+    return subprocess.run([sys.executable, "-c", script, str(argument)], env=environment, capture_output=True, text=True, check=True)
+
+
+# ------------------------------------------------------------------------------------------- how much there is to compile
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name != "simulation"])
+def test_functions__are_as_many_as_the_table_says(name, tmp_path):
+    assert int(run_script(SCRIPT, name, tmp_path).stdout) == ENTRIES[name].functions
+
+
+def test_functions_of_easy__are_as_many_as_the_command_says(tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_text(HEADER + record(1, 0, 10, 2, 20) + record(2, 1, 10, 4, 20))
+    entry = ENTRIES["simulation"]
+    said, count = run_script(COMMAND, log, tmp_path / "cache").stderr.splitlines()
+    what = f"{entry.functions} functions, about {entry.seconds} s, once on this machine"
+    assert said == f"walltime: compiling the engine for {entry.what}: {what}"
+    assert int(count) == entry.functions
+    # Once on this machine: the next command has nothing to say.
+    again = subprocess.run(
+        [sys.executable, "-m", "walltime.cli.main", "simulate", str(log)],
+        env=os.environ | {"WALLTIME_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert again.stderr == ""
+
+
+# --------------------------------------------------------------------------------------------------------- who is told
+
+
+def test_listener__hears_until_another_one_is_named():
+    heard: list[Compilation] = []
+    before = listen(heard.append)
+    try:
+        tell(LONG)
+        assert listen(None) == heard.append
+        tell(LONG)
+    finally:
+        listen(before)
+    assert heard == [LONG]
+
+
+def test_library__says_one_line_where_somebody_watches(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for state in (LONG, replace(LONG, done=1), replace(LONG, done=90, finished=True), replace(LONG, seconds=1.0)):
+        tell_who_watches(state)
+    assert capsys.readouterr() == ("", LINE)
+
+    thread = threading.Thread(target=tell_who_watches, args=(LONG,))
+    thread.start()
+    thread.join()
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: "somebody")
+    tell_who_watches(LONG)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch):
+    tell_who_watches(LONG)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    tell_who_watches(LONG)
+    assert capsys.readouterr() == ("", LINE)
+
+
+def test_library__is_the_default():
+    assert run_script("from walltime.engine import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout == "True\n"
+    assert LONG.seconds > compilation.QUICK
+
+
+def test_command__says_one_line_where_nobody_watches(capsys):
+    shown = CompilationRow()
+    for state in (LONG, replace(LONG, done=1), replace(LONG, done=90, finished=True), replace(LONG, seconds=1.0)):
+        shown(state)
+    assert capsys.readouterr() == ("", LINE)
+
+
+def test_command__shows_one_display_with_a_row_for_everything_on_a_terminal():
+    script = """
+from dataclasses import replace
+from walltime.cli import bars
+from walltime.engine.compilation import Compilation
+with bars.row("cells", 7, patience=0) as row:
+    row.update(3)
+    shown, state = bars.CompilationRow(), Compilation("simulation", "simulations", 90, 30.0)
+    for done in range(91):
+        shown(replace(state, done=done))
+        if done == 45:
+            bars._display.refresh()
+    shown(replace(state, done=90, finished=True))
+    assert len(bars._display.task_ids) == 1
+assert bars._display is None
+"""
+    mine, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", script], stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(mine, 4096)
+            except OSError:  # the other end was closed
+                break
+            seen += part
+            if not part:
+                break
+    os.close(mine)
+    assert process.returncode == 0, seen.decode()
+    assert b"compiling for simulations, once" in seen
+    assert b"45/90" in seen
+    assert b"3/7" in seen

@@ -1,0 +1,131 @@
+"""Folders of kernels that nobody uses are removed, and no other ones; `walltime cache` shows and removes them."""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli import call
+from walltime.engine import folder
+
+DAY = 86_400
+
+
+def made(root: Path, name: str, days: float, stamp: bool = True) -> Path:
+    """A folder of kernels that was used last so many days ago."""
+    place = root / f"kernels-{name}"
+    place.mkdir(parents=True)
+    (place / "loop.run.py311.1.nbc").write_bytes(b"x" * 1000)
+    if stamp:
+        (place / "used").touch()
+    then = time.time() - days * DAY
+    for path in (*place.iterdir(), place):
+        os.utime(path, (then, then))
+    return place
+
+
+def test_folders__are_removed_after_a_month_unused(tmp_path):
+    current = made(tmp_path, "current", 2)
+    stay = [made(tmp_path, "recent", 29), made(tmp_path, "unstamped", 29, stamp=False), tmp_path / "other"]
+    gone = [
+        made(tmp_path, "old", 31),
+        made(tmp_path, "old-unstamped", 31, stamp=False),
+        made(tmp_path, "x", 1).rename(tmp_path / ".removed-x"),
+    ]
+    stay[2].mkdir()
+    os.utime(stay[2], (0, 0))
+    folder._note_use(current)
+    assert all(path.is_dir() for path in (current, *stay))
+    assert not any(path.exists() for path in gone)
+    assert time.time() - folder.last_use(current) < 60
+
+
+def test_folder_in_use__stays_however_old_its_kernels_are(tmp_path):
+    current, old = made(tmp_path, "current", 2), made(tmp_path, "old", 400)
+    (old / "used").touch()
+    folder._note_use(current)
+    assert old.is_dir()
+    # One of a version that leaves no stamp, whose kernels were read yesterday.
+    unstamped = made(tmp_path, "unstamped", 400, stamp=False)
+    os.utime(unstamped / "loop.run.py311.1.nbc", (time.time() - DAY, time.time() - 400 * DAY))
+    folder.remove_unused(current)
+    assert unstamped.is_dir()
+
+
+def test_stamp__is_touched_once_a_day(tmp_path):
+    current, old = made(tmp_path, "current", 0.9), made(tmp_path, "old", 31)
+    before = folder.last_use(current)
+    folder._note_use(current)
+    assert folder.last_use(current) == before
+    assert old.is_dir(), "nothing is looked for either"
+
+
+def test_folder__that_cannot_be_removed_stays(tmp_path, monkeypatch):
+    current, old = made(tmp_path, "current", 2), made(tmp_path, "old", 31)
+
+    def refuse(*_arguments: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    folder._note_use(current)
+    assert old.is_dir()
+
+
+def test_folder__that_another_process_removes_meanwhile_is_no_error(tmp_path):
+    current, old = made(tmp_path, "current", 2), made(tmp_path, "old", 31)
+    shutil.rmtree(old)
+    assert not folder.remove(old)
+    assert folder.size(old) == 0
+    folder._note_use(current)
+
+
+# ------------------------------------------------------------------------------------------------------- walltime cache
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch) -> Path:
+    """A cache of this test's own."""
+    monkeypatch.setenv("WALLTIME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / "cache"
+
+
+def test_cache__shows_what_is_compiled(capsys, root):
+    name = folder.folder_name().removeprefix("kernels-")
+    current, old = made(root, name, 0), made(folder.temporary_root(), "0123", 12)
+    status, out, err = call(capsys, "cache", "--json")
+    found = json.loads(out)
+    assert (status, err, found["root"]) == (0, "", str(root))
+    assert [(f["folder"], f["current"], f["functions"], f["bytes"]) for f in found["folders"]] == [
+        (str(current), True, 1, 1000),
+        (str(old), False, 1, 1000),
+    ]
+    assert found["folders"][0]["used"].startswith(time.strftime("%Y-%m-%dT", time.gmtime(folder.last_use(current))))
+
+    status, out, err = call(capsys, "cache")
+    assert (status, err) == (0, "")
+    assert f" {current.name} " in out
+    assert "this one" in out
+    assert "another" in out
+
+
+def test_cache__can_be_removed(capsys, root):
+    folders = [made(root, "0123", 0), made(root, "4567", 12)]
+    (root / "mine").mkdir()
+    status, out, err = call(capsys, "cache", "--clear")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [f"{place}: removed (1 functions, 0.0 MB)" for place in folders]
+    assert [path.name for path in root.iterdir()] == ["mine"], "what is not ours stays"
+    assert call(capsys, "cache", "--clear", "--json") == (0, json.dumps({"root": str(root), "folders": []}, indent=2) + "\n", "")
+    assert call(capsys, "cache")[1] == f"nothing is compiled yet; it would be kept in {root}\n"
+
+
+def test_cache__says_what_cannot_be_removed(capsys, root, monkeypatch):
+    place = made(root, "0123", 0)
+    monkeypatch.setattr(folder, "remove", lambda _folder: False)
+    status, out, _ = call(capsys, "cache", "--clear")
+    assert (status, out) == (1, f"{place}: cannot be removed (1 functions, 0.0 MB)\n")
