@@ -21,22 +21,9 @@ _without_compiler: dict[int, Callable[..., Any]] = {}
 """Functions by address where nothing is compiled (NUMBA_DISABLE_JIT)."""
 
 
-class Callback:
-    """A compiled function with an address; keep it alive as long as the address is used."""
-
-    def __init__(self, signature: Any, function: Callable[..., Any], cache: bool):
-        self.function = function
-        if numba.config.DISABLE_JIT:
-            self.address = id(self)
-            _without_compiler[self.address] = function
-        else:
-            self._compiled = jit.callback(signature, function, cache)
-            self.address = self._compiled.address
-
-
 @functools.lru_cache(maxsize=64)
-def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Callback:
-    """Compile a user's order for `call_score`.
+def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Any:
+    """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
     `arguments` are the names, among wait, requested, procs and submit, that the function takes. A division by zero gives
     infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
@@ -44,7 +31,7 @@ def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) ->
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     names: dict[str, Any] = {"inner": inner}
     exec(f"def score(wait, requested, procs, submit):\n    return float(inner({', '.join(arguments)}))", names)
-    return Callback(SCORE, names["score"], cache=False)
+    return numba.cfunc(SCORE)(names["score"])
 
 
 @functools.cache
@@ -54,14 +41,23 @@ def learning_type() -> Any:
     return typeof(example)
 
 
-def compile_predict(function: Callable[..., float]) -> Callback:
-    """Compile (learning, job, now) -> predicted seconds, -1 for none; for `call_predict`."""
-    return Callback(types.float64(learning_type(), types.int64, types.int64), function, cache=True)
+@functools.cache
+def compile_predict(function: Callable[..., float]) -> int:
+    """The address of (learning, job, now) -> predicted seconds, -1 for none, compiled; for `call_predict`."""
+    return _address(types.float64, function)
 
 
-def compile_notice(function: Callable[..., int]) -> Callback:
-    """Compile (learning, job, now) -> 0, which notes a start or an end; for `call_notice`."""
-    return Callback(types.int64(learning_type(), types.int64, types.int64), function, cache=True)
+@functools.cache
+def compile_notice(function: Callable[..., int]) -> int:
+    """The address of (learning, job, now) -> 0, which notes a start or an end, compiled; for `call_notice`."""
+    return _address(types.int64, function)
+
+
+def _address(returns: Any, function: Callable[..., Any]) -> int:
+    if not numba.config.DISABLE_JIT:
+        return jit.callback(returns(learning_type(), types.int64, types.int64), function)
+    _without_compiler[id(function)] = function
+    return id(function)
 
 
 def _caller(returns: Any) -> Any:
@@ -94,6 +90,6 @@ def _call_without_compiler(address, *arguments):
     return _without_compiler[int(address)](*arguments)
 
 
-call_score: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_score
+call_score: Any = _call_score
 call_predict: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_predict
 call_notice: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_notice

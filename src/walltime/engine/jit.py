@@ -55,7 +55,15 @@ def _without_counts() -> dict[str, bool]:
     return {"_nrt": False}
 
 
-def callback(signature: Any, function: Callable[..., Any], cache: bool) -> Any:
-    """A compiled function with an `address`, for kernels to call (callbacks.py)."""
-    compiled = _numba.cfunc(signature, nopython=True, error_model="numpy", **_without_counts())(function)
-    return compiled
+def callback(signature: Any, function: Callable[..., Any]) -> int:
+    """Compile a function for other compiled code to call, and return its address (callbacks.py)."""
+    dispatcher: Any = _compiled(function, no_cpython_wrapper=True)
+    dispatcher.compile(signature)
+    _kept.append(dispatcher)
+    compiled = dispatcher.overloads[signature.args]
+    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+    return address
+
+
+_kept: list[Any] = []
+"""What has been given away by its address must live on."""

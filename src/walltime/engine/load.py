@@ -14,14 +14,14 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, draw, dynamics, history, loop, predictors, regression
+from walltime.engine import averages, callbacks, draw, dynamics, history, jit, loop, predictors, regression
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.compilation import Compilation, tell
 from walltime.engine.folder import cache_folder
 from walltime.engine.history import new_predicting, nothing_predicted
-from walltime.engine.jit import entry as entry_kernel
 from walltime.engine.memory import (
+    BY_ARRIVAL,
     BY_LENGTH,
     FRESH,
     HEAD,
@@ -30,6 +30,7 @@ from walltime.engine.memory import (
     KEEP,
     NOTE,
     RULES,
+    Memory,
     new_found,
     new_memory,
     new_scratch,
@@ -66,7 +67,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
-    order = BY_LENGTH if ordered else 0
+    order = BY_LENGTH if ordered else BY_ARRIVAL
     rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order)
     prediction = nothing_predicted() if predicting else None
     return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
@@ -90,27 +91,39 @@ def _example_prediction_replay() -> Arguments:
     return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6
 
 
-_PASSES = {HEAD: ("easy", "FCFS and EASY"), FRESH: ("scratch", "reservations made afresh"), KEEP: ("conservative", "conservative backfilling")}
+def loop_name(memory: Memory) -> str:
+    """Name of the loop that works on memory of this kind."""
+    name = "conservative" if memory.kept is not None else "scratch" if memory.profile is not None else "easy"
+    ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
+    return name + ordered + ("-predicting" if memory.predicting is not None else "")
 
 
-def loop_name(mode: int, ordered: bool, predicting: bool) -> str:
-    """Name of the loop with passes of this kind, with queue orders other than by arrival or not, with predictions or not."""
-    return f"{_PASSES[mode][0]}{'-ordered' if ordered else ''}{'-predicting' if predicting else ''}"
+def _loops(name: str, what: str, mode: int, ordered: bool, sizes: tuple[int, float], predicting: tuple[int, float]) -> list[Entry]:
+    """The event loop for one kind of pass, without predictions and with them, each under a name of its own."""
+    return [
+        Entry(name, what, _named(name), functools.partial(_example_run, mode, ordered, False), *sizes),
+        Entry(
+            f"{name}-predicting",
+            f"{what} with predictions",
+            _named(f"{name}-predicting"),
+            functools.partial(_example_run, mode, ordered, True),
+            *predicting,
+        ),
+    ]
 
 
-def _loop(mode: int, ordered: bool, predicting: bool) -> Entry:
-    """The event loop, compiled for one kind of pass under a name of its own."""
-    name = loop_name(mode, ordered, predicting)
-    what = _PASSES[mode][1] + (" with an ordered queue" if ordered else "") + (" and predictions" if predicting else "")
+def _named(name: str) -> Any:
+    """The event loop as a function of this name, to be compiled by itself."""
     own = types.FunctionType(loop.run.__code__, loop.run.__globals__, f"run_{name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, loop.__name__
-    return Entry(name, what, entry_kernel(own), functools.partial(_example_run, mode, ordered, predicting), *_SIZES[name])
+    return jit.entry(own)
 
 
-_SIZES = {loop_name(m, o, p): (0, 6.0) for m in (HEAD, FRESH, KEEP) for o in (False, True) for p in (False, True)}
-"""Functions and seconds of each loop"""
 _TABLE = (
-    *(_loop(mode, ordered, predicting) for mode in _PASSES for ordered in (False, True) for predicting in (False, True)),
+    *_loops("easy", "FCFS and EASY", HEAD, False, (33, 6), (33, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (33, 6), (33, 6)),
+    *_loops("scratch", "reservations made afresh", FRESH, True, (33, 6), (33, 6)),
+    *_loops("conservative", "conservative backfilling", KEEP, True, (33, 6), (33, 6)),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 7, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
@@ -125,9 +138,8 @@ _PREDICTORS = {
 """How a predictor predicts, what it does when a job starts, and when one ends"""
 
 
-@functools.cache
-def load_predictor(kind: int) -> dict[str, callbacks.Callback]:
-    """The compiled functions of a predictor, by what they are called for; none where predictions are given. Keep them while in use."""
+def load_predictor(kind: int) -> dict[str, int]:
+    """The addresses of a predictor's compiled functions, by what they are called for; none where predictions are given."""
     if kind not in _PREDICTORS:
         return {}
     predict, started, observe = _PREDICTORS[kind]

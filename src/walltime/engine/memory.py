@@ -227,7 +227,7 @@ def new_memory(
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
         index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)),
-        ordered=None if in_order else Ordered(records(RANKED, count), *(np.empty(count) for _ in range(4)), np.empty(count // RANKED_BLOCK + 1), records(CANDIDATE, count)),
+        ordered=None if in_order and passes == HEAD else Ordered(records(RANKED, count), *(np.empty(count) for _ in range(4)), np.empty(count // RANKED_BLOCK + 1), records(CANDIDATE, count)),
         profile=None if passes == HEAD else new_profile(2 * count + 4),
         kept=None if passes != KEEP else Kept(np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
         predicting=None if prediction is None else new_predicting(count, prediction),

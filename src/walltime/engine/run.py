@@ -85,7 +85,7 @@ class Simulation:
         if machine_procs >= HOLE:
             raise ValueError(f"a machine can have {HOLE - 1} processors at most, not {machine_procs}")
         self._submit = np.asarray(submit)
-        self._callbacks: list[Any] = []  # they are called by their addresses, so they must be kept
+        self._orders: list[Any] = []  # they are called by their addresses, so they must be kept
         self._prediction = prediction
         rules = self._lower(policy, machine_procs, coincident)
         jobs = records(JOB, len(submit))
@@ -128,8 +128,7 @@ class Simulation:
     def compile(self) -> None:
         """Compile the loop for this kind of policy, or read it from disk; otherwise the first call of `advance` does it."""
         if self._loop is None:
-            rules = self._memory.rules
-            self._loop = load(loop_name(int(rules.mode), self._memory.ordered is not None, self._memory.predicting is not None))
+            self._loop = load(loop_name(self._memory))
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
@@ -256,10 +255,8 @@ class Simulation:
         )
         prediction = self._prediction
         if prediction is not None:
-            predictor = load_predictor(prediction.kind)
-            self._callbacks.extend(predictor.values())
-            for name, callback in predictor.items():
-                rules[name] = callback.address
+            for name, address in load_predictor(prediction.kind).items():
+                rules[name] = address
             rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe
             rules.predict_again = prediction.again
             rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
@@ -279,7 +276,7 @@ class Simulation:
             except Exception as error:  # Numba has no class of its own for all that it cannot compile
                 reason = _numba_reason(error)
                 raise PolicyError(f"the order {order.name!r} cannot be compiled: {reason}") from error
-            self._callbacks.append(compiled)
+            self._orders.append(compiled)
             return BY_USER, compiled.address, "wait" in order.arguments()
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
 

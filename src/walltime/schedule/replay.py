@@ -140,8 +140,8 @@ def _replay(
         prediction = given_prediction(np.clip(given, 1, limit), np.ones(len(w), np.uint8))
         return prediction.given, prediction.basis
     prediction = learning_prediction(predictor, w, requested, runtime, limit)
-    predicting, predictor_calls = new_predicting(len(w), prediction), load_predictor(prediction.kind)
-    addresses = [predictor_calls[name].address if name in predictor_calls else 0 for name in ("predict", "started", "observe")]
+    predicting, compiled = new_predicting(len(w), prediction), load_predictor(prediction.kind)
+    addresses = [compiled.get(name, 0) for name in ("predict", "started", "observe")]
     jobs = np.flatnonzero(known)
     ending = jobs[np.lexsort((jobs, start[jobs], end[jobs]))]
     starting = jobs[np.lexsort((jobs, start[jobs]))]
