@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.history import Predicting, Prediction, new_predicting, restore_predicting
-from walltime.engine.profile import Profile, empty_profile, new_profile
+from walltime.engine.profile import NEVER as NEVER
+from walltime.engine.profile import Profile, new_profile
 
 Array = np.ndarray
 Records = Any
 """A record array, or one record of it."""
-NEVER = np.iinfo(np.int64).max
-"""The time of an event that does not come."""
 HOLE = np.iinfo(np.int32).max
 """The processors that a place in the queue asks for whose job has started: more than any machine has."""
 
@@ -68,7 +67,7 @@ addresses of the compiled predictor, 0 for none; the rest is how predictions are
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
-    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads ranked horizon early broken next_due"
+    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads ranked horizon sorted sorted_arrivals early broken next_due"
 )
 """What changes at every event.
 
@@ -124,7 +123,8 @@ class Ordered(NamedTuple):
     `rank`: by place in the queue, during a pass, where they do change, and where the queue is kept sorted; `since`, `length` and `size`
     (times of submission, lengths and processors; NaN for a hole): what it is made from; `bound`: by block of places, the least
     rank that there will be before the `horizon`; all float64.
-    `candidates`: the jobs that may be backfilled, during a pass.
+    `candidates`: the jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that
+    go through all of them while the queue stays in order of arrival.
     """
 
     heads: Records
@@ -134,12 +134,21 @@ class Ordered(NamedTuple):
     size: Array
     bound: Array
     candidates: Records
+    sorted: Array
+
+
+OPENING = _dtype("begin end next_begin next_end")
+"""Between which times a compression may find new holes for jobs of one size class (s): this one, and the next (openings.py)."""
+
+PLACE = np.dtype([("start", np.int64), ("size_class", np.int64), ("begin", np.int32), ("end", np.int32)], align=True)
+"""The place of a waiting job in the profile: its reservation (s), and the steps with which the place begins and ends."""
 
 
 class Kept(NamedTuple):
-    """Conservative backfilling: the reservation of each job (s), and the jobs that have ended early; int64."""
+    """Conservative backfilling: an OPENING for each size class, a PLACE for each job, and the jobs that have ended early (int64)."""
 
-    reservation: Array
+    openings: Records
+    places: Records
     early_job: Array
 
 
@@ -227,13 +236,30 @@ def new_memory(
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
         index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)),
-        ordered=None if in_order and passes == HEAD else Ordered(records(RANKED, count), *(np.empty(count) for _ in range(4)), np.empty(count // RANKED_BLOCK + 1), records(CANDIDATE, count)),
-        profile=None if passes == HEAD else new_profile(2 * count + 4),
-        kept=None if passes != KEEP else Kept(np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
+        ordered=None if in_order and passes == HEAD else _new_ordered(count, rules),
+        profile=None if passes == HEAD else new_profile(count),
+        kept=None if passes != KEEP else Kept(records(OPENING, classes), records(PLACE, count), np.empty(min(count, procs) + 1, np.int64)),
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     restore_memory(memory, prediction)
     return memory
+
+
+def _new_ordered(count: int, rules: Records) -> Ordered:
+    """Room for what these rules need of it."""
+    heads = count if rules.mode == HEAD and not rules.order_reads_time and rules.order != BY_ARRIVAL else 0
+    ranks = count if rules.order_reads_time or rules.mode != HEAD else 0
+    made_from = ranks if rules.mode == HEAD else 0
+    return Ordered(
+        heads=records(RANKED, heads),
+        rank=np.empty(ranks),
+        since=np.empty(made_from),
+        length=np.empty(made_from),
+        size=np.empty(made_from),
+        bound=np.empty(made_from // RANKED_BLOCK + 1),
+        candidates=records(CANDIDATE, count if rules.backfill else 0),
+        sorted=np.empty(count if rules.mode == KEEP and rules.order != BY_ARRIVAL else 0, np.int64),
+    )
 
 
 def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None:
@@ -248,6 +274,7 @@ def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None
     state.free, state.classes = memory.rules.procs, classes
     state.head = state.blocked = -1
     state.next_due = NEVER
+    state.broken = 1  # there is no profile yet
     on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
     state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
     state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
@@ -257,8 +284,6 @@ def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None
         jobs[name] = jobs.believed
     for name in NOTE.names or ():
         memory.notes[name] = -1
-    if memory.profile is not None:
-        empty_profile(memory.profile, int(memory.rules.procs))
     if memory.predicting is not None and prediction is not None:
         restore_predicting(memory.predicting, prediction)
 

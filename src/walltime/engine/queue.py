@@ -171,3 +171,36 @@ def sort_queue(state, rules, jobs, queue, ranks):
             k -= 1
         queue[k].job, queue[k].procs, queue[k].length = job, procs, length
         ranks[k] = own
+
+
+@kernel
+def sort_waiting(state, rules, jobs, queue, ordered, last):
+    """Bring the jobs in queue[:last], which stay in order of arrival, into the policy's order as of now, in `ordered.sorted`.
+
+    What was in order the last time is nearly in order, so insertion is the right sort.
+    """
+    order, ranks = ordered.sorted, ordered.rank
+    count = 0
+    for i in range(state.sorted):
+        if jobs[order[i]].start < 0:
+            order[count] = order[i]
+            count += 1
+    first = last
+    while first > state.queue_first and jobs[queue[first - 1].job].arrival >= state.sorted_arrivals:
+        first -= 1
+    for place in range(first, last):
+        order[count] = queue[place].job
+        count += 1
+    if last > state.queue_first:
+        state.sorted_arrivals = max(state.sorted_arrivals, jobs[queue[last - 1].job].arrival + 1)
+    state.sorted = count
+    for i in range(count):
+        job = order[i]
+        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival
+        k = i
+        while k > 0 and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[order[k - 1]].arrival > arrival)):
+            order[k] = order[k - 1]
+            ranks[k] = ranks[k - 1]
+            k -= 1
+        order[k] = job
+        ranks[k] = own

@@ -1,5 +1,73 @@
-"""stub"""
+"""One scheduling pass that makes reservations afresh: hybrid backfilling, and conservative from scratch."""
+
+from __future__ import annotations
+
 from walltime.engine.jit import kernel
+from walltime.engine.machine import start_job
+from walltime.engine.memory import BY_ARRIVAL, NEVER
+from walltime.engine.profile import fits_now, hole_from, profile_of_running, reserve
+from walltime.engine.queue import drop_started, rank, sort_queue
+
+
 @kernel
 def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, predicting):
-    return 0
+    """Give the first `depth` blocked jobs reservations, in queue order, and start every job that these leave room for.
+
+    Source: P1 Fig. 1 (unlimited depth), SPEC L-13. Returns how many steps it took at most.
+    """
+    head, steps, blocks = profile
+    if rules.order != BY_ARRIVAL:
+        sort_queue(state, rules, jobs, queue, ordered.rank)
+    profile_of_running(head, steps, blocks, running, state.running, state.now, state.free)
+    waiting = state.queue_last - state.queue_first
+    state.blocked = -1
+    blocked = 0
+    i = state.queue_first
+    while i < state.queue_last and blocked < rules.depth:
+        job = int(queue[i].job)
+        begin = hole_from(steps, blocks, blocks[0].next, jobs[job].procs, jobs[job].own_length, NEVER, NEVER)
+        anchor = steps[begin].time
+        reserve(head, steps, blocks, begin, jobs[job].own_length, jobs[job].procs)
+        if jobs[job].promised < 0:
+            jobs[job].promised = anchor
+        if anchor == state.now:
+            start_job(state, rules, jobs, running, events, notes, predicting, job)
+        else:
+            blocked += 1
+            state.blocked = job
+        i += 1
+    _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, steps, blocks, predicting, i)
+    drop_started(state, jobs, queue)
+    return waiting * head.used
+
+
+@kernel
+def _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, steps, blocks, predicting, first):
+    """Start the jobs from queue place `first` on that the reservations leave room for, in the backfill order.
+
+    Who does not fit at first will not fit later in this pass; so it is enough to put those in order who do.
+    """
+    in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
+    candidates, count = ordered.candidates, 0
+    for place in range(first, state.queue_last):
+        job = int(queue[place].job)
+        if queue[place].procs <= state.free and fits_now(head, steps, jobs[job].own_length, jobs[job].procs):
+            if in_order:
+                reserve(head, steps, blocks, head.first, jobs[job].own_length, jobs[job].procs)
+                start_job(state, rules, jobs, running, events, notes, predicting, job)
+            else:
+                candidates[count].rank = rank(rules.backfill_order, rules.backfill_parameter, state.now, jobs[job])
+                candidates[count].place = job
+                count += 1
+    while count > 0:
+        best = 0
+        for i in range(1, count):
+            own, least = candidates[i].rank, candidates[best].rank
+            if own < least or (own == least and jobs[candidates[i].place].arrival < jobs[candidates[best].place].arrival):
+                best = i
+        job = candidates[best].place
+        count -= 1
+        candidates[best].rank, candidates[best].place = candidates[count].rank, candidates[count].place
+        if jobs[job].procs <= state.free and fits_now(head, steps, jobs[job].own_length, jobs[job].procs):
+            reserve(head, steps, blocks, head.first, jobs[job].own_length, jobs[job].procs)
+            start_job(state, rules, jobs, running, events, notes, predicting, job)
