@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from walltime.engine.index import size_class
-from walltime.engine.jit import kernel
+from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.machine import overdue, start_job
 from walltime.engine.memory import BY_ARRIVAL, NEVER
 from walltime.engine.openings import begin_compression, give_back_until, nothing_opened
@@ -12,7 +14,7 @@ from walltime.engine.queue import sort_waiting
 
 
 @kernel
-def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, kept, predicting):
+def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting):
     """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
 
     Source: P2 section 2.1 (SPEC A-04, A-05). Returns how many steps it took at most.
@@ -22,7 +24,7 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     made afresh once where a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
-    head, steps, blocks = profile
+    head, steps, blocks = kept.profile
     is_overdue = overdue(state, running)
     afresh = is_overdue or state.broken
     only_newcomers = state.early == 0 and not afresh and state.next_due > state.now
@@ -35,7 +37,7 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
         work *= head.used
         nothing_opened(kept.openings)
         for i in range(state.queue_last):
-            _reserve(jobs, head, steps, blocks, kept.places, queue[i].job if in_order else ordered.sorted[i])
+            _reserve(jobs, head, steps, blocks, kept.places, np.int64(queue[i].job) if in_order else ordered.sorted[i])
     else:
         forget_past(head, steps, blocks, state.now)
         if state.early:
@@ -43,9 +45,9 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
             _give_back(state, jobs, head, steps, blocks, kept)
             begin_compression(kept.openings)
             for i in range(state.looked_at):
-                _compress(jobs, head, steps, blocks, kept, queue[i].job if in_order else ordered.sorted[i])
+                _compress(jobs, head, steps, blocks, kept, np.int64(queue[i].job) if in_order else ordered.sorted[i])
         for i in range(state.looked_at, state.queue_last):
-            _reserve(jobs, head, steps, blocks, kept.places, int(queue[i].job))
+            _reserve(jobs, head, steps, blocks, kept.places, np.int64(queue[i].job))
     state.early = 0
     state.broken = is_overdue
     _start_due(state, rules, jobs, running, events, notes, queue, head, steps, blocks, kept, predicting, only_newcomers)
@@ -54,7 +56,7 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     return work
 
 
-@kernel
+@called_kernel
 def _give_back(state, jobs, head, steps, blocks, kept):
     """Free the rest of the places of the jobs that ended early."""
     for i in range(state.early):
@@ -64,7 +66,7 @@ def _give_back(state, jobs, head, steps, blocks, kept):
         leave(head, steps, blocks, end)
 
 
-@kernel
+@called_kernel
 def _compress(jobs, head, steps, blocks, kept, job):
     """Move the reservation of a job to the earliest place that it can have now; it does not move back (SPEC A-05).
 
@@ -97,11 +99,11 @@ def _compress(jobs, head, steps, blocks, kept, job):
     place.start, place.begin, place.end = time, begin, end
 
 
-@kernel
+@called_kernel
 def _reserve(jobs, head, steps, blocks, places, job):
     """Give a job the earliest place that the profile has."""
     length, procs, place = jobs[job].own_length, jobs[job].procs, places[job]
-    begin = hole_from(steps, blocks, blocks[0].next, procs, length, NEVER, NEVER)
+    begin = hole_from(steps, blocks, blocks[0].next, procs, length, np.int64(NEVER), np.int64(NEVER))
     place.start, place.begin, place.size_class = steps[begin].time, begin, size_class(procs)
     place.end = reserve(head, steps, blocks, begin, length, procs)
     if jobs[job].promised < 0:
@@ -136,7 +138,7 @@ def _start_due(state, rules, jobs, running, events, notes, queue, head, steps, b
         if left > first:
             state.blocked = queue[first].job
     for i in range(left, last):
-        job = int(queue[i].job)
+        job = np.int64(queue[i].job)
         if kept.places[job].start == state.now:
             start_job(state, rules, jobs, running, events, notes, predicting, job)
             if predicting is not None:

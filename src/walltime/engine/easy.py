@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from walltime.engine.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.jit import kernel
 from walltime.engine.machine import start_job
@@ -85,11 +87,11 @@ def _start_heads(state, rules, jobs, running, events, notes, queue, index, order
         if state.queue_first == state.queue_last:
             return
         place = state.queue_first
-        job = int(queue[place].job)
+        job = np.int64(queue[place].job)
         if ordered is not None:
             if rules.order_reads_time:
                 place = first_by_rank(state, rules, jobs, queue, ordered)
-                job = int(queue[place].job)
+                job = np.int64(queue[place].job)
             elif rules.order != BY_ARRIVAL:
                 job = first_in_heap(state, jobs, ordered.heads)
                 place = place_of(state, jobs, queue, job)
@@ -176,7 +178,7 @@ def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered,
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
         _leave(state, rules, jobs, queue, index, ordered, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, int(queue[place].job))
+        start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
         place = next_candidate(state, queue, index, place + 1)
 
 
@@ -202,7 +204,7 @@ def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index,
     while count > 0:
         place = candidates[best].place
         _leave(state, rules, jobs, queue, index, ordered, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, int(queue[place].job))
+        start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
         kept, best = 0, 0
         for i in range(count):
             own, place = candidates[i].rank, candidates[i].place

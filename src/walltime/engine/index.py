@@ -7,6 +7,8 @@ queue of 100,000 jobs then costs a few times what a queue of 10 does. A started 
 
 from __future__ import annotations
 
+import numpy as np
+
 from walltime.engine.jit import kernel
 from walltime.engine.memory import BLOCK, GROUP, HOLE, NEVER
 
@@ -72,7 +74,7 @@ def index_places(state, queue, index, first):
             index.group[group * classes : (group + 1) * classes] = NEVER
         entry = queue[place]
         if entry.procs != HOLE:
-            for number in range(size_class(int(entry.procs)), classes):
+            for number in range(size_class(np.int64(entry.procs)), classes):
                 at = block * classes + number
                 index.block[at] = min(index.block[at], entry.length)
                 at = group * classes + number
@@ -89,7 +91,7 @@ def leave_hole(state, queue, index, place):
         return
     block, group = place // BLOCK, place // GROUP
     classes = state.classes
-    own = size_class(int(procs))
+    own = size_class(np.int64(procs))
     if _was_shortest(index.block, block * classes + own, (block + 1) * classes, length):
         _look_through_block(state, queue, index.block, block)
         if _was_shortest(index.group, group * classes + own, (group + 1) * classes, length):
@@ -118,7 +120,7 @@ def _look_through_block(state, queue, shortest, block):
     for place in range(block * BLOCK, min((block + 1) * BLOCK, state.queue_last)):
         entry = queue[place]
         if entry.procs != HOLE:
-            at = first + size_class(int(entry.procs))
+            at = first + size_class(np.int64(entry.procs))
             shortest[at] = min(shortest[at], entry.length)
     for i in range(first + 1, first + state.classes):
         shortest[i] = min(shortest[i], shortest[i - 1])

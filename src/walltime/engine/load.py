@@ -93,7 +93,7 @@ def _example_prediction_replay() -> Arguments:
 
 def loop_name(memory: Memory) -> str:
     """Name of the loop that works on memory of this kind."""
-    name = "conservative" if memory.kept is not None else "scratch" if memory.profile is not None else "easy"
+    name = "conservative" if memory.kept is not None else "scratch" if memory.fresh is not None else "easy"
     ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
     return name + ordered + ("-predicting" if memory.predicting is not None else "")
 

@@ -25,14 +25,14 @@ from walltime.engine.predictions import correct_expired, next_expiry, predict_ar
 from walltime.engine.scratch import pass_with_fresh_reservations
 
 
-def run(state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, profile, kept, predicting, budget):
+def run(state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, fresh, kept, predicting, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, and another call goes on from there; STUCK, with jobs waiting that
     nothing will start, which no rule allows.
 
-    This is compiled for each kind of pass by itself, when it is first needed (load.py). What the policy keeps tells which pass that
-    is: the code under a question for what is None is left out.
+    This is compiled for each kind of pass by itself, when it is first needed (load.py). One of `index`, `fresh` and `kept` is there
+    and tells which pass it is; the others are None, and the compiler leaves out what is asked of None.
     """
     while budget > 0:
         now = _next_event(state, rules, jobs, events, running, predicting)
@@ -45,12 +45,13 @@ def run(state, rules, jobs, events, later, waits, running, notes, queue, index, 
         else:
             _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
         predict_arrivals(state, rules, jobs, queue, predicting, arrived)
+        steps = 0
+        if index is not None:
+            steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+        if fresh is not None:
+            steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
         if kept is not None:
-            steps = pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, kept, predicting)
-        elif profile is not None:
-            steps = pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, predicting)
-        else:
-            steps = pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+            steps += pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting)
         budget -= 1 + steps
     return PAUSED
 

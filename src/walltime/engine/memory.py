@@ -140,13 +140,14 @@ class Ordered(NamedTuple):
 OPENING = _dtype("begin end next_begin next_end")
 """Between which times a compression may find new holes for jobs of one size class (s): this one, and the next (openings.py)."""
 
-PLACE = np.dtype([("start", np.int64), ("size_class", np.int64), ("begin", np.int32), ("end", np.int32)], align=True)
+PLACE = _dtype("start size_class begin end")
 """The place of a waiting job in the profile: its reservation (s), and the steps with which the place begins and ends."""
 
 
 class Kept(NamedTuple):
-    """Conservative backfilling: an OPENING for each size class, a PLACE for each job, and the jobs that have ended early (int64)."""
+    """Conservative backfilling: the profile, an OPENING for each size class, a PLACE for each job, and the jobs that have ended early (int64)."""
 
+    profile: Profile
     openings: Records
     places: Records
     early_job: Array
@@ -155,7 +156,7 @@ class Kept(NamedTuple):
 class Memory(NamedTuple):
     """All of it; what a run does not need is None or empty, and the loop is compiled without what asks for it if it is None.
 
-    `later` is a heap of the arrivals of jobs that waited for another one's end.
+    One of `index` (FCFS, EASY), `fresh` (reservations made afresh) and `kept` (conservative) is there. `later` is a heap of the arrivals of jobs that waited for another one's end.
     """
 
     state: Records
@@ -167,9 +168,9 @@ class Memory(NamedTuple):
     running: Records
     notes: Records
     queue: Records
-    index: Index
+    index: Index | None
     ordered: Ordered | None
-    profile: Profile | None
+    fresh: Profile | None
     kept: Kept | None
     predicting: Predicting | None
 
@@ -235,10 +236,10 @@ def new_memory(
         running=records(RUN, min(count, procs) + 1),
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
-        index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)),
+        index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
         ordered=None if in_order and passes == HEAD else _new_ordered(count, rules),
-        profile=None if passes == HEAD else new_profile(count),
-        kept=None if passes != KEEP else Kept(records(OPENING, classes), records(PLACE, count), np.empty(min(count, procs) + 1, np.int64)),
+        fresh=new_profile(count) if passes == FRESH else None,
+        kept=None if passes != KEEP else Kept(new_profile(count), records(OPENING, classes), records(PLACE, count), np.empty(min(count, procs) + 1, np.int64)),
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     restore_memory(memory, prediction)

@@ -8,7 +8,7 @@ narrows the holes. So for each size class of jobs we note between which times th
 from __future__ import annotations
 
 from walltime.engine.index import size_class
-from walltime.engine.jit import kernel
+from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.profile import NEVER
 
 
@@ -33,7 +33,7 @@ def nothing_opened(openings):
         openings[number].next_end = -1
 
 
-@kernel
+@called_kernel
 def give_back_until(steps, blocks, openings, step, last, procs):
     """Give processors back from one step up to another, and note for whom they are enough now and were not before."""
     while step != last:

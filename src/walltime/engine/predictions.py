@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from walltime.engine.callbacks import call_notice, call_predict
 from walltime.engine.history import FROM_ELAPSED, FROM_PREDICTION, NOTHING, TO_ESTIMATE
 from walltime.engine.jit import kernel
@@ -47,7 +49,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
     for place in range(state.queue_first if rules.predict_again else first, state.queue_last):
         if queue[place].procs == HOLE:
             continue
-        job = int(queue[place].job)
+        job = np.int64(queue[place].job)
         before, planned = predicting.predicted[job], jobs[job].own_length
         if rules.predict:
             predict(rules.predict, predicting, job, state.now)

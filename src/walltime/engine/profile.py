@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.jit import kernel
+from walltime.engine.jit import called_kernel, kernel
 
 NEVER = np.iinfo(np.int64).max
 STEPS_IN_BLOCK = 32
 """The most steps that a block holds."""
 
-HEAD = np.dtype([(name, np.int64) for name in ("first", "spare", "used", "spare_block", "blocks_used")], align=True)
+def _dtype(fields: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in fields.split()])
+
+
+HEAD = _dtype("first spare used spare_block blocks_used")
 """The first step; the first unused one that has been used before, and how many have been used; the same of blocks."""
-STEP = np.dtype(
-    [("time", np.int64), ("free", np.int64)] + [(name, np.int32) for name in ("next", "previous", "edges", "block")], align=True
-)
-BLOCK = np.dtype(
-    [(name, np.int64) for name in ("time", "least", "most")] + [(name, np.int32) for name in ("first", "next", "previous", "count", "loose")],
-    align=True,
-)
+STEP = _dtype("time free next previous edges block")
+BLOCK = _dtype("time least most first next previous count loose")
+
 
 BORDER = 0
 """The slot before the first and behind the last step, and block: at no time, and with no processor free."""
@@ -49,7 +49,7 @@ def new_profile(jobs: int) -> Profile:
     return Profile(np.zeros(1, HEAD).view(np.recarray)[0], np.zeros(size, STEP).view(np.recarray), np.zeros(size, BLOCK).view(np.recarray))
 
 
-@kernel
+@called_kernel
 def profile_of_running(profile, steps, blocks, running, count, now, free):
     """Make the profile afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
     profile.used, profile.blocks_used = 1, 1
@@ -63,10 +63,10 @@ def profile_of_running(profile, steps, blocks, running, count, now, free):
     blocks[BORDER].first = BORDER
     blocks[BORDER].next = BORDER
     blocks[BORDER].previous = BORDER
-    new_block(profile, blocks, BORDER)
-    blocks[1].first = 1
-    blocks[1].time = now
-    last = insert(profile, steps, blocks, BORDER, 1, now, free)
+    block = new_block(profile, blocks, blocks[BORDER].next)
+    blocks[block].first = block
+    blocks[block].time = now
+    last = insert(profile, steps, blocks, steps[BORDER].next, block, now, free)
     profile.first = last
     for i in range(count):
         end = max(running[i].expected, now + 1)
@@ -80,7 +80,7 @@ def profile_of_running(profile, steps, blocks, running, count, now, free):
         steps[last].edges += 1
 
 
-@kernel
+@called_kernel
 def hole_from(steps, blocks, block, procs, length, reserved, latest):
     """The step with which the earliest hole begins that goes on in this block or begins later: for so many processors, for so long.
 
@@ -128,7 +128,7 @@ def fits_now(profile, steps, length, procs):
     return steps[step].time >= end
 
 
-@kernel
+@called_kernel
 def reserve(profile, steps, blocks, begin, length, procs):
     """Take processors from the beginning of a step on for so long; returns the step with which the place ends."""
     end = take_until(profile, steps, blocks, begin, steps[begin].time + length, procs)
@@ -137,7 +137,7 @@ def reserve(profile, steps, blocks, begin, length, procs):
     return end
 
 
-@kernel
+@called_kernel
 def take_until(profile, steps, blocks, step, end, procs):
     """Take processors from this step on until a time; returns the step that begins then, which is a new one if need be."""
     while steps[step].time < end:
@@ -153,7 +153,7 @@ def take_until(profile, steps, blocks, step, end, procs):
     return step
 
 
-@kernel
+@called_kernel
 def step_at(profile, steps, blocks, step, time):
     """The step that begins at a time, made if need be, at or behind a step that begins before."""
     while steps[step].time < time:
@@ -172,7 +172,7 @@ def leave(profile, steps, blocks, step):
         remove(profile, steps, blocks, step)
 
 
-@kernel
+@called_kernel
 def forget_past(profile, steps, blocks, now):
     """Drop the steps that ended by now; the first one begins now."""
     first = profile.first
@@ -186,7 +186,7 @@ def forget_past(profile, steps, blocks, now):
     blocks[steps[first].block].time = now
 
 
-@kernel
+@called_kernel
 def insert(profile, steps, blocks, before, number, time, free):
     """Put a step behind another one, into this block, which is cut in two if it is full; returns its slot."""
     slot = profile.spare
@@ -229,7 +229,7 @@ def insert(profile, steps, blocks, before, number, time, free):
     return slot
 
 
-@kernel
+@called_kernel
 def remove(profile, steps, blocks, slot):
     """Take a step out; its block goes with its last step, and takes in the next one's steps when both have few."""
     before, after = steps[slot].previous, steps[slot].next

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from walltime.engine.callbacks import call_score
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
@@ -126,7 +128,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
         first = state.queue_first
     for place in range(first, state.queue_last):
         if queue[place].procs != HOLE:
-            job = int(queue[place].job)
+            job = np.int64(queue[place].job)
             push(heads, state.heads, rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival, job)
             state.heads += 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from walltime.engine.jit import kernel
 from walltime.engine.machine import start_job
 from walltime.engine.memory import BY_ARRIVAL, NEVER
@@ -10,12 +12,12 @@ from walltime.engine.queue import drop_started, rank, sort_queue
 
 
 @kernel
-def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, profile, predicting):
+def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting):
     """Give the first `depth` blocked jobs reservations, in queue order, and start every job that these leave room for.
 
     Source: P1 Fig. 1 (unlimited depth), SPEC L-13. Returns how many steps it took at most.
     """
-    head, steps, blocks = profile
+    head, steps, blocks = fresh
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
     profile_of_running(head, steps, blocks, running, state.running, state.now, state.free)
@@ -24,8 +26,8 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
     blocked = 0
     i = state.queue_first
     while i < state.queue_last and blocked < rules.depth:
-        job = int(queue[i].job)
-        begin = hole_from(steps, blocks, blocks[0].next, jobs[job].procs, jobs[job].own_length, NEVER, NEVER)
+        job = np.int64(queue[i].job)
+        begin = hole_from(steps, blocks, blocks[0].next, jobs[job].procs, jobs[job].own_length, np.int64(NEVER), np.int64(NEVER))
         anchor = steps[begin].time
         reserve(head, steps, blocks, begin, jobs[job].own_length, jobs[job].procs)
         if jobs[job].promised < 0:
@@ -50,7 +52,7 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, 
     in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
     candidates, count = ordered.candidates, 0
     for place in range(first, state.queue_last):
-        job = int(queue[place].job)
+        job = np.int64(queue[place].job)
         if queue[place].procs <= state.free and fits_now(head, steps, jobs[job].own_length, jobs[job].procs):
             if in_order:
                 reserve(head, steps, blocks, head.first, jobs[job].own_length, jobs[job].procs)
