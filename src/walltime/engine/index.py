@@ -11,21 +11,12 @@ import numpy as np
 
 from walltime.engine.jit import kernel
 from walltime.engine.memory import BLOCK, GROUP, HOLE, NEVER
+from walltime.engine.profile import size_class
 
 LONG = 1024
 """A queue of more places than this is indexed. A shorter one is searched place by place in less time."""
 SHORT = 256
 """A queue of fewer places than this is indexed no more."""
-
-
-@kernel
-def size_class(procs):
-    """0 for 1 processor, 1 for 2 and 3, 2 for 4 to 7, ...: so that a power of two is the smallest size of its class."""
-    found = 0
-    while procs > 1:
-        procs >>= 1
-        found += 1
-    return found
 
 
 @kernel

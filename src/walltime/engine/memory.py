@@ -137,19 +137,11 @@ class Ordered(NamedTuple):
     sorted: Array
 
 
-OPENING = _dtype("begin end next_begin next_end")
-"""Between which times a compression may find new holes for jobs of one size class (s): this one, and the next (openings.py)."""
-
-PLACE = _dtype("start size_class begin end")
-"""The place of a waiting job in the profile: its reservation (s), and the steps with which the place begins and ends."""
-
-
 class Kept(NamedTuple):
-    """Conservative backfilling: the profile, an OPENING for each size class, a PLACE for each job, and the jobs that have ended early (int64)."""
+    """Conservative backfilling: the profile, the reservation of each job (s), and the jobs that have ended early; int64."""
 
     profile: Profile
-    openings: Records
-    places: Records
+    reservation: Array
     early_job: Array
 
 
@@ -238,8 +230,8 @@ def new_memory(
         queue=records(ENTRY, count),
         index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
         ordered=None if in_order and passes == HEAD else _new_ordered(count, rules),
-        fresh=new_profile(count) if passes == FRESH else None,
-        kept=None if passes != KEEP else Kept(new_profile(count), records(OPENING, classes), records(PLACE, count), np.empty(min(count, procs) + 1, np.int64)),
+        fresh=new_profile(count, classes) if passes == FRESH else None,
+        kept=None if passes != KEEP else Kept(new_profile(count, classes), np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     restore_memory(memory, prediction)

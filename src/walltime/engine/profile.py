@@ -1,12 +1,15 @@
 """The profile: free processors over future time, as a step function (P2 section 2.1).
 
-A step holds from its time until the next one's; the first one begins now, the last holds for ever with all processors free.
-The steps are linked in order of time, so that a place in the profile, once found, stays where it is: a step goes only when no
-place begins or ends with it any more (`edges` counts these), and neighbours need not differ.
+A step holds from its time until the next one's; the last holds for ever, and all processors are free then. Neighbouring
+steps differ, and the first one covers the present.
 
-The links are cut into blocks of at most 32 steps, linked as well. Each block knows bounds of the least and the most processors
-that are free in it, so that a search passes over a block that is too full, or free all along, with one look. Bounds that
-changes have made loose (`loose`) are made exact when a search cannot pass over the block.
+The steps lie in blocks of at most 64, in order of time. Mostly one block is enough. Where there are more, each knows the least and
+the most processors that are free in it, so that a search passes over a block that is too full, or free all along, with one look.
+
+For compression it is noted where holes have opened. A job that could not move in the last compression can only move now if
+processors that were too few for it have been enough since then, somewhere before its reservation: all else that happens, starts
+and arrivals and the passing of time, only narrows the holes. So for each size class of jobs we note between which times that
+has been so.
 """
 
 from __future__ import annotations
@@ -18,287 +21,406 @@ import numpy as np
 from walltime.engine.jit import called_kernel, kernel
 
 NEVER = np.iinfo(np.int64).max
-STEPS_IN_BLOCK = 32
+"""The time of an event that does not come."""
+STEPS_IN_BLOCK = 64
 """The most steps that a block holds."""
+
 
 def _dtype(fields: str) -> np.dtype[np.void]:
     return np.dtype([(name, np.int64) for name in fields.split()])
 
 
-HEAD = _dtype("first spare used spare_block blocks_used")
-"""The first step; the first unused one that has been used before, and how many have been used; the same of blocks."""
-STEP = _dtype("time free next previous edges block")
-BLOCK = _dtype("time least most first next previous count loose")
+COUNTS = _dtype("blocks spare")
+"""Blocks in use, and not in use."""
 
+STEP = _dtype("time free")
 
-BORDER = 0
-"""The slot before the first and behind the last step, and block: at no time, and with no processor free."""
+BLOCK = _dtype("filled least most")
+"""How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of what is free in them."""
+
+OPENING = _dtype("begin end next_begin next_end")
+"""Between which times (s) a compression may find new holes for jobs of one size class: this one, and the next."""
 
 
 class Profile(NamedTuple):
-    """A profile: one record of HEAD, and records of STEP and of BLOCK."""
+    """A profile: a record of COUNTS, records of STEP, BLOCK and OPENING; the blocks in use in order of time, and the others."""
 
-    head: Any
+    counts: Any
     steps: Any
     blocks: Any
+    order: Any
+    spare: Any
+    openings: Any
 
 
-def new_profile(jobs: int) -> Profile:
-    """Room for the places of so many jobs; nothing is in it before `profile_of_running`."""
-    size = 2 * jobs + 4
-    return Profile(np.zeros(1, HEAD).view(np.recarray)[0], np.zeros(size, STEP).view(np.recarray), np.zeros(size, BLOCK).view(np.recarray))
+def new_profile(jobs: int, classes: int) -> Profile:
+    """Room for the places of so many jobs; there is nothing in it before `profile_of_running`."""
+    blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, but for the first and the last
+    profile = Profile(
+        counts=np.zeros(1, COUNTS).view(np.recarray)[0],
+        steps=np.zeros(blocks * STEPS_IN_BLOCK, STEP).view(np.recarray),
+        blocks=np.zeros(blocks, BLOCK).view(np.recarray),
+        order=np.zeros(blocks, np.int64),
+        spare=np.arange(blocks)[::-1].copy(),
+        openings=np.zeros(classes, OPENING).view(np.recarray),
+    )
+    profile.counts.spare = blocks
+    return profile
+
+
+@kernel
+def size_class(procs):
+    """0 for 1 processor, 1 for 2 and 3, 2 for 4 to 7, ...: so that a power of two is the smallest size of its class."""
+    found = 0
+    while procs > 1:
+        procs >>= 1
+        found += 1
+    return found
 
 
 @called_kernel
-def profile_of_running(profile, steps, blocks, running, count, now, free):
+def profile_of_running(profile, running, count, now, free):
     """Make the profile afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
-    profile.used, profile.blocks_used = 1, 1
-    profile.spare, profile.spare_block = BORDER, BORDER
-    steps[BORDER].time = NEVER
-    steps[BORDER].free = -1
-    steps[BORDER].next = BORDER
-    steps[BORDER].previous = BORDER
-    steps[BORDER].block = BORDER
-    blocks[BORDER].time = NEVER
-    blocks[BORDER].first = BORDER
-    blocks[BORDER].next = BORDER
-    blocks[BORDER].previous = BORDER
-    block = new_block(profile, blocks, blocks[BORDER].next)
-    blocks[block].first = block
-    blocks[block].time = now
-    last = insert(profile, steps, blocks, steps[BORDER].next, block, now, free)
-    profile.first = last
-    for i in range(count):
-        end = max(running[i].expected, now + 1)
-        free += running[i].procs
-        if end > steps[last].time:
-            last = insert(profile, steps, blocks, last, steps[last].block, end, free)
-        else:
-            steps[last].free = free
-            blocks[steps[last].block].most = max(blocks[steps[last].block].most, free)
-            blocks[steps[last].block].loose = 1
-        steps[last].edges += 1
+    counts, steps, blocks = profile.counts, profile.steps, profile.blocks
+    for place in range(counts.blocks):
+        profile.spare[counts.spare] = profile.order[place]
+        counts.spare += 1
+    counts.blocks = 0
+    block = new_block(profile, counts.blocks)
+    time = now
+    for i in range(count + 1):
+        end = max(running[i].expected, now + 1) if i < count else NEVER
+        if time < end:
+            if blocks[block].filled == STEPS_IN_BLOCK:
+                summarize(steps, blocks, block)
+                block = new_block(profile, counts.blocks)
+            step = steps[block * STEPS_IN_BLOCK + blocks[block].filled]
+            step.time, step.free = time, free
+            blocks[block].filled += 1
+            time = end
+        if i < count:
+            free += running[i].procs
+    summarize(steps, blocks, block)
 
 
-@called_kernel
-def hole_from(steps, blocks, block, procs, length, reserved, latest):
-    """The step with which the earliest hole begins that goes on in this block or begins later: for so many processors, for so long.
+@kernel
+def first_hole(profile, now, length, procs, reservation, latest):
+    """The anchor point: earliest time from now on at which so many processors stay free for so long (P2 section 2.1, step 1).
 
-    From `reserved` on the job's own processors are enough. Returns -1 if there is none that begins before `latest`.
+    `reservation` is the job's own, NEVER if it has none: from then on its own processors are enough, and where there is no
+    earlier hole, this is the answer. Holes that begin at `latest` or later are not looked for.
     """
-    begin = blocks[block].first
-    in_hole = steps[begin].free >= procs
-    while in_hole and steps[steps[begin].previous].free >= procs:
-        begin = steps[begin].previous
-    end = min(steps[begin].time + length, reserved)
-    while block != BORDER:
-        of = blocks[block]
-        after = blocks[of.next]
-        if in_hole and of.time >= end:
-            return begin
-        if not in_hole and of.time >= latest:
-            return -1
-        if of.loose and (of.most >= procs and of.least < procs):
-            tighten(steps, of, after.first)
-        if (in_hole and of.least < procs) or (not in_hole and of.most >= procs):
-            step = of.first
-            while step != after.first:
-                if in_hole:
-                    if steps[step].time >= end:
-                        return begin
-                    in_hole = steps[step].free >= procs
-                elif steps[step].free >= procs:
-                    begin = step
-                    if steps[step].time >= latest:
-                        return -1
-                    end = min(steps[step].time + length, reserved)
-                    in_hole = True
-                step = steps[step].next
-        block = of.next
-    return begin if in_hole else -1
+    latest = min(latest, reservation)
+    if profile.counts.blocks > 1:
+        return _first_hole_among_blocks(profile, now, length, procs, reservation, latest)
+    steps = profile.steps
+    first = profile.order[0] * STEPS_IN_BLOCK
+    start = now
+    end = min(start + length, reservation)
+    for i in range(first, first + profile.blocks[profile.order[0]].filled - 1):  # in the last step all processors are free
+        if steps[i].time >= end:
+            return start
+        if steps[i].free < procs:
+            start = steps[i + 1].time
+            if start >= latest:
+                return reservation
+            end = min(start + length, reservation)
+    return start
+
+
+@called_kernel
+def _first_hole_among_blocks(profile, start, length, procs, reservation, latest):
+    """The same where there are several blocks."""
+    steps, blocks = profile.steps, profile.blocks
+    end = min(start + length, reservation)
+    in_hole = True
+    for place in range(profile.counts.blocks):
+        block = profile.order[place]
+        first = block * STEPS_IN_BLOCK
+        if in_hole and steps[first].time >= end:
+            return start
+        if not in_hole and steps[first].time >= latest:
+            return reservation
+        if (in_hole and blocks[block].least >= procs) or (not in_hole and blocks[block].most < procs):
+            continue
+        for i in range(first, first + blocks[block].filled):
+            if in_hole:
+                if steps[i].time >= end:
+                    return start
+                in_hole = steps[i].free >= procs
+            elif steps[i].free >= procs:
+                start = steps[i].time
+                if start >= latest:
+                    return reservation
+                end = min(start + length, reservation)
+                in_hole = True
+    return start
 
 
 @kernel
-def fits_now(profile, steps, length, procs):
-    """Whether so many processors stay free for so long from now on."""
-    step = profile.first
-    end = steps[step].time + length
-    while steps[step].free >= procs and steps[step].time < end:
-        step = steps[step].next
-    return steps[step].time >= end
-
-
-@called_kernel
-def reserve(profile, steps, blocks, begin, length, procs):
-    """Take processors from the beginning of a step on for so long; returns the step with which the place ends."""
-    end = take_until(profile, steps, blocks, begin, steps[begin].time + length, procs)
-    steps[begin].edges += 1
-    steps[end].edges += 1
-    return end
-
-
-@called_kernel
-def take_until(profile, steps, blocks, step, end, procs):
-    """Take processors from this step on until a time; returns the step that begins then, which is a new one if need be."""
-    while steps[step].time < end:
-        free = steps[step].free - procs
-        steps[step].free = free
-        block = blocks[steps[step].block]
-        block.least = min(block.least, free)
-        block.loose = 1
-        step = steps[step].next
-    if steps[step].time > end:
-        before = steps[step].previous
-        step = insert(profile, steps, blocks, before, steps[before].block, end, steps[before].free + procs)
-    return step
-
-
-@called_kernel
-def step_at(profile, steps, blocks, step, time):
-    """The step that begins at a time, made if need be, at or behind a step that begins before."""
-    while steps[step].time < time:
-        step = steps[step].next
-    if steps[step].time > time:
-        before = steps[step].previous
-        step = insert(profile, steps, blocks, before, steps[before].block, time, steps[before].free)
-    return step
+def occupy(profile, begin, end, procs):
+    """Take processors (give back, if negative) in [begin, end), which does not begin before the first step."""
+    if begin >= end:
+        return
+    block = profile.order[0]
+    if profile.counts.blocks > 1 or profile.blocks[block].filled + 2 > STEPS_IN_BLOCK:
+        _occupy_among_blocks(profile, begin, end, procs)
+        return
+    steps = profile.steps
+    first = _step_in_only_block(profile, begin)
+    last = _step_in_only_block(profile, end)
+    for i in range(first, last):
+        free = steps[i].free
+        steps[i].free = free - procs
+        if procs < 0:
+            _note_opening(profile.openings, steps[i].time, steps[i + 1].time, free + 1, free - procs)
+    for i in (last, first):
+        if i > block * STEPS_IN_BLOCK and steps[i].free == steps[i - 1].free:
+            _remove(profile, block, i)
 
 
 @kernel
-def leave(profile, steps, blocks, step):
-    """A place no longer begins or ends with this step, which goes if no other one does."""
-    steps[step].edges -= 1
-    if steps[step].edges == 0 and step != profile.first:
-        remove(profile, steps, blocks, step)
-
-
-@called_kernel
-def forget_past(profile, steps, blocks, now):
-    """Drop the steps that ended by now; the first one begins now."""
-    first = profile.first
-    after = steps[first].next
-    while steps[after].time <= now:
-        remove(profile, steps, blocks, first)
-        first = after
-        after = steps[first].next
-    profile.first = first
-    steps[first].time = now
-    blocks[steps[first].block].time = now
-
-
-@called_kernel
-def insert(profile, steps, blocks, before, number, time, free):
-    """Put a step behind another one, into this block, which is cut in two if it is full; returns its slot."""
-    slot = profile.spare
-    if slot != BORDER:
-        profile.spare = steps[slot].next
-    else:
-        slot = profile.used
-        profile.used += 1
-    after = steps[before].next
-    steps[slot].time = time
-    steps[slot].free = free
-    steps[slot].next = after
-    steps[slot].previous = before
-    steps[slot].edges = 0
-    steps[slot].block = number
-    steps[before].next = slot
-    steps[after].previous = slot
-    block = blocks[number]
-    block.count += 1
-    block.least = min(block.least, free)
-    block.most = max(block.most, free)
-    if block.count == STEPS_IN_BLOCK:
-        half = block.first
-        for _ in range(STEPS_IN_BLOCK // 2):
-            half = steps[half].next
-        upper = new_block(profile, blocks, number)
-        other = blocks[upper]
-        other.first = half
-        other.time = steps[half].time
-        other.count = STEPS_IN_BLOCK - STEPS_IN_BLOCK // 2
-        other.least = block.least
-        other.most = block.most
-        other.loose = 1
-        block.count = STEPS_IN_BLOCK // 2
-        block.loose = 1
-        stop = blocks[other.next].first
-        while half != stop:
-            steps[half].block = upper
-            half = steps[half].next
+def _step_in_only_block(profile, when):
+    """Slot of the step that begins at this time, after splitting one if need be."""
+    steps, block = profile.steps, profile.order[0]
+    slot = block * STEPS_IN_BLOCK
+    end = slot + profile.blocks[block].filled
+    while slot < end and steps[slot].time < when:
+        slot += 1
+    if slot < end and steps[slot].time == when:
+        return slot
+    for i in range(end, slot, -1):
+        steps[i] = steps[i - 1]
+    steps[slot].time = when
+    steps[slot].free = steps[slot - 1].free
+    profile.blocks[block].filled += 1
     return slot
 
 
 @called_kernel
-def remove(profile, steps, blocks, slot):
-    """Take a step out; its block goes with its last step, and takes in the next one's steps when both have few."""
-    before, after = steps[slot].previous, steps[slot].next
-    number = steps[slot].block
-    block = blocks[number]
-    steps[before].next = after
-    steps[after].previous = before
-    steps[slot].next = profile.spare
-    profile.spare = slot
-    block.count -= 1
-    block.loose = 1
-    if block.count == 0:
-        drop_block(profile, blocks, number)
-    elif block.first == slot:
-        block.first = after
-        block.time = steps[after].time
-    follower = block.next
-    if 0 < block.count and follower != BORDER and block.count + blocks[follower].count <= STEPS_IN_BLOCK // 2:
-        other = blocks[follower]
-        step, stop = other.first, blocks[other.next].first
-        while step != stop:
-            steps[step].block = number
-            step = steps[step].next
-        block.count += other.count
-        block.least = min(block.least, other.least)
-        block.most = max(block.most, other.most)
-        drop_block(profile, blocks, follower)
+def _occupy_among_blocks(profile, begin, end, procs):
+    """`occupy` where there are several blocks, or soon will be."""
+    counts, steps, blocks = profile.counts, profile.steps, profile.blocks
+    place, slot = _step_from(profile, begin)
+    before = np.int64(0)
+    while True:
+        block = profile.order[place]
+        last = block * STEPS_IN_BLOCK + blocks[block].filled
+        while slot < last and steps[slot].time < end:
+            before = steps[slot].free
+            steps[slot].free = before - procs
+            if procs < 0:
+                until = min(end, _next_time(profile, place, slot))
+                _note_opening(profile.openings, steps[slot].time, until, before + 1, before - procs)
+            slot += 1
+        summarize(steps, blocks, block)
+        if slot < last or place + 1 == counts.blocks:
+            break
+        place += 1
+        slot = profile.order[place] * STEPS_IN_BLOCK
+        last = slot + blocks[profile.order[place]].filled
+        if steps[slot].time >= end:
+            break
+    if slot == last or steps[slot].time != end:
+        _insert(profile, place, slot, end, before)
+    for when in (end, begin):
+        _merge(profile, when)
+
+
+@called_kernel
+def _find(profile, when):
+    """The step that holds at this time: the place of its block in the order of blocks, and its slot."""
+    steps = profile.steps
+    low, high = 0, profile.counts.blocks - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if steps[profile.order[middle] * STEPS_IN_BLOCK].time <= when:
+            low = middle
+        else:
+            high = middle - 1
+    place = low
+    first = profile.order[place] * STEPS_IN_BLOCK
+    low, high = first, first + profile.blocks[profile.order[place]].filled - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if steps[middle].time <= when:
+            low = middle
+        else:
+            high = middle - 1
+    return place, low
 
 
 @kernel
-def new_block(profile, blocks, before):
-    """Put an empty block behind another one; returns its number."""
-    number = profile.spare_block
-    if number != BORDER:
-        profile.spare_block = blocks[number].next
+def _step_from(profile, when):
+    """The step that begins at this time, after splitting one if need be: the place of its block, and its slot."""
+    place, slot = _find(profile, when)
+    if profile.steps[slot].time != when:
+        _insert(profile, place, slot + 1, when, profile.steps[slot].free)
+        place, slot = _find(profile, when)
+    return place, slot
+
+
+@kernel
+def _next_time(profile, place, slot):
+    """When the step at this slot ends."""
+    block = profile.order[place]
+    if slot + 1 < block * STEPS_IN_BLOCK + profile.blocks[block].filled:
+        return profile.steps[slot + 1].time
+    return profile.steps[profile.order[place + 1] * STEPS_IN_BLOCK].time if place + 1 < profile.counts.blocks else NEVER
+
+
+@called_kernel
+def _insert(profile, place, slot, when, free):
+    """Put a step before this slot of the block at this place, which is cut in two if it is full."""
+    steps, blocks = profile.steps, profile.blocks
+    block = profile.order[place]
+    if blocks[block].filled == STEPS_IN_BLOCK:
+        half = STEPS_IN_BLOCK // 2
+        upper = new_block(profile, place + 1)
+        for i in range(half):
+            steps[upper * STEPS_IN_BLOCK + i] = steps[block * STEPS_IN_BLOCK + half + i]
+        blocks[block].filled = blocks[upper].filled = half
+        summarize(steps, blocks, block)
+        summarize(steps, blocks, upper)
+        if slot > block * STEPS_IN_BLOCK + half:
+            slot += (upper - block) * STEPS_IN_BLOCK - half
+            block = upper
+    for i in range(block * STEPS_IN_BLOCK + blocks[block].filled, slot, -1):
+        steps[i] = steps[i - 1]
+    steps[slot].time, steps[slot].free = when, free
+    blocks[block].filled += 1
+    blocks[block].least = min(blocks[block].least, free)
+    blocks[block].most = max(blocks[block].most, free)
+
+
+@kernel
+def _remove(profile, block, slot):
+    """Take a step out of a block."""
+    steps = profile.steps
+    for i in range(slot, block * STEPS_IN_BLOCK + profile.blocks[block].filled - 1):
+        steps[i] = steps[i + 1]
+    profile.blocks[block].filled -= 1
+
+
+@called_kernel
+def _merge(profile, when):
+    """Drop the step that begins at this time if it does not differ from the one before it."""
+    steps, blocks = profile.steps, profile.blocks
+    place, slot = _find(profile, when)
+    block = profile.order[place]
+    before = slot - 1
+    if slot == block * STEPS_IN_BLOCK:
+        if place == 0:
+            return
+        previous = profile.order[place - 1]
+        before = previous * STEPS_IN_BLOCK + blocks[previous].filled - 1
+    if steps[before].free != steps[slot].free:
+        return
+    _remove(profile, block, slot)
+    if blocks[block].filled == 0:
+        _drop_block(profile, place)
     else:
-        number = profile.blocks_used
-        profile.blocks_used += 1
-    after = blocks[before].next
-    blocks[number].next = after
-    blocks[number].previous = before
-    blocks[number].count = 0
-    blocks[number].least = NEVER
-    blocks[number].most = -1
-    blocks[number].loose = 0
-    blocks[before].next = number
-    blocks[after].previous = number
-    return number
+        _join(profile, place)
+    if place > 0:
+        _join(profile, place - 1)
+
+
+@called_kernel
+def _join(profile, place):
+    """Make one block of this one and the next if they are rather empty, so that no more than four blocks hold 64 steps."""
+    if place + 1 >= profile.counts.blocks:
+        return
+    steps, blocks = profile.steps, profile.blocks
+    block, other = profile.order[place], profile.order[place + 1]
+    count = blocks[block].filled
+    if count + blocks[other].filled > STEPS_IN_BLOCK // 2:
+        return
+    for i in range(blocks[other].filled):
+        steps[block * STEPS_IN_BLOCK + count + i] = steps[other * STEPS_IN_BLOCK + i]
+    blocks[block].filled += blocks[other].filled
+    summarize(steps, blocks, block)
+    _drop_block(profile, place + 1)
+
+
+@called_kernel
+def new_block(profile, place):
+    """Put an empty block at this place in the order of blocks, and return it."""
+    counts, order = profile.counts, profile.order
+    for i in range(counts.blocks, place, -1):
+        order[i] = order[i - 1]
+    counts.blocks += 1
+    counts.spare -= 1
+    block = profile.spare[counts.spare]
+    order[place] = block
+    profile.blocks[block].filled = 0
+    return block
 
 
 @kernel
-def drop_block(profile, blocks, number):
-    """Take a block out."""
-    before, after = blocks[number].previous, blocks[number].next
-    blocks[before].next = after
-    blocks[after].previous = before
-    blocks[number].next = profile.spare_block
-    profile.spare_block = number
+def _drop_block(profile, place):
+    """Take the block at this place out of the order of blocks."""
+    counts, order = profile.counts, profile.order
+    profile.spare[counts.spare] = order[place]
+    counts.spare += 1
+    counts.blocks -= 1
+    for i in range(place, counts.blocks):
+        order[i] = order[i + 1]
 
 
 @kernel
-def tighten(steps, block, stop):
-    """Find the least and the most processors that are free in a block whose steps end before `stop`."""
+def summarize(steps, blocks, block):
+    """Find the least and the most processors that are free in a block."""
     least, most = NEVER, -1
-    step = block.first
-    while step != stop:
-        least = min(least, steps[step].free)
-        most = max(most, steps[step].free)
-        step = steps[step].next
-    block.least = least
-    block.most = most
-    block.loose = 0
+    for i in range(block * STEPS_IN_BLOCK, block * STEPS_IN_BLOCK + blocks[block].filled):
+        least = min(least, steps[i].free)
+        most = max(most, steps[i].free)
+    blocks[block].least, blocks[block].most = least, most
+
+
+@kernel
+def forget_past(profile, now):
+    """Drop the steps that ended by now."""
+    steps, blocks = profile.steps, profile.blocks
+    while profile.counts.blocks > 1 and steps[profile.order[1] * STEPS_IN_BLOCK].time <= now:
+        _drop_block(profile, np.int64(0))
+    block = profile.order[0]
+    first, count = block * STEPS_IN_BLOCK, blocks[block].filled
+    past = 0
+    while past + 1 < count and steps[first + past + 1].time <= now:
+        past += 1
+    if past > 0:
+        for i in range(first, first + count - past):
+            steps[i] = steps[i + past]
+        blocks[block].filled -= past
+
+
+@kernel
+def begin_compression(openings):
+    """What has been given back since the last compression began is what this one can use.
+
+    What it gives back itself counts for it too, and for the next one, since jobs that it has already looked at may use it
+    then.
+    """
+    for number in range(openings.size):
+        openings[number].begin = openings[number].next_begin
+        openings[number].end = openings[number].next_end
+    nothing_opened(openings)
+
+
+@kernel
+def nothing_opened(openings):
+    """Nothing has been given back that the next compression could use."""
+    for number in range(openings.size):
+        openings[number].next_begin = NEVER
+        openings[number].next_end = -1
+
+
+@kernel
+def _note_opening(openings, begin, end, smallest, largest):
+    """Note that from `begin` until `end` jobs of these sizes find enough processors now, and did not before."""
+    for number in range(size_class(smallest), size_class(largest) + 1):
+        opening = openings[number]
+        opening.begin = min(opening.begin, begin)
+        opening.end = max(opening.end, end)
+        opening.next_begin = min(opening.next_begin, begin)
+        opening.next_end = max(opening.next_end, end)

@@ -7,7 +7,7 @@ import numpy as np
 from walltime.engine.jit import kernel
 from walltime.engine.machine import start_job
 from walltime.engine.memory import BY_ARRIVAL, NEVER
-from walltime.engine.profile import fits_now, hole_from, profile_of_running, reserve
+from walltime.engine.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
 from walltime.engine.queue import drop_started, rank, sort_queue
 
 
@@ -17,19 +17,17 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
 
     Source: P1 Fig. 1 (unlimited depth), SPEC L-13. Returns how many steps it took at most.
     """
-    head, steps, blocks = fresh
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
-    profile_of_running(head, steps, blocks, running, state.running, state.now, state.free)
+    profile_of_running(fresh, running, state.running, state.now, state.free)
     waiting = state.queue_last - state.queue_first
     state.blocked = -1
     blocked = 0
     i = state.queue_first
     while i < state.queue_last and blocked < rules.depth:
         job = np.int64(queue[i].job)
-        begin = hole_from(steps, blocks, blocks[0].next, jobs[job].procs, jobs[job].own_length, np.int64(NEVER), np.int64(NEVER))
-        anchor = steps[begin].time
-        reserve(head, steps, blocks, begin, jobs[job].own_length, jobs[job].procs)
+        anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER), np.int64(NEVER))
+        occupy(fresh, anchor, anchor + jobs[job].own_length, jobs[job].procs)
         if jobs[job].promised < 0:
             jobs[job].promised = anchor
         if anchor == state.now:
@@ -38,13 +36,13 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
             blocked += 1
             state.blocked = job
         i += 1
-    _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, steps, blocks, predicting, i)
+    _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting, i)
     drop_started(state, jobs, queue)
-    return waiting * head.used
+    return waiting * fresh.counts.blocks * STEPS_IN_BLOCK
 
 
 @kernel
-def _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, steps, blocks, predicting, first):
+def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting, first):
     """Start the jobs from queue place `first` on that the reservations leave room for, in the backfill order.
 
     Who does not fit at first will not fit later in this pass; so it is enough to put those in order who do.
@@ -53,9 +51,9 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, 
     candidates, count = ordered.candidates, 0
     for place in range(first, state.queue_last):
         job = np.int64(queue[place].job)
-        if queue[place].procs <= state.free and fits_now(head, steps, jobs[job].own_length, jobs[job].procs):
+        if _fits_now(state, fresh, jobs[job]):
             if in_order:
-                reserve(head, steps, blocks, head.first, jobs[job].own_length, jobs[job].procs)
+                occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
                 start_job(state, rules, jobs, running, events, notes, predicting, job)
             else:
                 candidates[count].rank = rank(rules.backfill_order, rules.backfill_parameter, state.now, jobs[job])
@@ -70,6 +68,14 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, head, 
         job = candidates[best].place
         count -= 1
         candidates[best].rank, candidates[best].place = candidates[count].rank, candidates[count].place
-        if jobs[job].procs <= state.free and fits_now(head, steps, jobs[job].own_length, jobs[job].procs):
-            reserve(head, steps, blocks, head.first, jobs[job].own_length, jobs[job].procs)
+        if _fits_now(state, fresh, jobs[job]):
+            occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
             start_job(state, rules, jobs, running, events, notes, predicting, job)
+
+
+@kernel
+def _fits_now(state, fresh, job):
+    """Whether enough processors for a job stay free for its own length from now on."""
+    if job.procs > state.free:
+        return False
+    return first_hole(fresh, state.now, job.own_length, job.procs, np.int64(NEVER), state.now + 1) == state.now
