@@ -85,7 +85,7 @@ def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
     """
     runtime, believed = effective_times(workload, "kill")
     afresh = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2))
-    afresh._rules = afresh._rules._replace(depth=1)
+    afresh.rules.depth = 1
     afresh.run()
     easy = simulate(workload, wt.Easy())
     named = simulate(workload, wt.Hybrid(depth=1))

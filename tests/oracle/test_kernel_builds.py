@@ -46,13 +46,15 @@ def test_kernel__bounds_are_really_checked(tmp_path):
     # Else the test above shows nothing. Room for no job is four blocks of the profile, of 64 steps each; 300 reservations need more.
     script = tmp_path / "beyond.py"
     script.write_text(
+        "import numba\n"
         "from walltime.engine import profile\n"
-        "from walltime.engine.memory import KEEP, Rules, new_memory\n"
-        "import numpy as np\n"
-        "none = np.zeros(0, np.int64)\n"
-        "memory = new_memory(none, none, Rules(4, KEEP, 0, 1, *[0] * 8))\n"
-        "for begin in range(10, 3010, 10):\n"
-        "    profile.occupy(memory, begin, begin + 1, 1)\n"
+        "from walltime.engine.memory import RUN, records\n"
+        "@numba.njit(_nrt=False)\n"
+        "def fill(plan, running):\n"
+        "    profile.profile_of_running(plan, running, 0, 0, 4)\n"
+        "    for begin in range(10, 3010, 10):\n"
+        "        profile.occupy(plan, begin, begin + 1, 1)\n"
+        "fill(profile.new_profile(0, 3), records(RUN, 1))\n"
     )
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "WALLTIME_CACHE": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120, check=False)

@@ -1,5 +1,6 @@
 """Queues so long that the kernel searches them by an index: the schedules stay the same."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import COINCIDENT, OVERRUN, crowded, examples
 from walltime.engine import index
-from walltime.engine.sizes import size_class
+from walltime.engine.profile import size_class
 
 LONG, SHORT = 512, 128
 """Thresholds of the index in these tests: under the usual ones, so that queues cross them that the reference can replay."""
@@ -100,7 +101,8 @@ def test_usual_thresholds__give_the_schedule_of_a_plain_search(seed, monkeypatch
 
 
 def test_size_class__begins_with_a_power_of_two():
-    assert [size_class(procs) for procs in (1, 2, 3, 4, 7, 8, 1023, 1024)] == [0, 1, 1, 2, 2, 3, 9, 10]
+    found = numba.njit(lambda procs: size_class(procs))
+    assert [found(procs) for procs in (1, 2, 3, 4, 7, 8, 1023, 1024)] == [0, 1, 1, 2, 2, 3, 9, 10]
 
 
 # ---------------------------------------------------------------------- over 1,000 waiting jobs, against the reference

@@ -66,7 +66,7 @@ def test_easy__equals_one_reservation_made_afresh(coincident, workload, order, b
     runtime, believed = real_and_believed(workload, "kill")
     columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
     fresh = Simulation(*columns, wt.Hybrid(depth=2, order=order, backfill_order=backfill_order), coincident)
-    fresh._rules = fresh._rules._replace(depth=1)
+    fresh.rules.depth = 1
     fresh.run()
     easy = wt.simulate(workload, wt.Easy(order=order, backfill_order=backfill_order), coincident=coincident)
     assert easy.start.tolist() == fresh.start.tolist()

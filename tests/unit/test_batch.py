@@ -6,6 +6,7 @@ import dataclasses
 import math
 import threading
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import examples, workloads
 from walltime import metrics
-from walltime.engine.averages import FIELDS, _select
-from walltime.engine.run import load_draw, load_measure
+from walltime.engine import averages
+from walltime.engine.averages import FIELDS
+from walltime.engine.load import load
 from walltime.estimates.fmodel import STREAM_F
 from walltime.schedule.threads import in_threads
 from walltime.workload.models import MODELS
@@ -184,7 +186,7 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
     fixed = [array.copy() for array in (jobs.job_id, jobs.runtime)]
     for array in fixed:
         array.flags.writeable = False
-    load_draw()(*words, *fixed, float(factor), truncated or MAX_TIME, float(MAX_TIME), found)
+    load("draw")(*words, *fixed, float(factor), truncated or MAX_TIME, float(MAX_TIME), found)
     assert found.tolist() == expected.tolist()
 
 
@@ -200,7 +202,7 @@ def test_measure__equals_the_readable_definitions(jobs, trim):
     for array in (runtime, procs):
         array.flags.writeable = False
     values = np.empty(len(jobs), np.int64)
-    count = load_measure()(submit, submit + wait, runtime, procs, kind, 8, 0.5, trim == "p3", skipped, values, result)
+    count = load("averages")(submit, submit + wait, runtime, procs, kind, 8, 0.5, trim == "p3", skipped, values, result)
     mask = metrics.measured(submit + wait + runtime, int(submit.max()), trim)
     assert (skipped == 0).tolist() == mask.tolist()
     assert count == mask.sum()
@@ -218,10 +220,15 @@ def test_measure__has_a_place_for_each_field():
     assert len(dataclasses.fields(metrics.Summary)) == FIELDS
 
 
+@numba.njit(_nrt=False)
+def select(values, first, last, place):
+    return averages._select(values, first, last, place)
+
+
 @examples(200)
 @given(values=st.lists(st.integers(0, 20), min_size=1, max_size=100), data=st.data())
 def test_select__finds_what_sorting_would(values, data):
     place = data.draw(st.integers(0, len(values) - 1))
     array = np.array(values, np.int64)
-    assert _select(array, 0, len(values), place) == sorted(values)[place]
+    assert select(array, 0, len(values), place) == sorted(values)[place]
     assert array[: place + 1].max() == array[place] <= array[place:].min()

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
+from walltime.engine.load import load
 from walltime.cli.main import run
 
 KEYS = [
@@ -293,19 +294,14 @@ def long_log(path: Path, jobs: int = 60_000) -> Path:
 def test_interrupt__stops_the_run_and_leaves_no_file(tmp_path):
     log, out = long_log(tmp_path / "long.swf"), tmp_path / "s.csv"
     process = command("simulate", log, "--policy", "conservative", "--out", out)
-    time.sleep(6 if _is_warm() else 25)
+    load("conservative")
+    time.sleep(6)
     assert process.poll() is None, "the run must still be going"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "walltime: interrupted; no file was left half-written"
     assert [p.name for p in tmp_path.iterdir()] == ["long.swf"]
-
-
-def _is_warm() -> bool:
-    from walltime.engine.run import kernel_is_cached
-
-    return kernel_is_cached()
 
 
 def test_progress_bar__shows_on_a_terminal_after_a_second(tmp_path):

@@ -33,21 +33,17 @@ class Counter(event.Listener):
 event.register("numba:compile", Counter())
 import walltime
 from walltime.engine import folder, load
-from walltime.engine.memory import new_found, new_result, new_scratch
+from walltime.engine.memory import JOB, NOTE, new_found, new_scratch, records
 cached = load.is_cached("dynamics")
-def fixed(*values):
-    array = np.array(values, np.int64)
-    array.flags.writeable = False
-    return array
-log, found = new_result(3, True).log, new_found(3)
-log.job[:], log.arrived[:], log.head[:] = [0, 1, 2], [1, 3, 3], -1
-order, start = np.arange(3), np.array([0, 10, 18])
-load.load("dynamics")(order, start, fixed(10, 8, 3), fixed(4, 4, 4), 4, log, new_scratch(3, 4), found)
+jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_found(3)
+jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
+notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
+load.load("dynamics")(np.arange(3), jobs, 4, notes, new_scratch(3, 4), found)
 compiled = sum(name.startswith("walltime.engine.") for name in Counter.names)
 print(json.dumps({"shortest": found.shortest.tolist(), "package": walltime.__file__, "cached": cached, "compiled": compiled,
                   "folder": str(folder.cache_folder()), "hash": folder.source_hash()}))
 """
-BEFORE, AFTER = "return time_a < time_b or", "return time_a > time_b or"
+BEFORE, AFTER = "if parent.rank < rank or", "if parent.rank > rank or"
 FOUND, FOUND_AFTER = [True, False, True], [True, True, True]
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from walltime.engine.load import is_cached, load
 from walltime.engine.reference import Reference
-from walltime.engine.run import Simulation, kernel_is_cached, load_kernel
+from walltime.engine.run import Simulation
 from walltime.policy import Order, Policy
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], requested=[10, 8, 5], procs=[3, 4, 1], machine_procs=4)
@@ -132,13 +133,28 @@ def test_simulation__says_when_jobs_can_never_start():
         reference.run()
 
 
-def test_kernel__is_compiled_once_for_one_signature():
-    kernel = load_kernel()
-    assert load_kernel() is kernel
-    for policy in (wt.Fcfs(), wt.Conservative(order=wt.SJF), wt.Hybrid(depth=2, backfill_order=wt.WFP)):
-        Simulation(**columns(policy=policy)).run()
-    assert len(kernel.signatures) == 1
-    assert kernel_is_cached()
+def test_loop__is_compiled_once_for_each_kind_of_pass():
+    assert load("easy") is load("easy")
+    kinds = {
+        "easy": [wt.Fcfs(), wt.Easy(), wt.Hybrid(depth=0), wt.Hybrid(depth=1)],
+        "easy-ordered": [wt.Fcfs(order=wt.WFP), wt.Easy(order=wt.SJF), wt.Easy(backfill_order=wt.SJF)],
+        "scratch": [wt.Hybrid(depth=2, backfill_order=wt.WFP), wt.Conservative(variant="scratch")],
+        "conservative": [wt.Conservative(), wt.Conservative(order=wt.SJF)],
+    }
+    for name, policies in kinds.items():
+        for policy in policies:
+            simulation = Simulation(**columns(policy=policy))
+            simulation.compile()
+            assert simulation._loop is load(name)
+            simulation.run()
+        assert len(load(name).signatures) == 1
+        assert is_cached(name)
+
+
+def test_machine_with_too_many_processors__is_refused():
+    jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=2**31)
+    with pytest.raises(wt.WorkloadError, match="2147483646 processors"):
+        wt.simulate(jobs, wt.Easy())
 
 
 def test_simulate__unknown_coincident_without_jobs():

@@ -35,7 +35,7 @@ from walltime.engine.memory import (
     records,
     restore_memory,
 )
-from walltime.errors import EngineError, PolicyError
+from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import FCFS, SJF, Conservative, Easy, Fcfs, Hybrid, Order, Policy, UserOrder, Wfp
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ class Simulation:
         if after is not None and (after >= np.arange(len(after))).any():
             raise ValueError("a job can only be submitted after an earlier one")
         if machine_procs >= HOLE:
-            raise ValueError(f"a machine can have {HOLE - 1} processors at most, not {machine_procs}")
+            raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {machine_procs}")
         self._submit = np.asarray(submit)
         self._orders: list[Any] = []  # they are called by their addresses, so they must be kept
         self._prediction = prediction
@@ -145,6 +145,11 @@ class Simulation:
     def started(self) -> int:
         """Jobs that have started so far."""
         return int(self._memory.state.started)
+
+    @property
+    def rules(self) -> Any:
+        """The policy, lowered to numbers: a record of `memory.RULES`."""
+        return self._memory.rules
 
     def _column(self, name: str) -> Array:
         return np.ascontiguousarray(self._memory.jobs[name])
