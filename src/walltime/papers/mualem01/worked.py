@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.papers.item import Item
-from walltime.papers.p2_tables import Claim
-from walltime.papers.results import Claims, Part
+from walltime.papers.results import Claim, Claims, Part
 from walltime.papers.study import Study
 from walltime.papers.worked import Example, example_chart
 from walltime.policy import Conservative, Easy, Hybrid
@@ -75,7 +74,7 @@ def figure_3(_study: Study) -> list[Part]:
 
 
 ITEMS = (
-    Item("P2", "F1", "Fig. 1: conservative backfilling", figure_1, where="a worked example"),
-    Item("P2", "F2", "Fig. 2: backfilling again after an early end", figure_2, where="a worked example"),
-    Item("P2", "F3", "Fig. 3: EASY may delay queued jobs", figure_3, where="a worked example"),
+    Item("mualem01", "F1", "Fig. 1: conservative backfilling", figure_1, where="a worked example"),
+    Item("mualem01", "F2", "Fig. 2: backfilling again after an early end", figure_2, where="a worked example"),
+    Item("mualem01", "F3", "Fig. 3: EASY may delay queued jobs", figure_3, where="a worked example"),
 )

@@ -10,13 +10,14 @@ from matplotlib.axes import Axes
 from walltime.metrics.estimates import accuracy
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p4_schemes import (
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.tang13.schemes import (
     METHOD,
     SCHEMES,
     STATISTICS,
     THRESHOLD,
     WINDOWS,
-    Claim,
     class_shares,
     keys_of,
     learnable,
@@ -27,8 +28,6 @@ from walltime.papers.p4_schemes import (
     scheme_of,
     simulated_scheme,
 )
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
-from walltime.papers.study import Study
 
 Array = np.ndarray
 
@@ -197,9 +196,9 @@ def figure_13(study: Study) -> list[Part]:
 
 
 ITEMS: Sequence[Item] = (
-    Item("P4", "F8", "Fig. 8: accuracy by window", figure_8),
-    Item("P4", "F9", "Fig. 9: bad estimates by window", figure_9),
-    Item("P4", "F10", "Fig. 10: under-estimates by window", figure_10),
-    Item("P4", "F11", "Fig. 11: the distribution of accuracy", figure_11),
-    Item("P4", "F13", "Fig. 13: accuracy by month", figure_13),
+    Item("tang13", "F8", "Fig. 8: accuracy by window", figure_8),
+    Item("tang13", "F9", "Fig. 9: bad estimates by window", figure_9),
+    Item("tang13", "F10", "Fig. 10: under-estimates by window", figure_10),
+    Item("tang13", "F11", "Fig. 11: the distribution of accuracy", figure_11),
+    Item("tang13", "F13", "Fig. 13: accuracy by month", figure_13),
 )

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from walltime.papers.item import Item
-from walltime.papers.readings import READINGS, Reading, Row, printed_of, readings_table
-from walltime.papers.results import Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.mualem01.readings import READINGS, Reading, Row, printed_of, readings_table
+from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.schedule import simulate
@@ -60,7 +60,7 @@ def _number(row: Row, field: str, digits: int) -> Entry:
     return None if math.isnan(value) else Value(value, digits=digits)
 
 
-def _months(study: Study, subject: Subject) -> tuple[list[Part], list[tuple[str, bool | None, str]]]:
+def _months(study: Study, subject: Subject) -> tuple[list[Part], list[Claim]]:
     """EASY's months under the last reading, beside print."""
     reading: Reading = READINGS[-1]
     if subject.kind != PAPER or subject.unix_start_time is None or reading.easy is None:
@@ -90,11 +90,11 @@ def _months(study: Study, subject: Subject) -> tuple[list[Part], list[tuple[str,
         return [], []
     head = ["month", "load", "jobs", "response, EASY", "slowdown, EASY"]
     table = Table("readings-months", f"EASY's months, {reading.name}", head, rows, f"Green: within {100 * EXACT:g} % of print.")
-    claims: list[tuple[str, bool | None, str]] = [
+    claims: list[Claim] = [
         ("half of the months have the printed response, to a tenth of a percent", exact >= len(rows) / 2, f"{exact} of {len(rows)}"),
         ("all months have the printed load, to its last digit", loads == len(rows), f"{loads} of {len(rows)}"),
     ]
     return [table], claims
 
 
-ITEMS: Sequence[Item] = (Item("P2", "readings", "What the paper leaves open: readings", readings),)
+ITEMS: Sequence[Item] = (Item("mualem01", "readings", "What the paper leaves open: readings", readings),)

@@ -8,11 +8,11 @@ import pytest
 from tests.traces import trace_folder, trace_path
 from walltime.metrics import paired_difference
 from walltime.papers.items import items_of
-from walltime.papers.p4_scheduling import gains, run_months
-from walltime.papers.p4_schemes import STATISTICS, class_shares, keys_of, mean_accuracy, own_accuracy, replays, scheme_of
 from walltime.papers.printed_numbers import printed
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
+from walltime.papers.tang13.scheduling import gains, run_months
+from walltime.papers.tang13.schemes import STATISTICS, class_shares, keys_of, mean_accuracy, own_accuracy, replays, scheme_of
 
 FILES = {
     "KTH": "KTH-SP2-1996-2",
@@ -26,9 +26,9 @@ LOGS = pytest.mark.parametrize("log", FILES)
 
 def study(log: str, folder) -> Study:
     trace_path(FILES[log])
-    subjects = find_subjects(printed("P4"), only=[log], folders=[trace_folder()], made=folder)
+    subjects = find_subjects(printed("tang13"), only=[log], folders=[trace_folder()], made=folder)
     assert [subject.kind for subject in subjects] == ["other"]
-    return Study(printed("P4"), subjects, folder, quick=True)
+    return Study(printed("tang13"), subjects, folder, quick=True)
 
 
 @LOGS
@@ -69,7 +69,7 @@ def test_p4__selective_beats_regular_on_the_wait(log, tmp_path):
 @pytest.mark.parametrize("log", ["KTH", "SDSC"])
 def test_easypp__is_better_than_easy_and_perfect_predictions_are_the_bound(log, tmp_path):
     s = study(log, tmp_path)
-    parts = items_of("P4", "easypp")[0].run(s)
+    parts = items_of("tang13", "easypp")[0].run(s)
     data = parts[0].data
     found = {
         name: np.array([v for n, v in zip(data["scheduler"], data["mean_bounded_slowdown"], strict=True) if n == name])

@@ -11,14 +11,15 @@ from matplotlib.axes import Axes
 from walltime.metrics import spread_within_groups, use_of_request
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p4_schemes import (
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.tang13.schemes import (
     CLASSES,
     KEYS,
     METHOD,
     QUARTER,
     STATISTICS,
     THRESHOLD,
-    Claim,
     class_shares,
     keys_of,
     learnable,
@@ -27,8 +28,6 @@ from walltime.papers.p4_schemes import (
     replays,
     scheme_of,
 )
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
-from walltime.papers.study import Study
 from walltime.report.figures import COLOURS
 from walltime.schedule.prediction import dense_keys
 
@@ -312,13 +311,13 @@ def table_3(study: Study) -> list[Part]:
 
 
 ITEMS: Sequence[Item] = (
-    Item("P4", "T1", "Table 1: the logs", table_1),
-    Item("P4", "T2", "Table 2: how alike similar jobs are", table_2),
-    Item("P4", "T3", "Table 3: what adjustment does", table_3, where="no simulation: a summary"),
-    Item("P4", "F1", "Fig. 1: how much of their requests jobs use", figure_1),
-    Item("P4", "F2", "Fig. 2: the same by quarter", figure_2),
-    Item("P4", "F4", "Fig. 4: accuracy by key and percentile", figure_4),
-    Item("P4", "F5", "Fig. 5: over- and under-estimates", figure_5),
-    Item("P4", "F6", "Fig. 6: a threshold, triple key", figure_6),
-    Item("P4", "F7", "Fig. 7: a threshold, double key", figure_7),
+    Item("tang13", "T1", "Table 1: the logs", table_1),
+    Item("tang13", "T2", "Table 2: how alike similar jobs are", table_2),
+    Item("tang13", "T3", "Table 3: what adjustment does", table_3, where="no simulation: a summary"),
+    Item("tang13", "F1", "Fig. 1: how much of their requests jobs use", figure_1),
+    Item("tang13", "F2", "Fig. 2: the same by quarter", figure_2),
+    Item("tang13", "F4", "Fig. 4: accuracy by key and percentile", figure_4),
+    Item("tang13", "F5", "Fig. 5: over- and under-estimates", figure_5),
+    Item("tang13", "F6", "Fig. 6: a threshold, triple key", figure_6),
+    Item("tang13", "F7", "Fig. 7: a threshold, double key", figure_7),
 )

@@ -16,7 +16,6 @@ from walltime.schedule.replay import Replay, replay_predictions
 from walltime.workload import Workload
 
 Array = np.ndarray
-Claim = tuple[str, bool | None, str]
 
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
 WINDOWS = (1, 2, 3, 6, 12, None)

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from walltime.metrics import mean_interval, paired_difference, percentile_band
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p4_schemes import Claim, keys_of, learnable
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
+from walltime.papers.tang13.schemes import keys_of, learnable
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -141,4 +141,4 @@ def _claims(log: str, found: Mapping[str, Array], by_class: Mapping[str, Mapping
     return claims
 
 
-ITEMS: Sequence[Item] = (Item("P4", "easypp", "Beyond the paper: EASY++ beside EASY", easypp),)
+ITEMS: Sequence[Item] = (Item("tang13", "easypp", "Beyond the paper: EASY++ beside EASY", easypp),)

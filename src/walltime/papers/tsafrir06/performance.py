@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from walltime.metrics.estimates import rank_of
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.papers.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
@@ -23,7 +23,6 @@ DIVISOR = {"mean_wait": 60.0, "mean_bounded_slowdown": 1.0}
 REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1:deterministic": "2 x perfect"}
 NEAR_F0 = 0.9
 """Almost all: at least this share of the values of f."""
-Claim = tuple[str, bool | None, str]
 
 
 def figure_2(study: Study) -> list[Part]:
@@ -364,15 +363,11 @@ def sweep_data(sweeps: Sequence[Sweep], metrics: dict[str, str]) -> dict[str, li
     return data
 
 
-def _item(name: str, title: str, run: Callable[[Study], list[Part]]) -> Item:
-    return Item("P3", name, title, run)
-
-
 ITEMS = (
-    _item("F2", "Fig. 2: real and perfect estimates, and twice these", figure_2),
-    _item("F3", "Fig. 3: performance as a function of f, one sample", figure_3),
-    _item("F4", "Fig. 4: performance as a function of f, many seeds", figure_4),
-    _item("F13", "Fig. 13: the truncated f-model", figure_13),
-    _item("loads", "Section III: every log at a high and at a low load", loads),
-    _item("modal", "Section VII: the modal model beside the f-models", modal),
+    Item("tsafrir06", "F2", "Fig. 2: real and perfect estimates, and twice these", figure_2),
+    Item("tsafrir06", "F3", "Fig. 3: performance as a function of f, one sample", figure_3),
+    Item("tsafrir06", "F4", "Fig. 4: performance as a function of f, many seeds", figure_4),
+    Item("tsafrir06", "F13", "Fig. 13: the truncated f-model", figure_13),
+    Item("tsafrir06", "loads", "Section III: every log at a high and at a low load", loads),
+    Item("tsafrir06", "modal", "Section VII: the modal model beside the f-models", modal),
 )

@@ -14,10 +14,10 @@ from walltime.estimates.predictors import Predictor
 from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p4_schemes import METHOD, SCHEMES, Claim, learnable, months_of, replays, simulated_scheme
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
+from walltime.papers.tang13.schemes import METHOD, SCHEMES, learnable, months_of, replays, simulated_scheme
 from walltime.papers.worked import Example, example_chart
 from walltime.policy import FCFS, WFP, Easy, Order
 from walltime.schedule import simulate
@@ -232,9 +232,9 @@ def figure_12(_study: Study) -> list[Part]:
 
 
 ITEMS: Sequence[Item] = (
-    Item("P4", "F12", "Fig. 12: over- and under-estimates in backfilling", figure_12, where="a worked example"),
-    Item("P4", "F14", "Fig. 14: WFP, regular adjustment", _figure("F14")),
-    Item("P4", "F15", "Fig. 15: WFP, selective adjustment", _figure("F15")),
-    Item("P4", "F16", "Fig. 16: FCFS, regular adjustment", _figure("F16")),
-    Item("P4", "F17", "Fig. 17: FCFS, selective adjustment", _figure("F17")),
+    Item("tang13", "F12", "Fig. 12: over- and under-estimates in backfilling", figure_12, where="a worked example"),
+    Item("tang13", "F14", "Fig. 14: WFP, regular adjustment", _figure("F14")),
+    Item("tang13", "F15", "Fig. 15: WFP, selective adjustment", _figure("F15")),
+    Item("tang13", "F16", "Fig. 16: FCFS, regular adjustment", _figure("F16")),
+    Item("tang13", "F17", "Fig. 17: FCFS, selective adjustment", _figure("F17")),
 )

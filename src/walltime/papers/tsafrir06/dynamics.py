@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from walltime.papers.item import Item
-from walltime.papers.p3_performance import Claim, sweep_data, sweep_figure
-from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER
 from walltime.papers.sweep import FINE, Sweep, run_sweep, smooth
+from walltime.papers.tsafrir06.performance import sweep_data, sweep_figure
 
 AT = 10.0
 """The f at which P3 gives numbers."""
@@ -151,8 +151,8 @@ def _range(study: Study, table: str, quantity: str) -> tuple[float, float]:
 
 
 ITEMS: Sequence[Item] = (
-    Item("P3", "F5", "Fig. 5: how many jobs are backfilled, and how long they run", figure_5),
-    Item("P3", "F7", "Fig. 7: wild backfills", figure_7),
-    Item("P3", "F8", "Fig. 8: the jobs that are delayed by them", figure_8),
-    Item("P3", "F9", "Fig. 9: the other jobs, and SJFness", figure_9),
+    Item("tsafrir06", "F5", "Fig. 5: how many jobs are backfilled, and how long they run", figure_5),
+    Item("tsafrir06", "F7", "Fig. 7: wild backfills", figure_7),
+    Item("tsafrir06", "F8", "Fig. 8: the jobs that are delayed by them", figure_8),
+    Item("tsafrir06", "F9", "Fig. 9: the other jobs, and SJFness", figure_9),
 )

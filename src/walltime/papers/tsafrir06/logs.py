@@ -12,8 +12,7 @@ from walltime.estimates.fmodel import wrong_order_probability
 from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p3_performance import Claim
-from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.worked import Example, example_chart
 from walltime.policy import Easy
@@ -198,11 +197,11 @@ def figure_12(study: Study) -> list[Part]:
 
 
 ITEMS: Sequence[Item] = (
-    Item("P3", "T1", "Table I: the logs", table_1),
-    Item("P3", "T2", "Table II: the hole in the schedule of Fig. 6", table_2, where="a worked example"),
-    Item("P3", "F1", "Fig. 1: EASY backfilling", figure_1, where="a worked example"),
-    Item("P3", "F6", "Fig. 6: heel and toe", figure_6, where="a worked example"),
-    Item("P3", "F10", "Fig. 10: how often the f-model gives the wrong order", figure_10, where="a formula"),
-    Item("P3", "F11", "Fig. 11: runtimes and estimates", figure_11),
-    Item("P3", "F12", "Fig. 12: accuracy and runtime", figure_12),
+    Item("tsafrir06", "T1", "Table I: the logs", table_1),
+    Item("tsafrir06", "T2", "Table II: the hole in the schedule of Fig. 6", table_2, where="a worked example"),
+    Item("tsafrir06", "F1", "Fig. 1: EASY backfilling", figure_1, where="a worked example"),
+    Item("tsafrir06", "F6", "Fig. 6: heel and toe", figure_6, where="a worked example"),
+    Item("tsafrir06", "F10", "Fig. 10: how often the f-model gives the wrong order", figure_10, where="a formula"),
+    Item("tsafrir06", "F11", "Fig. 11: runtimes and estimates", figure_11),
+    Item("tsafrir06", "F12", "Fig. 12: accuracy and runtime", figure_12),
 )

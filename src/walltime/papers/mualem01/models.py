@@ -1,4 +1,4 @@
-"""P1's Fig. 3 and P2's Figs. 4 to 7: EASY against conservative backfilling on workload models, over the load."""
+"""P2's Figs. 4 to 7: EASY against conservative backfilling on workload models, over the load."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from walltime.metrics import batch_means, bounded_slowdown
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p2_tables import POLICIES, Claim, schedule_of
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.mualem01.experiment import POLICIES, schedule_of
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.policy import Fcfs
 from walltime.report.figures import INK
@@ -99,21 +99,23 @@ def run_models(study: Study, names: Sequence[str], schedulers: Sequence[str]) ->
     return curves
 
 
-def _steady(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[Array, Array]:
+def steady(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[Array, Array]:
+    """The loads at which there is a steady state, and a column of the results there; float64, shape (loads,)."""
     chosen = [row for row in rows if not row["saturated"]]
     return np.array([row["load"] for row in chosen]), np.array([row[column] for row in chosen])
 
 
-def _chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: str) -> Chart:
+def curve_chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: str) -> Chart:
+    """One column per model, one row per metric, a curve per scheduler over the load."""
     models = list(curves)
 
     def draw(axes: Axes, row: int, column: int) -> None:
         metric = list(metrics)[row]
         for k, (policy, rows) in enumerate(curves[models[column]].items()):
-            x, y = _steady(rows, metric)
+            x, y = steady(rows, metric)
             drawing.line(axes, x, y, k, policy, marker=drawing.MARKERS[k], markersize=3)
             if f"{metric}_half_width" in rows[0]:
-                _, half = _steady(rows, f"{metric}_half_width")
+                _, half = steady(rows, f"{metric}_half_width")
                 axes.errorbar(x, y, half, fmt="none", ecolor=INK, elinewidth=0.7, capsize=2)
         if metric == "slowdown":
             drawing.logarithmic(axes)
@@ -133,7 +135,7 @@ def _chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: str) 
 TWO = {"response": "average response (s)", "slowdown": "average bounded slowdown"}
 
 
-def _pairs(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> list[tuple[float, float, float]]:
+def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> list[tuple[float, float, float]]:
     """Load, conservative over EASY less 1, and the half-width of that relative to EASY, where both have a steady state."""
     found = []
     for easy, conservative in zip(by_policy["easy"], by_policy["conservative"], strict=True):
@@ -166,42 +168,17 @@ def _difference_table(name: str, curves: Curves) -> Table:
     return Table(name, "Differences of conservative to EASY", columns, rows)
 
 
-def _largest(pairs: Sequence[tuple[float, float, float]]) -> float:
+def largest(pairs: Sequence[tuple[float, float, float]]) -> float:
+    """The largest of these `differences`, up or down; 0 without any."""
     return max((abs(away) for _, away, _ in pairs), default=0.0)
-
-
-def p1_figure_3(study: Study) -> list[Part]:
-    """P1: three schedulers on the general model: slowdown, and how many jobs are backfilled."""
-    curves = run_models(study, ["F"], list(SCHEDULERS))
-    metrics = {"slowdown": "average bounded slowdown", "backfilled_percent": "backfilled jobs (%)"}
-    rows = curves["F"]
-    steady = _pairs(rows, "slowdown")
-    worst = _largest(steady)
-    f_load, f_slow = _steady(rows["fcfs"], "slowdown")
-    e_load, e_slow = _steady(rows["easy"], "slowdown")
-    shared = np.intersect1d(f_load, e_load)
-    ratio = max(float(f_slow[f_load == x][0] / e_slow[e_load == x][0]) for x in shared) if len(shared) else float("nan")
-    _, share = _steady(rows["easy"], "backfilled_percent")
-    _, other = _steady(rows["conservative"], "backfilled_percent")
-    count = min(len(share), len(other))
-    more = float(np.mean(other[:count] >= share[:count] - 0.5))
-    claims: list[Claim] = [
-        ("conservative and EASY are practically the same", worst < 0.15, f"slowdowns differ by at most {100 * worst:.0f} %"),
-        ("both are far better than FCFS", ratio > 2, f"FCFS is up to {ratio:.1f} times worse where it has a steady state"),
-        ("FCFS saturates first", len(f_load) < len(e_load), f"steady up to a load of {f_load.max():g}, EASY up to {e_load.max():g}"),
-        ("nearly all jobs are backfilled at high load", float(share[-1]) > 80, f"{share[-1]:.0f} % under EASY at {e_load[-1]:g}"),
-        ("conservative backfills slightly more", more > 0.5, f"at {100 * more:.0f} % of the loads"),
-    ]
-    chart = _chart("fig3", curves, metrics, "Perfect estimates. FCFS, EASY and conservative backfilling.")
-    return [chart, Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 def figure_4(study: Study) -> list[Part]:
     """P2: the two models."""
     curves = run_models(study, ["F", "J"], list(POLICIES))
-    f, j = (_pairs(curves[name], "response") for name in ("F", "J"))
-    slow = _pairs(curves["J"], "slowdown")
-    away = _largest(f)
+    f, j = (differences(curves[name], "response") for name in ("F", "J"))
+    slow = differences(curves["J"], "slowdown")
+    away = largest(f)
     high = [d for load, d, _ in j if load >= 0.7]
     claims: list[Claim] = [
         ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
@@ -213,7 +190,7 @@ def figure_4(study: Study) -> list[Part]:
         ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, _told(slow)),
     ]
     caption = "Perfect estimates, with 90 % confidence intervals."
-    return [_chart("fig4", curves, TWO, caption), _difference_table("fig4", curves), Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [curve_chart("fig4", curves, TWO, caption), _difference_table("fig4", curves), Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 def _told(pairs: Sequence[tuple[float, float, float]]) -> str:
@@ -223,18 +200,18 @@ def _told(pairs: Sequence[tuple[float, float, float]]) -> str:
 def figure_7(study: Study) -> list[Part]:
     """P2: Feitelson's model with other sizes, other runtimes, and both."""
     curves = run_models(study, ["F", "Fs", "Fl", "Fsl"], list(POLICIES))
-    response = {name: _pairs(curves[name], "response") for name in curves}
-    slowdown = {name: _pairs(curves[name], "slowdown") for name in curves}
-    top = {name: _largest(pairs) for name, pairs in response.items()}
-    size = _largest(slowdown["Fs"])
-    base = _largest(slowdown["F"])
+    response = {name: differences(curves[name], "response") for name in curves}
+    slowdown = {name: differences(curves[name], "slowdown") for name in curves}
+    top = {name: largest(pairs) for name, pairs in response.items()}
+    size = largest(slowdown["Fs"])
+    base = largest(slowdown["F"])
     claims: list[Claim] = [
         ("both changes together make the largest difference of response", max(top, key=lambda n: top[n]) == "Fsl", _shares(top)),
         ("the change of runtimes alone makes a small one", top["Fl"] < max(top["Fsl"], 0.05), _shares(top)),
         ("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %"),
     ]
     caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasized; Fl: long ones; Fsl: both."
-    return [_chart("fig7", curves, TWO, caption), _difference_table("fig7", curves), Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [curve_chart("fig7", curves, TWO, caption), _difference_table("fig7", curves), Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 def _shares(values: Mapping[str, float]) -> str:
@@ -272,7 +249,7 @@ def figure_5(study: Study) -> list[Part]:
         away = shares[log]["conservative"] - shares[log]["easy"]
         what = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"
         claims.append((what, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points"))
-    models = _chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load.")
+    models = curve_chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load.")
     logs_chart = Chart(
         "fig5-logs", figure, "Logs, with the original estimates.", {"log": logs} | {p: [shares[log][p] for log in logs] for p in POLICIES}
     )
@@ -311,10 +288,9 @@ def figure_6(study: Study) -> list[Part]:
     return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes([MODEL_NOTE])]
 
 
-P1_ITEMS = (Item("P1", "F3", "Fig. 3: FCFS, EASY and conservative on a model", p1_figure_3, where="workload models"),)
 ITEMS = (
-    Item("P2", "F4", "Fig. 4: EASY and conservative on two models", figure_4, where="workload models"),
-    Item("P2", "F5", "Fig. 5: how much is backfilled", figure_5),
-    Item("P2", "F6", "Fig. 6: runtimes by size", figure_6),
-    Item("P2", "F7", "Fig. 7: the modified models", figure_7, where="workload models"),
+    Item("mualem01", "F4", "Fig. 4: EASY and conservative on two models", figure_4, where="workload models"),
+    Item("mualem01", "F5", "Fig. 5: how much is backfilled", figure_5),
+    Item("mualem01", "F6", "Fig. 6: runtimes by size", figure_6),
+    Item("mualem01", "F7", "Fig. 7: the modified models", figure_7, where="workload models"),
 )

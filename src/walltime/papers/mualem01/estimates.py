@@ -1,4 +1,4 @@
-"""P1's Fig. 4, P2's Table 2 and Figs. 8 and 9, and the model of section 4.3: what users estimate, and what a system could."""
+"""P2's Table 2 and Figs. 8 and 9, and the model of section 4.3: what users estimate, and what a system could."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from walltime.estimates import Mualem01
 from walltime.estimates.predictors import KEYS, Basis, Mualem01History
-from walltime.metrics.estimates import FAILED, OVER, estimate_use, estimate_use_table, use_histogram
+from walltime.metrics.estimates import FAILED, OVER, estimate_use_table, use_histogram
 from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.p2_tables import Claim, schedule_of
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.mualem01.experiment import schedule_of
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.report.estimates import draw_scatter, draw_use
@@ -35,7 +35,6 @@ NAMES = {
     "few_hours": "estimates up to 2 h",
 }
 DAY = 86_400
-FOUR_HOURS = 14_400
 NEAR = 0.01
 
 
@@ -44,25 +43,6 @@ def killed_jobs(subject: Subject) -> Array | None:
     status = subject.workload.columns.get("status")
     killed = None if status is None else status == FAILED
     return killed if killed is not None and killed.any() else None
-
-
-def p1_figure_4(study: Study) -> list[Part]:
-    """How much of the requested time was used."""
-    printed = study.printed.tables["F4"]
-    parts: list[Part] = [_use_chart("fig4", study.subjects)]
-    rows: list[list[Entry]] = []
-    for subject in study.subjects:
-        w, killed = subject.workload, killed_jobs(subject)
-        peak = estimate_use(w.runtime, w.requested) == 99
-        ours = {"jobs in the peak": int(peak.sum())}
-        if killed is not None:
-            ours["killed jobs in the peak"] = int((peak & killed).sum())
-            ours["of these with a request of 4 h"] = int((peak & killed & (w.requested == FOUR_HOURS)).sum())
-        for name, count in ours.items():
-            value = printed.value("value", quantity=name) if subject.kind == PAPER else None
-            rows.append([subject.name, name, Value(count, value, NEAR)])
-    table = Table("fig4-peak", printed.title, ["log", "", "jobs"], rows)
-    return [*parts, table, Notes(["The peak is the bin of 99 % here, which gives P1's number; P2's peak has the bin of 100 % too."])]
 
 
 def table_2(study: Study) -> list[Part]:
@@ -94,10 +74,11 @@ def _only_printed(value: float | None) -> str:
 def figure_8(study: Study) -> list[Part]:
     """Histogram of the used share, and runtime against estimate."""
     subjects = [s for s in study.subjects if s.has_estimates]
-    return [_use_chart("fig8", subjects), Notes(["Left: how much of the request was used. Right: jobs that requested up to 2 h."])]
+    return [use_chart("fig8", subjects), Notes(["Left: how much of the request was used. Right: jobs that requested up to 2 h."])]
 
 
-def _use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
+def use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
+    """One row per log: the histogram of the used share, and runtime against estimate."""
     with style():
         figure = Figure(figsize=(9.2, 3.1 * len(subjects) + 0.2), layout="constrained", facecolor="white")
         grid = figure.subplots(len(subjects), 2, squeeze=False)
@@ -227,10 +208,9 @@ def figure_9(study: Study) -> list[Part]:
     ]
 
 
-P1_ITEMS = (Item("P1", "F4", "Fig. 4: how much of the requested time is used", p1_figure_4),)
 ITEMS = (
-    Item("P2", "T2", "Table 2: the parts of the histograms", table_2),
-    Item("P2", "F8", "Fig. 8: users' estimates and runtimes", figure_8),
-    Item("P2", "F9", "Fig. 9: the system's estimates from history", figure_9),
-    Item("P2", "S43", "Section 4.3: a model of users' estimates", section_43),
+    Item("mualem01", "T2", "Table 2: the parts of the histograms", table_2),
+    Item("mualem01", "F8", "Fig. 8: users' estimates and runtimes", figure_8),
+    Item("mualem01", "F9", "Fig. 9: the system's estimates from history", figure_9),
+    Item("mualem01", "S43", "Section 4.3: a model of users' estimates", section_43),
 )
