@@ -15,7 +15,7 @@ unset PYTHONPATH
 python=$folder/venv/bin/python
 walltime=$folder/venv/bin/walltime
 grep -o '^[a-z0-9._-]*==[^ ]*' requirements.lock >"$folder/constraints.txt"
-"$python" -m pip --disable-pip-version-check --quiet install --constraint "$folder/constraints.txt" "$wheel" pytest hypothesis
+"$python" -m pip --disable-pip-version-check --quiet install --no-compile --constraint "$folder/constraints.txt" "$wheel" pytest hypothesis
 
 mkdir -p "$folder/elsewhere/tests/golden"
 cp tests/strategies.py "$folder/elsewhere/tests"
