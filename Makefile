@@ -1,6 +1,6 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
 
-.PHONY: help setup test demo lowest lint docs bench validate lock changelog clean
+.PHONY: help setup test demo lowest lint docs wheel bench validate lock changelog clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -23,6 +23,9 @@ lint: setup ## ruff, mypy, and the rules on imports
 
 docs: setup ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+wheel: setup ## build the source distribution and the wheel, and try the wheel out without the source
+	@bash tools/wheel.sh
 
 bench: setup ## measure speed and memory
 	@.venv/bin/python benchmarks/run.py $(ARGS)

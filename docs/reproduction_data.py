@@ -1,8 +1,9 @@
 """Collect what `walltime paper run` left in its folders into the file that the page on the reproduction is made from.
 
-    python docs/reproduction_data.py P1 P2 P3
+    python docs/reproduction_data.py feitelson98 mualem01
 
-Each argument is a folder of one paper. Takes the tables and the claims; writes docs/reproduction.json.
+Each argument is a folder of one paper, named for it (or by its label, as P2). Takes the tables and the claims;
+writes docs/reproduction.json.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from reproduction_tables import load
+
+from walltime.papers.names import paper_name
 
 FILE = Path(__file__).with_name("reproduction.json")
 
@@ -32,10 +37,10 @@ def collect(folder: Path) -> dict[str, Any]:
 def main(folders: list[str]) -> None:
     """Read the folders, each named for its paper, and write the file."""
     if not folders:
-        sys.exit("name the folders that walltime paper run wrote, such as P1 P2 P3")
-    found: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
+        sys.exit("name the folders that walltime paper run wrote, such as feitelson98 mualem01")
+    found = load(FILE)
     for folder in map(Path, folders):
-        found[folder.name] = collect(folder)
+        found[paper_name(folder.name)] = collect(folder)
     FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 

@@ -6,18 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from walltime.papers.names import PAPERS, label_of, paper_name
+
 FILE = Path(__file__).with_name("reproduction.json")
 MARKS = {"reproduced": "", "chaos": " ~", "off": " **!**", "": ""}
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
-    """The stored papers."""
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return found
+    """The stored papers by name, in the order of their years; files of earlier versions have labels, such as P2, for names."""
+    stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    found = {paper_name(paper): content for paper, content in stored.items()}
+    return {paper: found[paper] for paper in PAPERS if paper in found}
 
 
 def reproduction(what: str, file: Path = FILE) -> str:
-    """A part of the page as Markdown: `summary`, `P2/table3` for a table, `P3/claims/F4` for claims."""
+    """A part of the page as Markdown: `summary`, `mualem01/table3` for a table, `tsafrir06/claims/F4` for claims."""
     papers = load(file)
     if what == "summary":
         return summary(papers)
@@ -35,7 +38,7 @@ def summary(papers: dict[str, Any]) -> str:
         verdicts = [cell for t in found["tables"].values() for cell in _verdicts(t)]
         decided = [c["holds"] for cs in found["claims"].values() for c in cs if c["holds"] is not None]
         counts = [verdicts.count(name) for name in ("reproduced", "chaos", "off")]
-        lines.append(f"| {paper} | {sum(counts)} | {' | '.join(map(str, counts))} | {len(decided)} | {sum(decided)} |")
+        lines.append(f"| {paper} ({label_of(paper)}) | {sum(counts)} | {' | '.join(map(str, counts))} | {len(decided)} | {sum(decided)} |")
     return "\n".join(lines)
 
 

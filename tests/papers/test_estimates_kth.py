@@ -1,7 +1,7 @@
 """P2 Tables 3 and 4 on the log KTH-SP2-1996-2: what estimates of other qualities do to EASY and conservative backfilling.
 
 Ten seeds, as in P2; all jobs measured; bounded slowdown in the form of P1 and P2 (SPEC Q-23). SPEC section 7 promises 2 % on
-the response and 12 % on the bounded slowdown. `walltime paper run P2 --item T3` shows the tables.
+the response and 12 % on the bounded slowdown. `walltime paper run mualem01 --item T3` shows the tables.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import pytest
 
 import walltime as wt
 from tests.traces import trace_path
+from walltime.papers.mualem01.readings import later_number_first, printed_of, readings_table
 from walltime.papers.printed_numbers import printed
-from walltime.papers.readings import later_number_first, printed_of, readings_table
 
 PINNED = {
     # reading: EASY response and bounded slowdown, conservative response and bounded slowdown; None where it has none
@@ -39,7 +39,8 @@ def kth() -> wt.Workload:
 
 @pytest.fixture(scope="module")
 def rows(kth):
-    return {(row.id, row.reading): row for row in readings_table(kth, printed=printed_of(printed("P2"), "KTH"), source="P2", seeds=1)}
+    rows = readings_table(kth, printed=printed_of(printed("mualem01"), "KTH"), source="mualem01", seeds=1)
+    return {(row.id, row.reading): row for row in rows}
 
 
 def test_kth_readings__give_what_they_gave(rows):
@@ -67,7 +68,7 @@ def test_kth_readings__of_the_month_are_told_apart_by_the_jobs_column(rows):
 def test_kth_readings__together_give_all_loads_and_five_of_ten_months_to_the_printed_digit(kth, rows):
     policy = wt.Easy(extra="literal", shadow="kept")
     schedule = wt.simulate(later_number_first(kth), policy, coincident="one-by-one", overrun="extend")
-    table = printed("P2").tables["T1"]
+    table = printed("mualem01").tables["T1"]
     same, loads = [], []
     for month in schedule.monthly():
         row = table.find(log="KTH", year=month.year, month=month.month)

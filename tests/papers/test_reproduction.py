@@ -21,12 +21,12 @@ FILES = {
     "BLUE": "SDSC-BLUE-2000-4.x-cln.recon",
     "CM5": "LANL-CM5-1994-4.1-cln",
 }
-P2_FILES = FILES | {"SDSC": "SDSC-SP2-1998-4.recon"}
+MUALEM01_FILES = FILES | {"SDSC": "SDSC-SP2-1998-4.recon"}
 F = (0.0, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 100.0)
 
 
 def study(paper: str, log: str, folder) -> Study:
-    trace_path((P2_FILES if paper == "P2" else FILES)[log])
+    trace_path((MUALEM01_FILES if paper == "mualem01" else FILES)[log])
     subjects = find_subjects(printed(paper), only=[log], folders=[trace_folder()], made=folder)
     assert subjects[0].kind == "paper"
     return Study(printed(paper), subjects, folder)
@@ -44,7 +44,7 @@ def failing(claims) -> set[str]:
 
 
 def test_p2_table_1_kth__jobs_and_loads_of_all_ten_months(tmp_path):
-    values, claims, parts = run("P2", "T1", "KTH", tmp_path)
+    values, claims, parts = run("mualem01", "T1", "KTH", tmp_path)
     judged = [value.verdict for value in values if value.within is not None]
     assert judged == ["reproduced"] * 30
     assert len(parts[0].rows) == 10
@@ -54,7 +54,7 @@ def test_p2_table_1_kth__jobs_and_loads_of_all_ten_months(tmp_path):
 
 
 def test_p2_table_1_ctc__start_inferred_and_all_months_but_that_of_the_flurry(tmp_path):
-    values, _, parts = run("P2", "T1", "CTC", tmp_path)
+    values, _, parts = run("mualem01", "T1", "CTC", tmp_path)
     jobs = {row[1]: row[4] for row in parts[0].rows}
     off = {month for month, value in jobs.items() if value.verdict != "reproduced"}
     assert len(jobs) == 11
@@ -65,7 +65,7 @@ def test_p2_table_1_ctc__start_inferred_and_all_months_but_that_of_the_flurry(tm
 
 
 def test_p2_table_1_sdsc__start_inferred_and_months_agree(tmp_path):
-    _, claims, parts = run("P2", "T1", "SDSC", tmp_path)
+    _, claims, parts = run("mualem01", "T1", "SDSC", tmp_path)
     jobs = [row[4] for row in parts[0].rows]
     assert len(jobs) == 24
     assert max(abs(value.deviation) for value in jobs) < 0.015
@@ -75,19 +75,19 @@ def test_p2_table_1_sdsc__start_inferred_and_months_agree(tmp_path):
 
 
 def test_p2_table_1_cm5__months_of_the_cleaned_log(tmp_path):
-    _, claims, parts = run("P2", "T1", "CM5", tmp_path)
+    _, claims, parts = run("mualem01", "T1", "CM5", tmp_path)
     assert len(parts[0].rows) == 20
     assert not failing(claims) & {"CM5, response, easy", "CM5, response, conservative", "CM5, slowdown, easy"}
 
 
 def test_p2_table_2_kth__every_number(tmp_path):
-    values, _, _ = run("P2", "T2", "KTH", tmp_path)
+    values, _, _ = run("mualem01", "T2", "KTH", tmp_path)
     assert [value.verdict for value in values] == ["reproduced"] * 7
 
 
 @pytest.mark.parametrize(("item", "count", "off"), [("T3", 32, [15_391, 15_651]), ("T4", 8, [])])
 def test_p2_tables_3_and_4_kth__within_the_criteria_or_the_chaos(item, count, off, tmp_path):
-    values, claims, _ = run("P2", item, "KTH", tmp_path)
+    values, claims, _ = run("mualem01", item, "KTH", tmp_path)
     assert len(values) == count
     # the response of conservative backfilling at f = 31 and 301 is 2.2 and 2.4 % under print
     assert [value.printed for value in values if value.verdict == "off"] == off
@@ -96,7 +96,7 @@ def test_p2_tables_3_and_4_kth__within_the_criteria_or_the_chaos(item, count, of
 
 
 def test_p1_table_2_kth__every_comparison_of_the_policies(tmp_path):
-    values, claims, _ = run("P1", "T2", "KTH", tmp_path)
+    values, claims, _ = run("feitelson98", "T2", "KTH", tmp_path)
     assert len(values) == 14
     # P1 and P2 print other numbers for the same experiments; ours are nearer to P2's
     assert sum(value.verdict == "reproduced" for value in values) == 7
@@ -110,7 +110,7 @@ def sweeps(tmp_path_factory):
 
     def get(log: str, truncated: bool = False) -> Sweep:
         if (log, truncated) not in found:
-            s = study("P3", log, tmp_path_factory.mktemp(log))
+            s = study("tsafrir06", log, tmp_path_factory.mktemp(log))
             f = F if not truncated else (*F, 1000.0)
             found[log, truncated] = run_sweep(
                 s, s.subjects[0], seeds=20 if log == "BLUE" else 6, f=f, truncated=truncated, dynamics=not truncated
@@ -186,11 +186,11 @@ def test_p3__the_truncated_model_crosses_the_real_line_and_the_vanilla_one_does_
 
 
 def test_p3_sdsc__the_modal_model_comes_nearest(tmp_path):
-    _, claims, _ = run("P3", "modal", "SDSC", tmp_path)
+    _, claims, _ = run("tsafrir06", "modal", "SDSC", tmp_path)
     assert any("nearer to the real estimates" in what and holds for what, holds, _ in claims)
 
 
 def test_titles__say_what_a_reconstruction_is(tmp_path):
-    s = study("P2", "SDSC", tmp_path)
+    s = study("mualem01", "SDSC", tmp_path)
     assert "reconstruction" in describe(s.subjects, False)
     assert isinstance(Value(1.0).verdict, str)

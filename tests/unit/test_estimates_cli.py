@@ -95,7 +95,7 @@ def test_text__names_rows_values_and_facts(capsys, log):
 def test_kth__stands_beside_the_printed_column(capsys):
     path = trace_path("KTH-SP2-1996-2")
     found = as_json(capsys, path)
-    assert found["printed"] == {"log": "KTH", "source": "P2 Table 2", **printed_rows("KTH")}
+    assert found["printed"] == {"log": "KTH", "source": "mualem01 Table 2", **printed_rows("KTH")}
     for name, value in found["table"].items():
         assert value == pytest.approx(printed_rows("KTH")[name], rel=0.005)
     assert round(found["top20_percent"], 1) == 74.9

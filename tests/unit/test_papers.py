@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,8 +16,10 @@ import walltime as wt
 from tests.cli import call
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
-from walltime.papers.items import ITEMS, PAPERS, items_of
-from walltime.papers.p2_tables import chaos, infer_start, rank_correlation
+from walltime.papers.items import ITEMS, items_of
+from walltime.papers.mualem01.experiment import chaos
+from walltime.papers.mualem01.months import infer_start, rank_correlation
+from walltime.papers.names import ALIASES, PAPERS, label_of, paper_name
 from walltime.papers.printed_numbers import Printed, printed
 from walltime.papers.results import Value
 from walltime.papers.run import run_paper
@@ -41,16 +45,18 @@ def small(tmp_path_factory) -> Subject:
 @pytest.fixture
 def tiny(monkeypatch) -> None:
     """Few jobs, seeds and values of f everywhere, so that all items of a paper run in seconds."""
-    from walltime.papers import p2_models, p3_performance, subjects, sweep
+    from walltime.papers import subjects, sweep
+    from walltime.papers.mualem01 import models
+    from walltime.papers.tsafrir06 import performance
 
     for paper in PAPERS:
         given = printed(paper)
         logs = {name: {**facts, "jobs": 300} for name, facts in given.logs.items()}
         monkeypatch.setitem(given.__dict__, "logs", logs)
-    monkeypatch.setattr(p2_models, "FEW_BATCHES", 3)
-    monkeypatch.setattr(p2_models, "FEW_LOADS", (0.6,))
-    monkeypatch.setattr(p2_models, "MODELS", {name: (m, p, 60) for name, (m, p, _) in p2_models.MODELS.items()})
-    for module in (sweep, p3_performance):
+    monkeypatch.setattr(models, "FEW_BATCHES", 3)
+    monkeypatch.setattr(models, "FEW_LOADS", (0.6,))
+    monkeypatch.setattr(models, "MODELS", {name: (m, p, 60) for name, (m, p, _) in models.MODELS.items()})
+    for module in (sweep, performance):
         monkeypatch.setattr(module, "FEW_SEEDS", 2)
         monkeypatch.setattr(module, "COARSE", (0.0, 1.0, 10.0))
     assert subjects.GENERATED
@@ -86,8 +92,8 @@ def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, small, tmp_pat
 
 
 def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
-    first = run_paper("P3", items_of("P3", "F4"), [small], tmp_path, quick=True)
-    again = run_paper("P3", items_of("P3", "F4"), [small], tmp_path, quick=True)
+    first = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
+    again = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
     assert first.jobs > 0
     assert again.jobs == 0
     assert again.page.read_bytes() == first.page.read_bytes()
@@ -95,12 +101,12 @@ def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
 
 def kth_like(small: Subject) -> Subject:
     """The small log in the place of the paper's KTH log, so that it is compared with the printed numbers."""
-    return replace(small, name="KTH", kind="paper", facts={**printed("P2").logs["KTH"], "procs": 32})
+    return replace(small, name="KTH", kind="paper", facts={**printed("mualem01").logs["KTH"], "procs": 32})
 
 
 def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch):
     subject = kth_like(small)
-    plain = run_paper("P2", items_of("P2", "T4"), [subject], tmp_path / "a", quick=True)
+    plain = run_paper("mualem01", items_of("mualem01", "T4"), [subject], tmp_path / "a", quick=True)
     table = next(t for t in plain.results[0].tables if t.name == "table4")
     before = next(entry for entry in table.rows[0] if isinstance(entry, Value))
     cells = Study.cells
@@ -109,7 +115,7 @@ def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch)
         return cells(self, *args, **kwargs).with_columns(pl.col("mean_response") * 1.5)
 
     monkeypatch.setattr(Study, "cells", perturbed)
-    changed = run_paper("P2", items_of("P2", "T4"), [subject], tmp_path / "b", quick=True)
+    changed = run_paper("mualem01", items_of("mualem01", "T4"), [subject], tmp_path / "b", quick=True)
     shown = f"{1.5 * before.ours:,.0f}"
     assert shown in changed.page.read_text()
     assert shown not in plain.page.read_text()
@@ -121,10 +127,10 @@ def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch)
 
 def test_page__the_printed_number_is_that_of_the_data_file(tiny, small, tmp_path, monkeypatch):
     subject = kth_like(small)
-    tables = printed("P2").tables
+    tables = printed("mualem01").tables
     row = tables["T4"].find(log="KTH", policy="easy", estimates="user", metric="response")
     monkeypatch.setitem(row, "value", 12_345)
-    done = run_paper("P2", items_of("P2", "T4"), [subject], tmp_path, quick=True)
+    done = run_paper("mualem01", items_of("mualem01", "T4"), [subject], tmp_path, quick=True)
     assert "12,345" in done.page.read_text()
 
 
@@ -146,25 +152,51 @@ def test_chaos__means_over_seeds_and_single_runs():
 
 
 def test_printed__sums_and_differences_of_the_tables_agree_with_the_papers():
-    months = printed("P2").tables["T1"].rows
+    months = printed("mualem01").tables["T1"].rows
     sums = {log: sum(row["jobs"] for row in months if row["log"] == log) for log in ("CTC", "KTH", "SDSC", "Par", "CM5")}
     assert sums == {"CTC": 79_289, "KTH": 26_443, "SDSC": 67_665, "Par": 113_978, "CM5": 96_386}
-    both = [printed("P2").tables[name] for name in ("T3", "T4")]
+    both = [printed("mualem01").tables[name] for name in ("T3", "T4")]
     for row in both[1].rows:  # what both tables print is the same, but for the number of digits
         if row["estimates"] == "user":
             where = {name: row[name] for name in ("log", "policy", "estimates", "metric")}
             assert both[0].value("value", **where) == pytest.approx(row["value"], abs=0.05)
-    assert len(printed("P1").tables["T1b"].rows) == 12
+    assert len(printed("feitelson98").tables["T1b"].rows) == 12
     assert all(printed(paper).source for paper in PAPERS)
 
 
 def test_items__every_printed_table_and_figure_is_there():
     names = {paper: {item.name for item in items_of(paper)} for paper in PAPERS}
-    assert names["P1"] >= {"T1", "T2", "F3", "F4"}
-    assert names["P2"] >= {"T1", "T2", "T3", "T4", *(f"F{k}" for k in range(1, 10)), "S43"}
-    assert names["P3"] >= {"T1", "T2", *(f"F{k}" for k in range(1, 14))}
-    assert names["P4"] >= {"T1", "T2", "T3", "F1", "F2", *(f"F{k}" for k in range(4, 18)), "easypp"}
+    assert names["feitelson98"] >= {"T1", "T2", "F3", "F4"}
+    assert names["mualem01"] >= {"T1", "T2", "T3", "T4", *(f"F{k}" for k in range(1, 10)), "S43"}
+    assert names["tsafrir06"] >= {"T1", "T2", *(f"F{k}" for k in range(1, 14))}
+    assert names["tang13"] >= {"T1", "T2", "T3", "F1", "F2", *(f"F{k}" for k in range(4, 18)), "easypp"}
     assert len({(item.paper, item.name) for item in ITEMS}) == len(ITEMS)
+
+
+def test_paper_name__takes_the_label_or_the_name_in_any_case():
+    assert [paper_name(label) for label in ("P1", "p2", "P3", "P4")] == list(PAPERS)
+    assert [paper_name(name.upper()) for name in PAPERS] == list(PAPERS)
+    assert [label_of(name) for name in PAPERS] == list(ALIASES)
+    assert printed("P2") is printed("mualem01")
+    assert items_of("P2", "T3") == items_of("mualem01", "t3")
+    with pytest.raises(PolicyError, match="unknown paper"):
+        printed("P9")
+
+
+def test_items__come_in_the_order_of_the_papers_and_lie_in_their_folders():
+    assert list(dict.fromkeys(item.paper for item in ITEMS)) == list(PAPERS)
+    assert all(item.run.__module__.startswith(f"walltime.papers.{item.paper}.") for item in ITEMS)
+
+
+def test_reproduction_tables__read_files_that_name_papers_by_label(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "docs")
+    tables = importlib.import_module("reproduction_tables")
+    file = tmp_path / "stored.json"
+    part = {"claims": {}, "tables": {"table3": {"columns": ["log"], "rows": [["KTH"]]}}}
+    file.write_text(json.dumps({"P4": part, "P2": part, "feitelson98": part}))
+    assert list(tables.load(file)) == ["feitelson98", "mualem01", "tang13"]
+    assert "KTH" in tables.reproduction("mualem01/table3", file)
+    assert "mualem01 (P2)" in tables.reproduction("summary", file)
 
 
 def test_infer_start__finds_the_start_from_the_months_counts():
@@ -225,7 +257,7 @@ def test_smooth__keeps_the_exact_point_and_averages_neighbours():
 def test_find_subjects__takes_the_papers_log_where_it_is_and_another_version_where_not(tmp_path):
     (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(b"")
     (tmp_path / "SDSC-SP2-1998-4.recon.swf.gz").write_bytes(b"")
-    given = printed("P2")
+    given = printed("mualem01")
     kth, sdsc = find_subjects(given, only=["KTH", "SDSC"], folders=[tmp_path], made=tmp_path)
     assert kth.file.name == "KTH-SP2-1996-2.1-cln.swf.gz"
     assert "reconstruction" in sdsc.about
@@ -236,8 +268,8 @@ def test_find_subjects__takes_the_papers_log_where_it_is_and_another_version_whe
 
 
 def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
-    facts = {**printed("P3").logs["KTH"], "jobs": 2000}
-    given = Printed("P3", "", "", {"KTH": facts}, {}, {}, {})
+    facts = {**printed("tsafrir06").logs["KTH"], "jobs": 2000}
+    given = Printed("tsafrir06", "", "", {"KTH": facts}, {}, {}, {})
     subject = find_subjects(given, folders=[tmp_path], made=tmp_path)[0]
     w = subject.workload
     assert (len(w), w.machine_procs) == (2000, 100)
@@ -249,12 +281,12 @@ def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["paper", "run", "P9"], 2, "unknown paper 'P9'; known are P1, P2, P3, P4"),
-        (["paper", "run", "P3", "--item", "F99"], 2, "P3 has no item 'F99'"),
-        (["paper", "run", "P3", "--log", "NIX"], 2, "P3 has no log 'NIX'"),
-        (["paper", "run", "P3", "--logs", "nowhere"], 2, "--logs nowhere: is no folder"),
-        (["paper", "run", "P3", "--trace", "a.swf", "--log", "KTH"], 2, "--trace runs on a log of yours"),
-        (["paper", "run", "P3", "--trace", "nothing.swf"], 1, "nothing.swf"),
+        (["paper", "run", "P9"], 2, "unknown paper 'P9'; known are feitelson98 (P1), mualem01 (P2), tsafrir06 (P3), tang13 (P4)"),
+        (["paper", "run", "tsafrir06", "--item", "F99"], 2, "tsafrir06 has no item 'F99'"),
+        (["paper", "run", "tsafrir06", "--log", "NIX"], 2, "tsafrir06 has no log 'NIX'"),
+        (["paper", "run", "tsafrir06", "--logs", "nowhere"], 2, "--logs nowhere: is no folder"),
+        (["paper", "run", "tsafrir06", "--trace", "a.swf", "--log", "KTH"], 2, "--trace runs on a log of yours"),
+        (["paper", "run", "tsafrir06", "--trace", "nothing.swf"], 1, "nothing.swf"),
         (["paper", "list", "P9"], 2, "unknown paper"),
     ],
 )
@@ -269,8 +301,11 @@ def test_cli__bad_calls_give_one_line(arguments, status, words, tmp_path, monkey
 def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     listed = json.loads(call(capsys, "paper", "list", "--json")[1])
-    assert set(listed) == set(PAPERS)
-    assert {"item": "F4", "title": "Fig. 4: performance as a function of f, many seeds"} in listed["P3"]["items"]
+    assert list(listed) == list(PAPERS)
+    assert listed["tsafrir06"]["label"] == "P3"
+    assert json.loads(call(capsys, "paper", "list", "p3", "--json")[1]) == {"tsafrir06": listed["tsafrir06"]}
+    assert "tsafrir06 (P3): The Dynamics of Backfilling" in call(capsys, "paper", "list", "P3")[1]
+    assert {"item": "F4", "title": "Fig. 4: performance as a function of f, many seeds"} in listed["tsafrir06"]["items"]
     arguments = ["paper", "run", "p3", "--item", "F2", "--trace", str(small.file), "--out", "here"]
     status, out, err = call(capsys, *arguments)
     assert status == 0, err
@@ -278,4 +313,8 @@ def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "here" / "index.html").is_file()
     record = json.loads(call(capsys, *arguments, "--json")[1])
     assert record["items"][0]["item"] == "F2"
+    assert record["paper"] == "tsafrir06"
+    assert record["source"].startswith("Tsafrir and Feitelson")
+    assert "Tsafrir and Feitelson" in err
+    assert "tsafrir06 (P3) run anew" in (tmp_path / "here" / "index.html").read_text()
     assert record["jobs_simulated"] == 0

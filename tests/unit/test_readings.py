@@ -10,8 +10,15 @@ import pytest
 import walltime as wt
 from walltime.engine.run import Simulation
 from walltime.errors import PolicyError, WorkloadError
+from walltime.papers.mualem01.readings import (
+    READINGS,
+    later_number_first,
+    printed_of,
+    readings_table,
+    requested_processors,
+    uniform_estimates,
+)
 from walltime.papers.printed_numbers import printed
-from walltime.papers.readings import READINGS, later_number_first, printed_of, readings_table, requested_processors, uniform_estimates
 from walltime.schedule import Case, simulate_many
 
 FEBRUARY = 855_446_400  # 9 February 1997, 12:00 UTC
@@ -233,6 +240,6 @@ def test_table__needs_no_calendar_and_at_least_one_seed():
 
 
 def test_printed_of__finds_a_logs_numbers_and_nothing_for_another():
-    found = printed_of(printed("P2"), "KTH")
+    found = printed_of(printed("mualem01"), "KTH")
     assert {"easy_response", "conservative_slowdown_f4", "jobs_1996_10", "load_1997_7", "slowdown_1997_4"} <= set(found)
-    assert printed_of(printed("P2"), "a log of one's own") == {}
+    assert printed_of(printed("mualem01"), "a log of one's own") == {}

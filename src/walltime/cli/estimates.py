@@ -138,7 +138,7 @@ def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
     return {
         "table": table.as_dict(),
         "percent": {name: _defined(table.percent(name)) for name in ROWS},
-        "printed": None if log is None else {"log": log, "source": "P2 Table 2", **printed_rows(log)},
+        "printed": None if log is None else {"log": log, "source": "mualem01 Table 2", **printed_rows(log)},
         "distinct": len(values),
         "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
         "top20_percent": e.top_share(q),
@@ -172,14 +172,14 @@ def printed_rows(log: str) -> dict[str, int]:
     """The numbers of a log in P2 Table 2, by row."""
     from walltime.papers.printed_numbers import printed
 
-    return {row["quantity"]: int(row[log]) for row in printed("P2").tables["T2"].rows if row["quantity"] in ROWS}
+    return {row["quantity"]: int(row[log]) for row in printed("mualem01").tables["T2"].rows if row["quantity"] in ROWS}
 
 
 def _zero_jobs(log: str, total: int) -> list[str]:
     """P2's row of jobs that ran for no time, which no log in this format tells; and its percentage."""
     from walltime.papers.printed_numbers import printed
 
-    count = printed("P2").tables["T2"].value(log, quantity="zero_jobs")
+    count = printed("mualem01").tables["T2"].value(log, quantity="zero_jobs")
     return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]
 
 
@@ -237,7 +237,7 @@ def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
         rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
     print_table(title, columns, rows)
     killed = "status 0 (failed)" if model == "user" else "given less than they run"
-    typer.echo(f"rows as in P2 Table 2; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
+    typer.echo(f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
     if printed:
         typer.echo(f"P2, {printed['log']}: the users' estimates as printed; zero jobs need data that no log in this format has")
     typer.echo("")

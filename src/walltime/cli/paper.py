@@ -23,19 +23,21 @@ app = typer.Typer(
 
 @app.command("list")
 def list_items(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="P1, P2 or P3; default: all.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01, or its label P2; default: all.")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """List the papers and their items."""
     from walltime.cli import common
-    from walltime.papers.items import PAPERS, items_of
+    from walltime.papers.items import items_of
+    from walltime.papers.names import PAPERS, label_of, paper_name
     from walltime.papers.printed_numbers import printed
 
-    papers = [paper.upper()] if paper is not None else list(PAPERS)
+    papers = [paper_name(paper)] if paper is not None else list(PAPERS)
     found = {name: items_of(name) for name in papers}
     if as_json:
         record = {
             name: {
+                "label": label_of(name),
                 "title": printed(name).title,
                 "source": printed(name).source,
                 "logs": list(printed(name).logs),
@@ -46,13 +48,14 @@ def list_items(
         common.print_json(record)
         return
     for name, items in found.items():
-        common.print_table(f"{name}: {printed(name).title}", ["item", "what it is"], [[item.name, item.title] for item in items])
+        rows = [[item.name, item.title] for item in items]
+        common.print_table(f"{name} ({label_of(name)}): {printed(name).title}", ["item", "what it is"], rows)
         typer.echo(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
 
 
 @app.command()
 def run(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="P1, P2 or P3; see walltime paper list.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01, or its label P2; see walltime paper list.")],
     item: Annotated[
         list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
     ] = None,
@@ -70,7 +73,9 @@ def run(
         bool, typer.Option("--generated", help="Run on generated workloads of the logs' sizes, as where a log is missing.")
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A coarser grid and fewer seeds: under two minutes for a paper.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results. Default: ./PAPER.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results. Default: the paper's name, such as ./mualem01.")
+    ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads; default: one per core.")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -81,11 +86,12 @@ def run(
     from walltime.cli import common
     from walltime.errors import OutputError, PolicyError
     from walltime.papers.items import items_of
+    from walltime.papers.names import paper_name
     from walltime.papers.printed_numbers import printed
     from walltime.papers.run import run_paper
     from walltime.papers.subjects import find_subjects
 
-    name = paper.upper()
+    name = paper_name(paper)
     if trace and (log or generated):
         raise PolicyError("--trace runs on a log of yours; --log and --generated choose among the paper's")
     chosen = items_of(name) if not item else [found for one in item for found in items_of(name, one)]
@@ -103,6 +109,7 @@ def run(
         _ = subject.workload  # a log that cannot be read is told before anything else
     for subject in subjects:
         common.note(f"{subject.name}: {subject.log}, {subject.about}")
+    common.note(f"{name}: {printed(name).title}. {printed(name).source}")
     shown = None if as_json else _tell
     with _bar(name) as show:
         done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown)
@@ -126,6 +133,7 @@ def _tell(result: Result) -> None:
 
 
 def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
+    from walltime.papers.printed_numbers import printed
     from walltime.provenance import version
 
     items = []
@@ -134,7 +142,7 @@ def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
         claims = [{"claim": text, "holds": holds, "evidence": evidence} for text, holds, evidence in result.claims]
         verdicts = {verdict: values.count(verdict) for verdict in ("reproduced", "chaos", "off")}
         items.append({"item": result.item, "title": result.title, "run_on": result.where, "numbers": verdicts, "claims": claims})
-    head = {"paper": paper, "folder": str(folder), "page": str(done.page), "quick": quick, "items": items}
+    head = {"paper": paper, "source": printed(paper).source, "folder": str(folder), "page": str(done.page), "quick": quick, "items": items}
     return {**head, "jobs_simulated": done.jobs, "seconds": done.seconds, "version": version()}
 
 

@@ -1,8 +1,20 @@
 """The published studies: every table and figure of a paper run anew, the printed numbers beside ours.
 
-printed_numbers.py  what the papers print, from the data files in printed/
+One folder for each paper, named as its algorithms are, with its items and printed.toml, the numbers that it prints:
+
+feitelson98/        P1: EASY and conservative backfilling on the IBM SP2
+mualem01/           P2: the same, with models and users' estimates
+tsafrir06/          P3: why inaccurate estimates seem to help
+tang13/             P4: walltimes adjusted by history
+
+What they share:
+
+names.py            the papers' names
+item.py, items.py   an item is one table or figure; all of them
+printed_numbers.py  what the papers print
 subjects.py         what an item is run on: the paper's log, another one, or a generated workload of its size
-items.py            all items; p1, p2 and p3 modules make them
-readings.py         what other readings of the papers give
+study.py            runs simulations for items, and keeps them
+sweep.py            one log over the badness of its estimates
+results.py          what an item gives: tables, figures, claims; drawing.py and worked.py draw
 run.py              runs items into a folder; page.py writes the page
 """

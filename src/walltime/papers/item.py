@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from walltime.papers.names import PAPERS
 from walltime.papers.results import Part
 from walltime.papers.study import Study
 
@@ -15,6 +16,7 @@ class Item:
     """A table or figure of a paper, and the function that makes it from a study."""
 
     paper: str
+    """its name, as mualem01"""
     name: str
     """as printed: F4 for Fig. 4, T1 for Table 1; a word for what has no number"""
     title: str
@@ -27,9 +29,10 @@ class Item:
         """Whether it is run on logs."""
         return not self.where
 
-    def place(self) -> tuple[str, int, int, str]:
-        """Sorts by paper; tables first, then figures, then the rest, each by number."""
+    def place(self) -> tuple[int, int, int, str]:
+        """Sorts by the papers' years; tables first, then figures, then the rest, each by number."""
+        paper = PAPERS.index(self.paper)
         match = re.fullmatch(r"([TF])(\d+)(\w*)", self.name)
         if match is None:
-            return self.paper, 3, 0, self.name
-        return self.paper, 1 if match[1] == "T" else 2, int(match[2]), match[3]
+            return paper, 3, 0, self.name
+        return paper, 1 if match[1] == "T" else 2, int(match[2]), match[3]

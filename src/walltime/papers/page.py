@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from walltime.papers.names import ALIASES, label_of
 from walltime.papers.printed_numbers import Printed
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
 from walltime.papers.subjects import GENERATED, Subject
@@ -48,7 +49,7 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
         told.append(f"{sum(claims)} of {len(claims)} claims hold")
     stands = [subject.name for subject in subjects if subject.kind == GENERATED]
     body = [
-        f'<p class="eyebrow">walltime: {text(given.paper)} run anew</p>',
+        f'<p class="eyebrow">walltime: {text(given.paper)} ({label_of(given.paper)}) run anew</p>',
         f"<h1>{text(given.title)}</h1>",
         f'<p class="note">{text(given.source)}</p>',
         f'<p class="answer">{text("; ".join(told) or "Nothing to compare")}.</p>',
@@ -69,6 +70,8 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
     logs = [[text(s.name), text(s.log), text(s.about), f"<code>{text(s.workload.origin.sha256 or '')[:16]}</code>"] for s in subjects]
     if logs:
         body += ["<h2>Where this comes from</h2>", table(["", "file", "what it is", "SHA-256"], logs, "logs", "words")]
+    labels = ", ".join(f"{label} is {name}" for label, name in ALIASES.items())
+    body.append(f'<p class="note">Labels of the papers: {labels}.</p>')
     body.append(f"<footer>Made by walltime {text(version())}. The page holds everything it shows; nothing is loaded.</footer>")
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -1,4 +1,4 @@
-"""The printed numbers: one data file per paper, `printed/P1.toml` and so on; nothing of them stands in the code."""
+"""The printed numbers: a data file in each paper's folder, `mualem01/printed.toml`; nothing of them stands in the code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from walltime.errors import PolicyError
+from walltime.papers.names import paper_name
 
 Row = Mapping[str, Any]
 
@@ -39,8 +39,10 @@ class Printed:
     """What one paper prints."""
 
     paper: str
+    """its name, as mualem01"""
     title: str
     source: str
+    """authors, where and when"""
     logs: Mapping[str, Mapping[str, Any]]
     """each log: its files' names, machine, jobs, load, and what else the paper says of it"""
     tables: Mapping[str, PrintedTable]
@@ -50,16 +52,18 @@ class Printed:
     """for each item, what is known of the causes of deviations"""
 
 
-@functools.cache
 def printed(paper: str) -> Printed:
-    """The printed numbers of a paper; raises PolicyError for one that is not known.
+    """The printed numbers of a paper, by its name or its label; raises PolicyError for one that is not known.
 
-    >>> printed("P2").tables["T3"].value("value", log="KTH", policy="easy", estimates="user", metric="slowdown")
+    >>> printed("mualem01").tables["T3"].value("value", log="KTH", policy="easy", estimates="user", metric="slowdown")
     84.0
     """
-    file = files("walltime.papers").joinpath("printed", f"{paper}.toml")
-    if not file.is_file():
-        raise PolicyError(f"no printed numbers of {paper!r} are known")
+    return _printed(paper_name(paper))
+
+
+@functools.cache
+def _printed(paper: str) -> Printed:
+    file = files("walltime.papers").joinpath(paper, "printed.toml")
     given = tomllib.loads(file.read_text(encoding="utf-8"))
     tables = {}
     for name, table in given.get("tables", {}).items():
@@ -67,4 +71,4 @@ def printed(paper: str) -> Printed:
         tables[name] = PrintedTable(table["title"], table["source"], rows, table.get("note", ""))
     head = given["paper"]
     criteria = {"response": 0.02, "slowdown": 0.12} | given.get("criteria", {})
-    return Printed(head["id"], head["title"], head["source"], given.get("logs", {}), tables, criteria, given.get("notes", {}))
+    return Printed(paper, head["title"], head["source"], given.get("logs", {}), tables, criteria, given.get("notes", {}))

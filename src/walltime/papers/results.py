@@ -76,11 +76,15 @@ class Chart:
     data: Mapping[str, Sequence[Any]]
 
 
+Claim = tuple[str, bool | None, str]
+"""What a paper says, whether it holds here (None: cannot be said), and the numbers that show it."""
+
+
 @dataclass(frozen=True)
 class Claims:
-    """What the paper says, each with whether it holds here (None: cannot be said) and the numbers that show it."""
+    """What the paper says, and whether it holds."""
 
-    claims: Sequence[tuple[str, bool | None, str]]
+    claims: Sequence[Claim]
 
     @property
     def hold(self) -> int:
@@ -119,7 +123,7 @@ class Result:
         return [part for part in self.parts if isinstance(part, Table)]
 
     @property
-    def claims(self) -> list[tuple[str, bool | None, str]]:
+    def claims(self) -> list[Claim]:
         """All claims, each as text, whether it holds, and the numbers."""
         found = [claim for part in self.parts if isinstance(part, Claims) for claim in part.claims]
         return [(what, None if holds is None else bool(holds), evidence) for what, holds, evidence in found]

@@ -1,0 +1,323 @@
+"""P4's tables and figures on accuracy: how much of their requests jobs use, and what adjusting them by history gains."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from walltime.metrics import spread_within_groups, use_of_request
+from walltime.papers import drawing
+from walltime.papers.item import Item
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.tang13.schemes import (
+    CLASSES,
+    KEYS,
+    METHOD,
+    QUARTER,
+    STATISTICS,
+    THRESHOLD,
+    class_shares,
+    keys_of,
+    learnable,
+    mean_accuracy,
+    own_accuracy,
+    replays,
+    scheme_of,
+)
+from walltime.report.figures import COLOURS
+from walltime.schedule.prediction import dense_keys
+
+Array = np.ndarray
+
+
+def table_1(study: Study) -> list[Part]:
+    """The logs."""
+    printed = study.printed.tables["T1"]
+    rows: list[list[Entry]] = [["P4: Intrepid, 30 months", *(Value(float(row["value"])) for row in printed.rows)]]
+    for subject in study.subjects:
+        w = subject.workload
+        counts: list[Entry] = []
+        for name in ("group", "user"):
+            column = w.columns.get(name)
+            counts.append(None if column is None or not (column >= 0).any() else Value(len(np.unique(column[column >= 0]))))
+        means = [Value(float(column.mean())) for column in (w.runtime, w.requested)]
+        rows.append([subject.label, Value(len(w)), Value(w.machine_procs), *means, *counts])
+    columns = ["log", "jobs", "nodes or processors", "mean runtime (s)", "mean request (s)", "projects", "users"]
+    return [Table("table1", printed.title, columns, rows)]
+
+
+def figure_1(study: Study) -> list[Part]:
+    """How much of its request a job uses."""
+    printed = study.printed.tables["F1"]
+    subjects = learnable(study)
+    used = {s.name: use_of_request(s.workload.runtime, s.workload.requested) for s in subjects}
+    edges = np.linspace(0, 1, 21)
+
+    def draw(axes: Axes, _row: int, column: int) -> None:
+        values = used[subjects[column].name]
+        counts = 100 * np.histogram(values, edges)[0] / len(values)
+        axes.bar(edges[:-1], counts, width=0.05, align="edge", color=COLOURS[0], edgecolor="white", linewidth=0.4)
+
+    rows: list[list[Entry]] = []
+    for name, share in (
+        ("close to 1", lambda r: r >= 0.95),
+        ("over 0.8", lambda r: r > 0.8),
+        ("at most 0.5", lambda r: r <= 0.5),
+        ("under 0.2", lambda r: r < 0.2),
+    ):
+        rows.append(
+            [
+                name,
+                Value(printed.value("value", quantity=name) or 0),
+                *(Value(100 * float(share(r).mean()), digits=1) for r in used.values()),
+            ]
+        )
+    figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw, x="R = runtime / request", legend=False)
+    data = {"from": edges[:-1].tolist()} | {name: np.histogram(r, edges)[0].tolist() for name, r in used.items()}
+    table = Table("fig1", printed.title, ["R", "P4: Intrepid", *used], rows, "Close to 1: 0.95 and more; P4 does not say what it is.")
+    return [Chart("fig1", figure, "How much of their requests jobs used.", data), table]
+
+
+def figure_2(study: Study) -> list[Part]:
+    """Mean R by quarter."""
+    printed = study.printed.tables["F2"]
+    subjects = learnable(study)
+    rows: list[list[Entry]] = [["P4: Intrepid", *(Value(float(row["value"]), digits=2) for row in printed.rows)]]
+    lines: dict[str, Array] = {}
+    for subject in subjects:
+        w = subject.workload
+        r = use_of_request(w.runtime, w.requested)
+        quarter = (w.submit - w.submit[0]) // QUARTER
+        means = np.array([float(r[quarter == q].mean()) for q in np.unique(quarter)])
+        lines[subject.name] = means
+        rows.append([subject.name, *(Value(float(v), digits=2) for v in (r.mean(), r.std(), means.min(), means.max()))])
+
+    def draw(axes: Axes, _row: int, column: int) -> None:
+        means = lines[subjects[column].name]
+        drawing.line(axes, np.arange(1, len(means) + 1), means, 0, "", marker="o", markersize=3)
+        axes.set_ylim(0, 1)
+
+    figure = drawing.panels([s.name for s in subjects], ["mean R"], draw, x="quarter of the log", legend=False)
+    longest = max(map(len, lines.values()), default=0)
+    data = {name: [*means.tolist(), *[float("nan")] * (longest - len(means))] for name, means in lines.items()}
+    table = Table("fig2", printed.title, ["log", "mean", "standard deviation", "lowest quarter", "highest quarter"], rows)
+    return [Chart("fig2", figure, "Quarters of 91 days from the first submission on.", data), table]
+
+
+def table_2(study: Study) -> list[Part]:
+    """How alike similar jobs are."""
+    printed = study.printed.tables["T2"]
+    rows: list[list[Entry]] = [
+        ["P4: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))] for row in printed.rows
+    ]
+    claims: list[Claim] = []
+    for subject in learnable(study):
+        w = subject.workload
+        r = use_of_request(w.runtime, w.requested)
+        spread: dict[str, float] = {"all": float(r.std())}
+        rows.append([subject.name, "all", Value(spread["all"], digits=3), Value(1)])
+        for name, key in keys_of(w).items():
+            value, groups = spread_within_groups(r, dense_keys(w, w.requested, key))
+            spread[name] = value
+            rows.append([subject.name, name, Value(value, digits=3), Value(groups)])
+        told = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())
+        claims.append((f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", told))
+        claims.append(
+            (f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], told)
+        )
+    note = "Mean over the groups of at least 10 jobs, not weighted."
+    return [
+        Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note),
+        Claims(claims),
+        Notes([METHOD]),
+    ]
+
+
+def figure_4(study: Study) -> list[Part]:
+    """Mean accuracy by key and statistic, all history."""
+    subjects = learnable(study)
+    found: dict[str, dict[str, list[float]]] = {}
+    for subject in subjects:
+        keys = keys_of(subject.workload)
+        schemes = [scheme_of(key, s) for key in keys.values() for s in STATISTICS]
+        made = replays(study, subject, schemes)
+        found[subject.name] = {name: [mean_accuracy(made[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
+
+    def draw(axes: Axes, _row: int, column: int) -> None:
+        subject = subjects[column]
+        for name, values in found[subject.name].items():
+            k = KEYS.index(name)  # a key looks the same in all panels, also where others are missing
+            drawing.line(axes, np.arange(len(STATISTICS)), np.array(values), k, name, marker=drawing.MARKERS[k], markersize=3)
+        drawing.level(axes, float(own_accuracy(subject.workload).mean()), "original")
+        axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
+
+    figure = drawing.panels([s.name for s in subjects], ["mean accuracy"], draw)
+    rows: list[list[Entry]] = []
+    claims: list[Claim] = []
+    for subject in subjects:
+        base = float(own_accuracy(subject.workload).mean())
+        by_key = found[subject.name]
+        for name, values in by_key.items():
+            best = int(np.argmax(values))
+            gain = f"{100 * (values[best] / base - 1):+.0f} % ({STATISTICS[best]})"
+            rows.append([subject.name, name, Value(base, digits=3), *(Value(v, digits=3) for v in values), gain])
+        at = {name: values[STATISTICS.index("p85")] for name, values in by_key.items()}
+        told = ", ".join(f"{name} {value:.3f}" for name, value in at.items())
+        claims.append((f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), told))
+        triple = by_key["triple"]
+        falls = sum(b >= a for a, b in itertools.pairwise(triple))
+        claims.append(
+            (f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
+        )
+        claims.append((f"{subject.name}: every scheme beats the users", min(min(v) for v in by_key.values()) > base, f"users {base:.3f}"))
+    columns = ["log", "key", "original", *STATISTICS, "best gain"]
+    intrepid = ", ".join(f"{row['quantity']} {row['value']}" for row in study.printed.tables["F4"].rows)
+    data = {"log": [row[0] for row in rows], "key": [row[1] for row in rows]}
+    table = Table("fig4", "Mean accuracy, all history", columns, rows, f"P4 on Intrepid: {intrepid} %.")
+    return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, Claims(claims), Notes([METHOD])]
+
+
+def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tuple[Chart, dict[str, list[dict[str, float]]]]:
+    subjects = [s for s in learnable(study) if key in keys_of(s.workload)]
+    found: dict[str, list[dict[str, float]]] = {}
+    for subject in subjects:
+        schemes = [scheme_of(keys_of(subject.workload)[key], s, threshold=threshold) for s in STATISTICS]
+        made = replays(study, subject, schemes)
+        found[subject.name] = [class_shares(made[scheme]) for scheme in schemes]
+
+    def draw(axes: Axes, _row: int, column: int) -> None:
+        shares = found[subjects[column].name]
+        base = np.zeros(len(STATISTICS))
+        for k, kind in enumerate(CLASSES):
+            values = np.array([share[kind] for share in shares])
+            colour, hatch = COLOURS[k], drawing.HATCHES[k]
+            axes.bar(
+                np.arange(len(STATISTICS)),
+                values,
+                0.8,
+                bottom=base,
+                label=kind,
+                color=colour,
+                hatch=hatch,
+                edgecolor="white",
+                linewidth=0.3,
+            )
+            base += values
+        axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
+
+    figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw)
+    data: dict[str, list[object]] = {"log": [], "statistic": [], **{kind: [] for kind in CLASSES}}
+    for log, shares in found.items():
+        for statistic, share in zip(STATISTICS, shares, strict=True):
+            for column, value in zip(data, (log, statistic, *share.values()), strict=True):
+                data[column].append(value)
+    caption = f"{key.capitalize()} key, all history, {'no threshold' if not threshold else f'threshold {threshold:g}'}."
+    return Chart(name, figure, caption, data), found
+
+
+def figure_5(study: Study) -> list[Part]:
+    """Shares of jobs by what adjustment did to them."""
+    triple, found = _classes_figure(study, "fig5-triple", "triple", 0.0)
+    double, _ = _classes_figure(study, "fig5-double", "double", 0.0)
+    claims: list[Claim] = []
+    ranges = {str(row["quantity"]): (float(row["low"]), float(row["high"])) for row in study.printed.tables["F5"].rows}
+    for log, shares in found.items():
+        middle = shares[STATISTICS.index("p90")], shares[STATISTICS.index("p80")]
+        for kind in ("OE", "BE"):
+            values = [share[kind] for share in middle]
+            low, high = ranges[kind]
+            claims.append(
+                (
+                    f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %",
+                    low <= min(values) and max(values) <= high,
+                    f"{values[0]:.1f} to {values[1]:.1f} %",
+                )
+            )
+        under = [share["UE"] + share["BE"] for share in shares]
+        claims.append(
+            (f"{log}: more are under-estimated the lower the percentile", under == sorted(under), ", ".join(f"{v:.0f}" for v in under))
+        )
+    parts: list[Part] = [triple, *([double] if double.data["log"] else [])]
+    return [*parts, Claims(claims), Notes([METHOD, "The shares in print are Intrepid's."])]
+
+
+def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
+    _, before = _classes_figure(study, f"{name}-plain", key, 0.0)
+    chart, after = _classes_figure(study, name, key, THRESHOLD)
+    rows: list[list[Entry]] = []
+    claims: list[Claim] = []
+    low, high = (float(v) for v in list(study.printed.tables["F6"].rows[0].values())[1:])
+    for subject in learnable(study):
+        if subject.name not in before:
+            continue
+        falls, lost = [], []
+        for k, statistic in enumerate(STATISTICS):
+            old, new = before[subject.name][k], after[subject.name][k]
+            under = [share["UE"] + share["BE"] for share in (old, new)]
+            schemes = [scheme_of(keys_of(subject.workload)[key], statistic, threshold=t) for t in (0.0, THRESHOLD)]
+            exact = [mean_accuracy(replay) for replay in replays(study, subject, schemes).values()]
+            fall = 100 * (1 - under[1] / under[0]) if under[0] else 0.0
+            falls.append(fall)
+            lost.append(exact[0] - exact[1])
+            rows.append(
+                [
+                    subject.name,
+                    statistic,
+                    Value(under[0], digits=1),
+                    Value(under[1], digits=1),
+                    f"{-fall:+.0f} %",
+                    *(Value(v, digits=3) for v in exact),
+                ]
+            )
+        log = subject.name
+        claims.append(
+            (
+                f"{log}: the threshold reduces under-estimates",
+                min(falls[1:]) > 0,
+                f"by {min(falls):.0f} to {max(falls):.0f} % (P4: {low:g} to {high:g} %)",
+            )
+        )
+        claims.append((f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}"))
+        same = all(abs(a["NA"] - b["NA"]) < 1e-9 for a, b in zip(before[log], after[log], strict=True))
+        claims.append((f"{log}: as many jobs without adjustment", same, f"{after[log][0]['NA']:.1f} %"))
+    columns = ["log", "statistic", "UE and BE (%)", "with threshold", "change", "accuracy", "with threshold"]
+    return [chart, Table(name, f"A threshold of {THRESHOLD:g}, {key} key", columns, rows), Claims(claims), Notes([METHOD])]
+
+
+def figure_6(study: Study) -> list[Part]:
+    """The threshold, triple key."""
+    return _threshold_figure(study, "fig6", "triple")
+
+
+def figure_7(study: Study) -> list[Part]:
+    """The threshold, double key."""
+    return _threshold_figure(study, "fig7", "double")
+
+
+def table_3(study: Study) -> list[Part]:
+    """Qualitative: what over- and under-estimates of waiting and running jobs do; see Fig. 12."""
+    rows: list[list[Entry]] = [
+        ["waiting job", "over-estimate made smaller", "more jobs fit the backfill window; with an order by length, a fairer place", "-"],
+        ["waiting job", "under-estimate", "backfilled too", "may hold its processors beyond the reservation it was to respect"],
+        ["running job", "over-estimate made smaller", "reservation nearer to the truth", "smaller backfill window"],
+        ["running job", "under-estimate", "-", "smaller backfill window, and a reservation that is missed"],
+    ]
+    head = ["adjusted", "what it becomes", "gain", "loss"]
+    return [Table("table3", "What adjustment does in the scheduler, in our words", head, rows, "P4 Table 3 and section 5.1.", words=True)]
+
+
+ITEMS: Sequence[Item] = (
+    Item("tang13", "T1", "Table 1: the logs", table_1),
+    Item("tang13", "T2", "Table 2: how alike similar jobs are", table_2),
+    Item("tang13", "T3", "Table 3: what adjustment does", table_3, where="no simulation: a summary"),
+    Item("tang13", "F1", "Fig. 1: how much of their requests jobs use", figure_1),
+    Item("tang13", "F2", "Fig. 2: the same by quarter", figure_2),
+    Item("tang13", "F4", "Fig. 4: accuracy by key and percentile", figure_4),
+    Item("tang13", "F5", "Fig. 5: over- and under-estimates", figure_5),
+    Item("tang13", "F6", "Fig. 6: a threshold, triple key", figure_6),
+    Item("tang13", "F7", "Fig. 7: a threshold, double key", figure_7),
+)

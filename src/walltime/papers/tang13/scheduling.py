@@ -1,0 +1,240 @@
+"""P4's Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month; EASY++ beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from walltime.estimates.predictors import Predictor
+from walltime.metrics import mean_gain, weighted_wait_under
+from walltime.papers import drawing
+from walltime.papers.item import Item
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
+from walltime.papers.tang13.schemes import METHOD, SCHEMES, learnable, months_of, replays, simulated_scheme
+from walltime.papers.worked import Example, example_chart
+from walltime.policy import FCFS, WFP, Easy, Order
+from walltime.schedule import simulate
+from walltime.workload import Workload
+
+Array = np.ndarray
+ORDERS: Mapping[str, Order] = {"wfp": WFP, "fcfs": FCFS}
+MODES = ("regular", "selective")
+MEASURES = {"wait": "average wait", "slowdown": "average slowdown", "weighted": "weighted wait"}
+BASELINE = {"wait": 100.0, "slowdown": 10.0, "weighted": 100.0}
+"""What P4's figures set the unadjusted value of each month to."""
+MONTHS = 12
+FEW_MONTHS = 4
+LEAST_JOBS = 50
+"""A month of fewer jobs is left out."""
+FIGURES = {"F14": ("wfp", "regular"), "F15": ("wfp", "selective"), "F16": ("fcfs", "regular"), "F17": ("fcfs", "selective")}
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Predictor):
+    """Predictions made beforehand, int64 s, one per job."""
+
+    name: ClassVar[str] = "given"
+    values: Array
+
+    def given(self, requested: Array, runtime: Array) -> Array:
+        """The predictions."""
+        return self.values
+
+
+def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array | None) -> dict[str, float]:
+    """One month on an empty machine, run until it is empty again: wait and slowdown, and the wait weighted by priority (SPEC Q-22)."""
+    options: dict[str, Any] = {} if predicted is None else {"predictor": Given(predicted), "believe": mode}
+    schedule = simulate(workload, Easy(order=order), **options)
+    summary = schedule.summary()
+    w = schedule.workload
+    weighted = weighted_wait_under(order, w.submit, schedule.start, w.requested, w.procs)
+    broken = int(((schedule.promised >= 0) & (schedule.start > schedule.promised)).sum())
+    found = {"wait": summary.mean_wait, "slowdown": summary.mean_slowdown, "weighted": weighted, "bounded": summary.mean_bounded_slowdown}
+    return {**found, "broken": broken, "jobs": len(workload)}
+
+
+def run_months(study: Study, subject: Subject) -> dict[tuple[str, str, str], list[dict[str, float]]]:
+    """Results by order, mode and scheme, one per month; the scheme `none` is the baseline of both modes."""
+    known = study.memory.get(("months", subject.name))
+    if known is not None:
+        found: dict[tuple[str, str, str], list[dict[str, float]]] = known
+        return found
+    w = subject.workload
+    made = replays(study, subject, [simulated_scheme(w, s) for s in SCHEMES])
+    predicted = {s: made[simulated_scheme(w, s)].predicted for s in SCHEMES}
+    parts = []
+    for name, begin, end in months_of(subject)[1:]:
+        inside = np.flatnonzero((w.submit >= begin) & (w.submit < end))
+        if len(inside) >= LEAST_JOBS:
+            parts.append((name, inside))
+    parts = parts[: FEW_MONTHS if study.quick else MONTHS]
+    alone = {name: w.take(inside, name) for name, inside in parts}
+    places = dict(parts)
+    tasks = []
+    for order in ORDERS:
+        for mode, scheme in [("none", "none"), *((mode, scheme) for mode in MODES for scheme in SCHEMES)]:
+            for name, _ in parts:
+                what = {"sha256": w.origin.sha256, "procs": w.machine_procs, "order": order, "mode": mode, "scheme": scheme}
+                tasks.append({**what, "month": name})
+
+    def compute(task: Mapping[str, Any], _check: Callable[[int], None]) -> dict[str, float]:
+        month, scheme = task["month"], task["scheme"]
+        chosen = None if scheme == "none" else predicted[scheme][places[month]]
+        return simulate_month(alone[month], ORDERS[task["order"]], task["mode"], chosen)
+
+    results = study.kept(f"{subject.name}: months", tasks, compute)
+    found = {}
+    for task, result in zip(tasks, results, strict=True):
+        found.setdefault((str(task["order"]), str(task["mode"]), str(task["scheme"])), []).append(result)
+    study.memory["months", subject.name] = found
+    return found
+
+
+def gains(found: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]], order: str, mode: str, scheme: str) -> dict[str, float]:
+    """Mean of the monthly gains over no adjustment, percent, by measure (SPEC Q-15)."""
+    base, mine = found.get((order, "none", "none"), []), found.get((order, mode, scheme), [])
+    result = {}
+    for measure in MEASURES:
+        pairs = [(m[measure], b[measure]) for m, b in zip(mine, base, strict=True) if b[measure] > 0 and math.isfinite(m[measure])]
+        result[measure] = mean_gain(*np.array(pairs).T) if pairs else math.nan
+    return result
+
+
+def _figure(name: str) -> Callable[[Study], list[Part]]:
+    order, mode = FIGURES[name]
+
+    def run(study: Study) -> list[Part]:
+        subjects = learnable(study)
+        found = {s.name: run_months(study, s) for s in subjects}
+        measures = list(MEASURES)
+
+        def draw(axes: Axes, row: int, column: int) -> None:
+            results, measure = found[subjects[column].name], measures[row]
+            base = np.array([m[measure] for m in results.get((order, "none", "none"), [])], np.float64)
+            if not len(base):
+                return
+            x = np.arange(1, len(base) + 1)
+            drawing.line(axes, x, np.full(len(base), BASELINE[measure]), 3, "no adjustment", linewidth=1)
+            for k, scheme in enumerate(SCHEMES):
+                values = np.array([m[measure] for m in results[order, mode, scheme]], np.float64)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    drawing.line(axes, x, BASELINE[measure] * values / base, k, scheme, marker=drawing.MARKERS[k], markersize=3)
+
+        figure = drawing.panels([s.name for s in subjects], list(MEASURES.values()), draw, x="month")
+        lines = (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode))
+        rows: list[list[Entry]] = [["P4: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in lines]
+        claims: list[Claim] = []
+        data: dict[str, list[object]] = {"log": [], "scheme": [], "month": [], **{m: [] for m in MEASURES}}
+        for subject in subjects:
+            results = found[subject.name]
+            by_scheme = {s: gains(results, order, mode, s) for s in SCHEMES}
+            for scheme, values in by_scheme.items():
+                broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))
+                rows.append([subject.name, scheme, *(Value(v, digits=1) for v in values.values()), Value(broken)])
+            told = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
+            claims.append((f"{subject.name}: p85 shortens the average wait", by_scheme["p85"]["wait"] > 0, told))
+            if mode == "selective":
+                regular = gains(results, order, "regular", "p85")["wait"]
+                mine = by_scheme["p85"]["wait"]
+                told = f"{mine:+.1f} % against {regular:+.1f} %"
+                claims.append((f"{subject.name}: selective beats regular on the wait (p85)", mine > regular, told))
+            for scheme in ("none", *SCHEMES):
+                for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), [])):
+                    for column, value in zip(data, (subject.name, scheme, k + 1, *(month[m] for m in MEASURES)), strict=True):
+                        data[column].append(value)
+        columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "promises broken"]
+        title = f"Average improvement, {order.upper()}, {mode} adjustment (%)"
+        note = "Mean of the monthly gains; positive is better. Promises broken: first reservations that a job started after."
+        parts: list[Part] = [Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)]
+        return [*parts, Table(name.lower(), title, columns, rows, note), Claims(claims), Notes([METHOD, MONTH_NOTE])]
+
+    return run
+
+
+MONTH_NOTE = (
+    "Each month is simulated alone, on an empty machine, until it is empty again; predictions are fixed at submission and learn from the "
+    "log, also from the months before. The first month is history only (SPEC Q-22). Jobs are killed at their users' requests in any case."
+)
+
+
+def _given(value: object) -> Entry:
+    return Value(float(value), digits=0) if isinstance(value, int | float) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------- Fig. 12
+
+
+ADJUSTED = {1: 60, 2: 100, 3: 90, 4: 90, 5: 50}
+"""Adjusted walltimes of Fig. 12; the figure has no numbers, these have its proportions."""
+ESTIMATED, RAN = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
+
+
+def figure_12_jobs(waiting: int) -> Workload:
+    """Job 1, which runs, job 2, which is first in the queue, and one of the jobs behind it."""
+    return Workload.from_arrays(
+        submit=[0, 1, 2],
+        runtime=[80, 50, RAN[waiting]],
+        requested=[100, 100, ESTIMATED[waiting]],
+        procs=[6, 8, 4],
+        machine_procs=10,
+    )
+
+
+def figure_12(_study: Study) -> list[Part]:
+    """What adjusting waiting and running jobs does to backfilling."""
+    starts: dict[tuple[int, str], list[int]] = {}
+    promised: dict[tuple[int, str], int] = {}
+    for waiting in (3, 4, 5):
+        jobs = figure_12_jobs(waiting)
+        predicted = np.array([ADJUSTED[1], ADJUSTED[2], ADJUSTED[waiting]])
+        for mode in ("none", "selective", "regular"):
+            done = simulate(jobs, Easy(), predictor=Given(predicted), believe=mode, correction="estimate")
+            starts[waiting, mode], promised[waiting, mode] = done.start.tolist(), int(done.promised[1])
+    claims: list[Claim] = [
+        ("not adjusted: only job 5 is backfilled", [starts[j, "none"][2] == 2 for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
+        ("waiting jobs adjusted: 3 and 4 are backfilled too", all(starts[j, "selective"][2] == 2 for j in (3, 4, 5)), "all start at 2"),
+        (
+            "job 3, over-estimated, keeps job 2's reservation",
+            starts[3, "selective"][1] <= promised[3, "selective"],
+            f"2 starts at {starts[3, 'selective'][1]}",
+        ),
+        (
+            "job 4, under-estimated, delays job 2",
+            starts[4, "selective"][1] > promised[4, "selective"],
+            f"2 starts at {starts[4, 'selective'][1]}",
+        ),
+        ("running jobs adjusted too: neither 3 nor 4 fits", all(starts[j, "regular"][2] > 2 for j in (3, 4)), "the window ends at 60"),
+        (
+            "and job 2 misses its reservation",
+            starts[3, "regular"][1] > promised[3, "regular"],
+            f"at {starts[3, 'regular'][1]} instead of 60",
+        ),
+    ]
+    rows: list[list[Entry]] = []
+    for (waiting, mode), start in starts.items():
+        rows.append([str(waiting), mode, Value(start[1]), Value(promised[waiting, mode]), Value(start[2])])
+    drawn = []
+    for waiting in (3, 4):
+        jobs = figure_12_jobs(waiting)
+        adjusted = replace(jobs, believed=np.array([100, 100, ADJUSTED[waiting]]))
+        drawn.append(Example(f"job {waiting}, as estimated by its user", jobs, Easy(), names=["1", "2", str(waiting)]))
+        drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=["1", "2", str(waiting)]))
+    chart = example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")
+    columns = ["job behind", "adjustment", "2 starts at", "reserved at", "it starts at"]
+    return [chart, Table("fig12", "Starts", columns, rows), Claims(claims)]
+
+
+ITEMS: Sequence[Item] = (
+    Item("tang13", "F12", "Fig. 12: over- and under-estimates in backfilling", figure_12, where="a worked example"),
+    Item("tang13", "F14", "Fig. 14: WFP, regular adjustment", _figure("F14")),
+    Item("tang13", "F15", "Fig. 15: WFP, selective adjustment", _figure("F15")),
+    Item("tang13", "F16", "Fig. 16: FCFS, regular adjustment", _figure("F16")),
+    Item("tang13", "F17", "Fig. 17: FCFS, selective adjustment", _figure("F17")),
+)

@@ -1,0 +1,207 @@
+"""P3's Tables I and II, the worked examples of Figs. 1 and 6, the formula of Fig. 10, and the estimates of Figs. 11 and 12."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from walltime.estimates.fmodel import wrong_order_probability
+from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
+from walltime.papers import drawing
+from walltime.papers.item import Item
+from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.worked import Example, example_chart
+from walltime.policy import Easy
+from walltime.report.estimates import draw_accuracy, draw_distributions
+from walltime.schedule import simulate
+from walltime.workload import Workload
+
+SCALE = 3
+"""The unit of time of the worked examples, s, so that thirds are whole."""
+RUNTIMES = {"J1": 6, "J2": 4, "J3": 3, "J4": 4, "J5": 3, "J6": 2}
+"""Of Fig. 6, by Table II; J3's is not in the paper."""
+SHORTER = {"J1", "J4", "J5", "J6"}
+RATIOS = (1.5, 2.0, 4.0, 10.0)
+SAMPLES = 200_000
+
+
+def table_1(study: Study) -> list[Part]:
+    """The logs."""
+    printed = study.printed.tables["T1"]
+    rows: list[list[str | Value]] = []
+    for subject in study.subjects:
+        w = subject.workload
+        mine = subject.name if subject.kind == "paper" else ""
+        days = f"{(int(w.submit[-1]) - int(w.submit[0])) / 86_400:,.0f} days"
+        jobs = Value(len(w), printed.value("jobs", log=mine), within=0.01)
+        load = Value(w.offered_load, printed.value("utilization", log=mine), within=0.02, digits=3)
+        rows.append(
+            [subject.name, subject.log, subject.about, Value(w.machine_procs, printed.value("procs", log=mine), within=0), jobs, days, load]
+        )
+    columns = ["log", "file", "what it is", "processors", "jobs", "submitted over", "offered load"]
+    return [Table("table1", "The logs", columns, rows)]
+
+
+def figure_6_jobs(factor: Fraction) -> Workload:
+    """The jobs of Fig. 6 with estimates of `factor` times the runtimes; J3 needs both processors, the others one."""
+    runtime = np.array([SCALE * r for r in RUNTIMES.values()])
+    requested = np.array([int(SCALE * r * factor) for r in RUNTIMES.values()])
+    procs = np.array([2 if name == "J3" else 1 for name in RUNTIMES])
+    return Workload.from_arrays(submit=np.arange(len(runtime)) * 0, runtime=runtime, requested=requested, procs=procs, machine_procs=2)
+
+
+def table_2(study: Study) -> list[Part]:
+    """Estimates, and the hole in the schedule of Fig. 6 when J2 ends, for several F."""
+    printed = study.printed.tables["T2"]
+    rows: list[list[str | Value]] = []
+    for text in (str(row["F"]) for row in printed.rows):
+        factor = Fraction(text)
+        jobs = figure_6_jobs(factor)
+        schedule = simulate(jobs, Easy())
+        promised = dict(zip(RUNTIMES, schedule.promised.tolist(), strict=True))["J3"]
+        hole = promised / SCALE - RUNTIMES["J2"]
+        started = next(name for name, start in zip(RUNTIMES, schedule.start.tolist(), strict=True) if start == SCALE * RUNTIMES["J2"])
+        mine = [Value(float(RUNTIMES[j] * factor), printed.value(j, F=text), within=0.001, digits=2) for j in ("J1", "J4", "J5", "J6")]
+        rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
+    columns = ["F", "J1", "J4", "J5", "J6", "hole at T4", "the first that fits"]
+    return [Table("table2", printed.title, columns, rows), Notes([printed.note])]
+
+
+def figure_1(_study: Study) -> list[Part]:
+    """EASY backfilling reduces fragmentation."""
+
+    def jobs(length: int) -> Workload:
+        return Workload.from_arrays(submit=[0] * 4, procs=[2, 2, 4, 2], runtime=[4, 2, 3, length], machine_procs=4)
+
+    fits, too_long = (Example(f"job 4 is {length} long", jobs(length), Easy()) for length in (2, 3))
+    caption = "Job 4 is backfilled into the hole if it is no longer than 2; else it would delay job 3, which has a reservation at 4."
+    return [example_chart("fig1", [fits, too_long], caption)]
+
+
+def figure_6(_study: Study) -> list[Part]:
+    """Heel and toe: the real start of J3 is pushed back, step by step, up to its reservation."""
+    examples = [Example(f"estimates {f} x runtime", figure_6_jobs(f), Easy(), SCALE) for f in (Fraction(1), Fraction(2))]
+    start = [simulate(figure_6_jobs(Fraction(f)), Easy(), dynamics=True) for f in (1, 2)]
+    perfect, doubled = (int(s.start[2]) / SCALE for s in start)
+    dynamics = start[1].dynamics
+    assert dynamics is not None
+    claims: list[Claim] = [
+        ("F = 2: J3 has its reservation at T12", int(start[1].promised[2]) == 12 * SCALE, f"T{int(start[1].promised[2]) / SCALE:g}"),
+        (
+            "F = 2: J4 is backfilled at T4, a wild backfill",
+            bool(dynamics.wild[3]) and int(start[1].start[3]) == 4 * SCALE,
+            "J4 starts at T4",
+        ),
+        ("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}"),
+    ]
+    caption = (
+        "Two processors, all jobs submitted at T0; J3 needs both. With doubled estimates J4, J5 and J6 are backfilled one after the other."
+    )
+    return [example_chart("fig6", examples, caption), Claims(claims)]
+
+
+def figure_10(_study: Study) -> list[Part]:
+    """Probability that the shorter of two jobs looks longer: formula, and samples drawn."""
+    factors = np.linspace(1, 30, 59)
+    draws = np.random.Generator(np.random.Philox(10)).random((2, SAMPLES))
+    curves = {ratio: np.array([wrong_order_probability(1.0, ratio, float(f)) if f > 1 else 0.0 for f in factors]) for ratio in RATIOS}
+    seen = {
+        ratio: np.array([((1 + (f - 1) * draws[0]) > ratio * (1 + (f - 1) * draws[1])).mean() for f in factors[::6]]) for ratio in RATIOS
+    }
+
+    def draw(axes: Axes, _row: int, _column: int) -> None:
+        for k, ratio in enumerate(RATIOS):
+            drawing.line(axes, factors, curves[ratio], k, f"r2 = {ratio:g} r1")
+            axes.plot(
+                factors[::6], seen[ratio], linestyle="", marker=drawing.MARKERS[k], markersize=3.5, color="black", markerfacecolor="none"
+            )
+
+    figure = drawing.panels([""], ["Pr(e1 > e2)"], draw, x="F")
+    worst = max(float(np.abs(curves[ratio][::6] - seen[ratio]).max()) for ratio in RATIOS)
+    error = 4 * 0.5 / SAMPLES**0.5
+    rows: list[list[str | Value]] = [
+        [f"{r:g}", Value(float(curves[r][-1]), digits=4), Value(float(seen[r][-1]), digits=4), Value(1 / (2 * r), digits=4)] for r in RATIOS
+    ]
+    claims: list[Claim] = [
+        ("formula and samples agree", worst < error, f"largest difference {worst:.5f}, four standard errors are {error:.5f}"),
+        ("never over r1 / (2 r2)", all(float(curves[r].max()) <= 1 / (2 * r) for r in RATIOS), "at every F drawn"),
+    ]
+    data = {"F": factors.tolist()} | {f"ratio_{r:g}": curves[r].tolist() for r in RATIOS}
+    columns = ["r2 / r1", f"formula, F = {factors[-1]:g}", f"{SAMPLES:,} samples", "limit r1 / (2 r2)"]
+    caption = "The curves are the formula, the marks shares of random samples."
+    return [Chart("fig10", figure, caption, data), Table("fig10", "At the right end", columns, rows), Claims(claims)]
+
+
+def figure_11(study: Study) -> list[Part]:
+    """Distributions of runtimes and estimates, and how modal the estimates are."""
+    subjects = study.subjects
+
+    def draw(axes: Axes, _row: int, column: int) -> None:
+        w = subjects[column].workload
+        draw_distributions(axes, np.minimum(w.runtime, w.requested), w.requested, subjects[column].emax)
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.remove()
+        axes.set_xticks(axes.get_xticks()[::2])
+
+    figure = drawing.panels([s.name for s in subjects], ["share of jobs (%)"], draw)
+    rows: list[list[str | Value]] = []
+    claims: list[Claim] = []
+    for subject in subjects:
+        requested = subject.workload.requested
+        effective = int(subject.facts.get("effective_emax", subject.emax))
+        share, (rank, percent) = top_share(requested), rank_of(effective, requested)
+        rows.append([subject.name, Value(share, digits=1), f"{effective / 3600:g} h", str(rank), Value(percent, digits=1)])
+        if subject.has_estimates:
+            claims.append(
+                (f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
+            )
+            claims.append(
+                (f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, f"{percent:.1f} %, rank {rank}")
+            )
+    columns = ["log", "the 20 most used values (%)", "effective largest estimate", "its rank", "its jobs (%)"]
+    data = {"log": [str(row[0]) for row in rows]}
+    return [
+        Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many people choose.", data),
+        Table("fig11", "How modal the estimates are", columns, rows),
+        Claims(claims),
+        Notes(["The effective largest estimate is 4 h for KTH and 2 h for BLUE (P3 section VII), the site's limit for the others."]),
+    ]
+
+
+def figure_12(study: Study) -> list[Part]:
+    """Mean accuracy of each hundredth of the jobs, by runtime."""
+    subjects = study.subjects
+
+    def draw(axes: Axes, _row: int, column: int) -> None:
+        w = subjects[column].workload
+        draw_accuracy(axes, w.runtime, w.requested)
+        axes.set_xlabel("")
+
+    figure = drawing.panels([s.name for s in subjects], ["mean accuracy (%)"], draw, x="jobs by runtime", legend=False)
+    claims: list[Claim] = []
+    data: dict[str, list[float]] = {}
+    for subject in subjects:
+        w = subject.workload
+        _, ratio = accuracy_by_runtime(w.runtime, w.requested)
+        data[subject.name] = [*ratio.tolist(), *[float("nan")] * (100 - len(ratio))]
+        short, long = float(ratio[:20].mean()), float(ratio[-20:].mean())
+        if subject.has_estimates:
+            told = f"shortest fifth {100 * short:.0f} %, longest fifth {100 * long:.0f} %"
+            claims.append((f"{subject.name}: long jobs are estimated better", long > short, told))
+    return [Chart("fig12", figure, "Jobs from the shortest to the longest, in hundredths.", data), Claims(claims)]
+
+
+ITEMS: Sequence[Item] = (
+    Item("tsafrir06", "T1", "Table I: the logs", table_1),
+    Item("tsafrir06", "T2", "Table II: the hole in the schedule of Fig. 6", table_2, where="a worked example"),
+    Item("tsafrir06", "F1", "Fig. 1: EASY backfilling", figure_1, where="a worked example"),
+    Item("tsafrir06", "F6", "Fig. 6: heel and toe", figure_6, where="a worked example"),
+    Item("tsafrir06", "F10", "Fig. 10: how often the f-model gives the wrong order", figure_10, where="a formula"),
+    Item("tsafrir06", "F11", "Fig. 11: runtimes and estimates", figure_11),
+    Item("tsafrir06", "F12", "Fig. 12: accuracy and runtime", figure_12),
+)

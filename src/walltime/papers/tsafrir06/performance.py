@@ -1,0 +1,373 @@
+"""P3's figures on performance: 2, 3, 4 and 13, the runs at high and low load, and the modal model beside the f-models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from walltime.metrics.estimates import rank_of
+from walltime.papers import drawing
+from walltime.papers.item import Item
+from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
+from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
+from walltime.papers.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
+
+METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
+UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
+DIVISOR = {"mean_wait": 60.0, "mean_bounded_slowdown": 1.0}
+REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1:deterministic": "2 x perfect"}
+NEAR_F0 = 0.9
+"""Almost all: at least this share of the values of f."""
+
+
+def figure_2(study: Study) -> list[Part]:
+    """Average wait and slowdown with real and perfect estimates, and with twice these."""
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for subject in study.subjects:
+        table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim="p3")
+        results[subject.name] = {row["estimates"]: row for row in table.iter_rows(named=True)}
+    names = list(results)
+    rows: list[list[str | Value]] = []
+    for metric, word in METRICS.items():
+        for log in names:
+            digits = 0 if metric == "mean_wait" else 1
+            rows.append([word, log, *(Value(results[log][e][metric], digits=digits) for e in REAL)])
+
+    def draw(axes: Axes, row: int, column: int) -> None:
+        metric = list(METRICS)[row]
+        log = names[column]
+        values = [results[log][e][metric] / DIVISOR[metric] for e in REAL]
+        drawing.bars(axes, {name: [value] for name, value in zip(REAL.values(), values, strict=True)}, [""])
+        drawing.from_zero(axes)
+
+    figure = drawing.panels(names, list(UNITS.values()), draw)
+    claims: list[Claim] = []
+    for metric, word in METRICS.items():
+        for log in names:
+            r = results[log]
+            for single, double in (("user", "double"), ("exact", "badness:1:deterministic")):
+                gain = 100 * (r[double][metric] / r[single][metric] - 1)
+                claims.append((f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %"))
+            gain = 100 * (r["exact"][metric] / r["user"][metric] - 1)
+            claims.append((f"{log}, {word}: perfect estimates are better than real ones", gain < 0, f"{gain:+.1f} %"))
+    shown = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
+    data = {"metric": [r[0] for r in rows], "log": [r[1] for r in rows]}
+    caption = "EASY with the users' estimates (real), with the runtimes (perfect), and with twice either."
+    return [Chart("fig2", figure, caption, data), shown, Claims(claims), Notes(["The paper says that this usually helps, not always."])]
+
+
+def figure_3(study: Study) -> list[Part]:
+    """One random sample for each f, and the deterministic model."""
+    grid = COARSE if study.quick else FINE
+    sweeps = [run_sweep(study, subject, seeds=1, f=grid) for subject in study.subjects]
+    figure = sweep_figure(sweeps, METRICS, UNITS, DIVISOR, bands=False)
+    claims: list[Claim] = []
+    for sweep in sweeps:
+        for metric, word in METRICS.items():
+            claims.append(_better_than_perfect(sweep, metric, word))
+            if sweep.subject.has_estimates:
+                values = np.array([v[0] for v in sweep.random(metric)])
+                share = float((values < sweep.real(metric)).mean())
+                claims.append(
+                    (f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f")
+                )
+    caption = "One random sample for each f, its deterministic twin of factor 1 + f / 2, and the real estimates."
+    return [Chart("fig3", figure, caption, sweep_data(sweeps, METRICS)), Claims(claims)]
+
+
+def figure_4(study: Study) -> list[Part]:
+    """Means and bands over the seeds: the shapes."""
+    sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    return [
+        Chart("fig4", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), _caption(study), sweep_data(sweeps, METRICS)),
+        Chart(
+            "fig4-wide",
+            sweep_figure(sweeps, METRICS, UNITS, DIVISOR, wide=True),
+            "The same up to f = 100, on a logarithmic axis from f = 0.1 on; P3 looked there without showing it.",
+            sweep_data(sweeps, METRICS),
+        ),
+        shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
+        Claims([claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word)]),
+        Notes([SHAPE_NOTE]),
+    ]
+
+
+SHAPE_NOTE = (
+    "A curve is called V-shaped if its smoothed mean rises again by more than a fifth of its first fall, and by more than twice the "
+    "standard error, else L-shaped. This rule is ours: the paper judges by eye."
+)
+
+
+def shape_table(sweeps: Sequence[Sweep], name: str, title: str) -> Table:
+    """Shape, fall and rise of each curve, the best f, and the values at f = 0 and with real estimates."""
+    rows: list[list[str | Value | None]] = []
+    for metric, word in METRICS.items():
+        digits = 0 if metric == "mean_wait" else 1
+        for sweep in sweeps:
+            shape, fall, rise = sweep.shape(metric)
+            mean = sweep.mean(metric)
+            best = int(np.argmin(mean))
+            printed = str(sweep.subject.facts.get(word, "-"))
+            row = [word, sweep.subject.name, printed, shape, f"{100 * fall:.1f} %", f"{100 * rise:.1f} %", f"{sweep.f[best]:g}"]
+            rows.append([*row, *(Value(v, digits=digits) for v in (mean[0], mean[best], mean[-1], sweep.real(metric)))])
+    columns = [
+        "metric",
+        "log",
+        "shape in print",
+        "shape here",
+        "falls by",
+        "rises by",
+        "best f",
+        "f = 0",
+        "best",
+        f"f = {sweeps[0].f[-1]:g}",
+        "real",
+    ]
+    return Table(name, title, columns, rows, "Falls and rises are relative to the value at f = 0.")
+
+
+def shape_claims(sweep: Sweep, metric: str, word: str) -> list[Claim]:
+    """What P3 says of a curve: its shape, that f > 0 is better than f = 0, and that the deterministic model is near the best."""
+    log = sweep.subject.name
+    shape, fall, rise = sweep.shape(metric)
+    printed = sweep.subject.facts.get(word) if sweep.subject.kind == "paper" else None
+    told = f"{shape}: falls by {100 * fall:.1f} %, then rises by {100 * rise:.1f} %"
+    claims: list[Claim] = [
+        (f"{log}, {word}: {printed}-shaped" if printed else f"{log}, {word}: V or L", shape == printed if printed else shape in "VL", told)
+    ]
+    claims.append(_better_than_perfect(sweep, metric, word))
+    mean, twin = sweep.mean(metric), sweep.twin(metric)
+    inside = (sweep.f > 0) & (sweep.f <= FINE[-1])
+    share = float((twin[inside] < mean[inside]).mean())
+    claims.append((f"{log}, {word}: the deterministic model is mostly better than the mean", share > 0.5, f"{100 * share:.0f} % of the f"))
+    return claims
+
+
+def _better_than_perfect(sweep: Sweep, metric: str, word: str) -> Claim:
+    """Almost all f > 0 are better than f = 0; on SDSC P3 makes an exception."""
+    mean = sweep.mean(metric)
+    share = float((mean[1:] < mean[0]).mean())
+    exception = sweep.subject.name == "SDSC"
+    what = f"{sweep.subject.name}, {word}: f > 0 better than f = 0{' (P3: an exception)' if exception else ''}"
+    return what, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f"
+
+
+def figure_13(study: Study) -> list[Part]:
+    """The truncated f-model, and where its mean crosses the real line; the vanilla one beside it."""
+    truncated = [run_sweep(study, subject, truncated=True, dynamics=False, f=f_values(study.quick, far=True)) for subject in study.subjects]
+    vanilla = [run_sweep(study, subject) for subject in study.subjects]
+    rows: list[list[str | Value | None]] = []
+    claims: list[Claim] = []
+    for metric, word in METRICS.items():
+        digits = 0 if metric == "mean_wait" else 1
+        for cut, free in zip(truncated, vanilla, strict=True):
+            log = cut.subject.name
+            if not cut.subject.has_estimates:
+                rows.append([word, log, "the log has no users' estimates", None, None, None, None])
+                continue
+            f, other = cut.crossing(metric), free.crossing(metric)
+            real = Value(cut.real(metric), digits=digits)
+            end = Value(float(cut.mean(metric)[-1]), digits=digits)
+            rows.append([word, log, _f(f), _f(other), real, end, f"{cut.subject.emax / 3600:g} h"])
+            claims.append((f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}"))
+            worst = f"mean at f = {free.f[-1]:g}: {100 * (free.mean(metric)[-1] / free.real(metric) - 1):+.1f} % of real"
+            exception = log == "BLUE" and metric == "mean_wait"
+            name = f"{log}, {word}: the vanilla model does not{' (P3: an exception, up to f = 10,000)' if exception else ''}"
+            claims.append((name, None if exception else other is None, worst))
+    columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
+    return [
+        Chart("fig13", sweep_figure(truncated, METRICS, UNITS, DIVISOR), _caption(study), sweep_data(truncated, METRICS)),
+        Chart(
+            "fig13-wide",
+            sweep_figure(truncated, METRICS, UNITS, DIVISOR, wide=True),
+            "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.",
+            sweep_data(truncated, METRICS),
+        ),
+        Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows),
+        Claims(claims),
+        Notes(
+            [
+                "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
+                "The largest estimate is the site's limit, the largest request but for fewer than 0.1 % of the jobs (SPEC Q-08); the paper "
+                "gives 4 h and 2 h as the effective ones of KTH and BLUE. Runtimes over it are cut, also under the real estimates.",
+            ]
+        ),
+    ]
+
+
+def loads(study: Study) -> list[Part]:
+    """All logs scaled to a high and to a low load: P3 says V shapes belong to high loads, L shapes to low ones."""
+    grid = (*COARSE, 20.0, 50.0, 100.0)
+    count = FEW_SEEDS if study.quick else LOAD_SEEDS
+    parts: list[Part] = []
+    rises: dict[tuple[str, str], list[float]] = {}
+    for name, load in (("high", HIGH_LOAD), ("low", LOW_LOAD)):
+        sweeps = [run_sweep(study, subject, load=load, seeds=count, f=grid) for subject in study.subjects]
+        title = f"Every log scaled to a load of {load:g}, by its times between arrivals"
+        parts.append(
+            Chart(f"load-{name}", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), f"{title}; {count} seeds.", sweep_data(sweeps, METRICS))
+        )
+        parts.append(shape_table(sweeps, f"load-{name}-shapes", title))
+        for sweep in sweeps:
+            for metric, word in METRICS.items():
+                _, fall, rise = sweep.shape(metric)
+                rises.setdefault((sweep.subject.name, word), []).append(rise / fall if fall > 0 else math.inf)
+    claims: list[Claim] = []
+    for (log, word), (high, low) in rises.items():
+        told = f"rise over fall {_share(high)} at {HIGH_LOAD:g}, {_share(low)} at {LOW_LOAD:g}"
+        claims.append((f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, told))
+    return [
+        *parts,
+        Claims(claims),
+        Notes([f"P3 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE]),
+    ]
+
+
+def _share(value: float) -> str:
+    return "no fall" if math.isinf(value) else f"{value:.2f}"
+
+
+def modal(study: Study) -> list[Part]:
+    """How near each estimate model comes to the real estimates: perfect, f-models, truncated ones, the modal model."""
+    count = FEW_SEEDS if study.quick else LOAD_SEEDS
+    rows: list[list[str | Value | None]] = []
+    claims: list[Claim] = []
+    shares: list[list[str | Value | None]] = []
+    for subject in study.subjects:
+        if not subject.has_estimates:
+            rows.append([subject.name, "the log has no users' estimates", None, None, None, None])
+            continue
+        models = _models(subject)
+        sweep = [f"tsafrir05:emax={subject.emax}:share={share}" for share in (10, 20, 30)]
+        names = [*models.values(), *sweep]
+        table = study.cells(f"{subject.name}: estimate models", subject, [{"estimates": name} for name in names], seeds=count, trim="p3")
+        values = {key[0]: {m: float(part[m].to_numpy().mean()) for m in METRICS} for key, part in table.group_by("estimates")}
+        real = values["user"]
+        away: dict[str, float] = {}
+        for label, name in models.items():
+            deviations = [values[name][m] / real[m] - 1 for m in METRICS]
+            away[label] = max(abs(d) for d in deviations)
+            told = [f"{100 * d:+.1f} %" for d in deviations]
+            rows.append(
+                [
+                    subject.name,
+                    label,
+                    Value(values[name]["mean_wait"]),
+                    told[0],
+                    Value(values[name]["mean_bounded_slowdown"], digits=1),
+                    told[1],
+                ]
+            )
+        others = {label: d for label, d in away.items() if label not in ("real", "modal")}
+        nearest = min(others, key=lambda label: others[label])
+        what = f"{subject.name}: the modal model is nearer to the real estimates than any f-model"
+        claims.append(
+            (what, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %")
+        )
+        for metric, word in METRICS.items():
+            trend = [values[name][metric] for name in sweep]
+            shares.append([subject.name, word, *(Value(v, digits=1) for v in trend)])
+            claims.append(
+                (
+                    f"{subject.name}, {word}: worse the more jobs use the largest estimate",
+                    trend[0] < trend[1] < trend[2],
+                    " < ".join(f"{v:,.1f}" for v in trend),
+                )
+            )
+    columns = ["log", "estimates", "average wait (s)", "against real", "bounded slowdown", "against real"]
+    return [
+        Table("modal", f"Estimate models beside the users' estimates, mean of {count} seeds", columns, rows),
+        Table(
+            "modal-share",
+            "The modal model with 10, 20 and 30 % of the jobs at the largest estimate",
+            ["log", "metric", "10 %", "20 %", "30 %"],
+            shares,
+        ),
+        Claims(claims),
+        Notes(
+            ["The modal model is that of Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."]
+        ),
+    ]
+
+
+def _models(subject: Subject) -> dict[str, str]:
+    """Name of each model, and how it is spelled."""
+    emax = subject.emax
+    _, share = rank_of(emax, np.minimum(subject.workload.requested, emax))
+    models = {"real": "user", "perfect": "exact"}
+    models |= {f"f = {f}": f"badness:{f}" for f in (1, 3, 10, 100)}
+    models |= {f"f = {f}, truncated": f"badness:{f}:truncated={emax}" for f in (10, 100)}
+    return models | {"modal": f"tsafrir05:emax={emax}:share={max(share, 1):.4g}"}
+
+
+def _f(value: float | None) -> str:
+    return "none" if value is None else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def _caption(study: Study) -> str:
+    seeds = FEW_SEEDS if study.quick else 100
+    return (
+        f"Mean of {seeds} seeds of the random f-model, the band from the 5th to the 95th percentile of single runs, the deterministic "
+        "twin of factor 1 + f / 2, and the users' estimates (real). EASY; the first 1 % of the jobs to end, and those that end after the "
+        "last arrival, are not measured."
+    )
+
+
+def sweep_figure(
+    sweeps: Sequence[Sweep],
+    metrics: dict[str, str],
+    units: dict[str, str],
+    divisor: dict[str, float],
+    *,
+    bands: bool = True,
+    wide: bool = False,
+    real: bool = True,
+) -> Figure:
+    """One column per log, one row per metric, f along the horizontal axis."""
+
+    def draw(axes: Axes, row: int, column: int) -> None:
+        sweep, metric = sweeps[column], list(metrics)[row]
+        chosen = sweep.f > 0 if wide else sweep.f <= FINE[-1]
+        x, scale = sweep.f[chosen], divisor[metric]
+        if bands:
+            low, high = sweep.band(metric)
+            drawing.band(axes, x, low[chosen] / scale, high[chosen] / scale, "5th to 95th percentile")
+        drawing.line(axes, x, sweep.mean(metric)[chosen] / scale, 0, "random, mean" if bands else "random")
+        drawing.line(axes, x, sweep.twin(metric)[chosen] / scale, 1, "deterministic", linewidth=0.9)
+        level_ = sweep.real(metric) if real else math.nan
+        if math.isfinite(level_):
+            drawing.level(axes, level_ / scale, "real")
+        if wide:
+            axes.set_xscale("log")
+
+    return drawing.panels([sweep.subject.name for sweep in sweeps], list(units.values()), draw, x="f")
+
+
+def sweep_data(sweeps: Sequence[Sweep], metrics: dict[str, str]) -> dict[str, list[object]]:
+    """The numbers behind such a figure."""
+    data: dict[str, list[object]] = {"log": [], "f": []}
+    for sweep in sweeps:
+        data["log"] += [sweep.subject.name] * len(sweep.f)
+        data["f"] += sweep.f.tolist()
+        for metric in metrics:
+            low, high = sweep.band(metric)
+            columns = {"mean": sweep.mean(metric), "p5": low, "p95": high, "deterministic": sweep.twin(metric)}
+            columns["real"] = np.full(len(sweep.f), sweep.real(metric))
+            for name, values in columns.items():
+                data.setdefault(f"{metric}_{name}", []).extend(values.tolist())
+    return data
+
+
+ITEMS = (
+    Item("tsafrir06", "F2", "Fig. 2: real and perfect estimates, and twice these", figure_2),
+    Item("tsafrir06", "F3", "Fig. 3: performance as a function of f, one sample", figure_3),
+    Item("tsafrir06", "F4", "Fig. 4: performance as a function of f, many seeds", figure_4),
+    Item("tsafrir06", "F13", "Fig. 13: the truncated f-model", figure_13),
+    Item("tsafrir06", "loads", "Section III: every log at a high and at a low load", loads),
+    Item("tsafrir06", "modal", "Section VII: the modal model beside the f-models", modal),
+)

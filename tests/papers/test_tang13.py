@@ -1,0 +1,79 @@
+"""P4's trends, and EASY++, on logs that have users: what holds on each, and what does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.traces import trace_folder, trace_path
+from walltime.metrics import paired_difference
+from walltime.papers.items import items_of
+from walltime.papers.printed_numbers import printed
+from walltime.papers.study import Study
+from walltime.papers.subjects import find_subjects
+from walltime.papers.tang13.scheduling import gains, run_months
+from walltime.papers.tang13.schemes import STATISTICS, class_shares, keys_of, mean_accuracy, own_accuracy, replays, scheme_of
+
+FILES = {
+    "KTH": "KTH-SP2-1996-2",
+    "CTC": "CTC-SP2-1996-3.1-cln.recon",
+    "SDSC": "SDSC-SP2-1998-4.x-cln.recon",
+    "Gaia": "UniLu-Gaia-2014-1",
+    "Mira": "ALCF-Mira-2018",
+}
+LOGS = pytest.mark.parametrize("log", FILES)
+
+
+def study(log: str, folder) -> Study:
+    trace_path(FILES[log])
+    subjects = find_subjects(printed("tang13"), only=[log], folders=[trace_folder()], made=folder)
+    assert [subject.kind for subject in subjects] == ["other"]
+    return Study(printed("tang13"), subjects, folder, quick=True)
+
+
+@LOGS
+def test_p4__adjusting_beats_the_users_and_lower_percentiles_are_more_accurate(log, tmp_path):
+    s = study(log, tmp_path)
+    w = s.subjects[0].workload
+    key = keys_of(w)["triple"]
+    schemes = [scheme_of(key, statistic) for statistic in STATISTICS]
+    exact = [mean_accuracy(replay) for replay in replays(s, s.subjects[0], schemes).values()]
+    assert min(exact) > own_accuracy(w).mean()
+    assert (np.diff(exact[: STATISTICS.index("p70") + 1]) > -0.002).all()
+
+
+@LOGS
+def test_p4__the_triple_key_is_the_most_accurate_and_a_threshold_cuts_underestimates(log, tmp_path):
+    s = study(log, tmp_path)
+    subject = s.subjects[0]
+    keys = keys_of(subject.workload)
+    at_p85 = {name: mean_accuracy(next(iter(replays(s, subject, [scheme_of(key, "p85")]).values()))) for name, key in keys.items()}
+    assert at_p85["triple"] > at_p85["user"] - 0.01
+    plain, bounded = (
+        class_shares(replay) for replay in replays(s, subject, [scheme_of(keys["triple"], "p85", threshold=t) for t in (0.0, 0.5)]).values()
+    )
+    assert bounded["UE"] + bounded["BE"] < plain["UE"] + plain["BE"]
+    assert bounded["NA"] == plain["NA"]
+
+
+@pytest.mark.parametrize("log", ["CTC", "SDSC", "Mira"])
+def test_p4__selective_beats_regular_on_the_wait(log, tmp_path):
+    s = study(log, tmp_path)
+    found = run_months(s, s.subjects[0])
+    for order in ("wfp", "fcfs"):
+        regular, selective = (gains(found, order, mode, "p85")["wait"] for mode in ("regular", "selective"))
+        assert selective > regular
+        assert selective > 0
+
+
+@pytest.mark.parametrize("log", ["KTH", "SDSC"])
+def test_easypp__is_better_than_easy_and_perfect_predictions_are_the_bound(log, tmp_path):
+    s = study(log, tmp_path)
+    parts = items_of("tang13", "easypp")[0].run(s)
+    data = parts[0].data
+    found = {
+        name: np.array([v for n, v in zip(data["scheduler"], data["mean_bounded_slowdown"], strict=True) if n == name])
+        for name in dict.fromkeys(data["scheduler"])
+    }
+    assert paired_difference(found["EASY++"], found["EASY"]).high < 0
+    assert found["PERFECT++"].mean() == min(values.mean() for values in found.values())
