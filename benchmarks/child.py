@@ -29,14 +29,6 @@ def load_entry(name: str) -> dict[str, float]:
     return {"seconds": time.perf_counter() - begin, "processor": _processor_seconds()}
 
 
-def trivial() -> dict[str, float]:
-    """Processor seconds of a process that imports Numba and compiles one trivial function."""
-    import numba
-
-    numba.njit(lambda number: number + 1)(1)
-    return {"processor": _processor_seconds()}
-
-
 def _processor_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -130,7 +122,7 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     }
 
 
-FUNCTIONS = {f.__name__: f for f in (load_entry, trivial, up_to_the_kernel, generate_and_simulate, memory, batch, campaign_share, campaign_memory)}
+FUNCTIONS = {f.__name__: f for f in (load_entry, up_to_the_kernel, generate_and_simulate, memory, batch, campaign_share, campaign_memory)}
 
 if __name__ == "__main__":
     print(json.dumps(FUNCTIONS[sys.argv[1]](*sys.argv[2:])))

@@ -16,8 +16,8 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.engine.load import load
 from walltime.cli.main import run
+from walltime.engine.load import load
 
 KEYS = [
     "trace",

@@ -17,6 +17,7 @@ from walltime.engine.history import Learning, new_predicting, nothing_predicted
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
 
+_config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}
 """Functions by address where nothing is compiled (NUMBA_DISABLE_JIT)."""
 
@@ -54,7 +55,7 @@ def compile_notice(function: Callable[..., int]) -> int:
 
 
 def _address(returns: Any, function: Callable[..., Any]) -> int:
-    if not numba.config.DISABLE_JIT:
+    if not _config.DISABLE_JIT:
         return jit.callback(returns(learning_type(), types.int64, types.int64), function)
     _without_compiler[id(function)] = function
     return id(function)
@@ -91,5 +92,5 @@ def _call_without_compiler(address, *arguments):
 
 
 call_score: Any = _call_score
-call_predict: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_predict
-call_notice: Any = _call_without_compiler if numba.config.DISABLE_JIT else _call_notice
+call_predict: Any = _call_without_compiler if _config.DISABLE_JIT else _call_predict
+call_notice: Any = _call_without_compiler if _config.DISABLE_JIT else _call_notice

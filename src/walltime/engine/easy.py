@@ -184,8 +184,9 @@ def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered,
 
 @kernel
 def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
-    """Backfill by rank: again and again the best of those that may start. One whose score is too low to start in the place of the
-    blocked head is no candidate (SPEC A-12).
+    """Backfill by rank: again and again the best of those that may start.
+
+    One whose score is too low to start in the place of the blocked head is no candidate (SPEC A-12).
     """
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0

@@ -48,21 +48,18 @@ WHOLE_WORKLOAD = 7
 OPTIONS = 8
 FACTORS = 8
 
-KNOWN = np.dtype(
-    [(name, np.int64) for name in ("requested", "limit", "key", "procs", "started_at", "ended_at", "ran", "place", "basis")], align=True
-)
+
+def _dtype(fields: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in fields.split()])
+
+
+KNOWN = _dtype("requested limit key procs started_at ended_at ran place basis")
 """What a predictor knows of a job. When it is submitted: `requested` and `limit` (s; no prediction is over it), `key` (-1 for none)
 and `procs`. Later: `started_at`, `ended_at` (s), `ran` (s). `place`: see `Learning`. `basis`: what it was predicted from."""
 
-HISTORY = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "first ended admitted expired total squares "
-            "started first_running running running_procs running_since ended_runtime ended_procs last_end"
-        ).split()
-    ],
-    align=True,
+HISTORY = _dtype(
+    "first ended admitted expired total squares "
+    "started first_running running running_procs running_since ended_runtime ended_procs last_end"
 )
 """The jobs of a key that have ended are `fifo[first : first + ended]`, in the order in which they ended; the first `admitted` of them
 have been counted, and the first `expired` are forgotten again. `total` and `squares`: sums of their runtimes (s), and of the squares.
@@ -101,7 +98,7 @@ class Prediction(NamedTuple):
 class Learning(NamedTuple):
     """The history that predictions are made from; arrays that a predictor does not need have length 0.
 
-    `jobs`: records of KNOWN. `keys`: records of HISTORY; the one after the last key stands for the whole workload. `fifo` (int64): see there.
+    `jobs`: records of KNOWN. `keys`: records of HISTORY; the one after the last key stands for the whole workload. `fifo`: int64.
 
     For percentiles the jobs of key k have places 1, 2, ... in the order of their values, `value[first + place - 1]` (float64), and
     `tree[first:]` (int64) is a Fenwick tree that counts which of these places are taken: so adding a job to a history, dropping
@@ -125,8 +122,10 @@ class Learning(NamedTuple):
 
 
 class Predicting(NamedTuple):
-    """What the loop knows of predictions: of each job the prediction (s) and how often it was corrected while the job ran; the
-    increments (s) by which it is; and the predictor's own memory. All int64 but the last.
+    """What the loop knows of predictions.
+
+    Of each job the prediction (s) and how often it was corrected while the job ran; the increments (s) by which it is; all int64; and
+    the predictor's own memory.
     """
 
     predicted: Array

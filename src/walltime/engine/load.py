@@ -25,7 +25,6 @@ from walltime.engine.memory import (
     BY_LENGTH,
     FRESH,
     HEAD,
-    ITEM,
     JOB,
     KEEP,
     NOTE,

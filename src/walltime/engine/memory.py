@@ -60,14 +60,19 @@ RULES = _dtype(
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running order_threshold",
     {"order_threshold": np.float64},
 )
-"""A policy, lowered to numbers. `mode`: the kind of its passes. `depth`: how many blocked jobs get a reservation. `order`, `backfill_order`: one of BY_..., with the
+"""A policy, lowered to numbers.
+
+`mode`: the kind of its passes. `depth`: how many blocked jobs get a reservation. `order`, `backfill_order`: one of BY_..., with the
 exponent or the address of a compiled function as its parameter; `order_reads_time`: whether the scores of waiting jobs change.
 `long_queue`, `short_queue`: from which length on the queue is indexed, and under which no more. `predict`, `started`, `observe`:
 addresses of the compiled predictor, 0 for none; the rest is how predictions are believed and corrected."""
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
-    "queue_first queue_last looked_at holes freed blocked shadow extra head before_shadow indexed classes heads ranked horizon sorted sorted_arrivals early broken next_due"
+    "queue_first queue_last looked_at holes freed blocked indexed classes "
+    "heads ranked horizon sorted sorted_arrivals "
+    "shadow extra head before_shadow "
+    "early broken next_due"
 )
 """What changes at every event.
 
@@ -76,10 +81,11 @@ the next one arrives; `later`: jobs in the heap of arrivals that waited for anot
 far. `free`: processors. `running`, `events`: jobs in the running set, and in the heap of ends.
 
 The queue is `queue[queue_first:queue_last]`; `holes` of these places are of jobs that have started. Places below `looked_at` have
-been looked at in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the first job in the policy's order in that
-pass, which did not fit, -1 for none. `indexed`: 1 while there is an index over the queue,
-with so many size `classes`. `heads`: entries in the heap of waiting jobs by queue order. `ranked`: places below this one have what
-ranks are made from in `Ordered`, whose bounds hold before the time `horizon`.
+been looked at in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did
+not fit, -1 for none. `indexed`: 1 while there is an index over the queue, with so many size `classes`.
+
+Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which what ranks are made from is known;
+`horizon`, the time before which their bounds hold; `sorted`, jobs in `Ordered.sorted`, of the first `sorted_arrivals` that arrived.
 
 EASY: `shadow`, the time at which the job `head` will fit, and `extra`, the processors beyond the head's that are free then;
 `before_shadow`: running jobs that are expected to end by then.
@@ -148,7 +154,8 @@ class Kept(NamedTuple):
 class Memory(NamedTuple):
     """All of it; what a run does not need is None or empty, and the loop is compiled without what asks for it if it is None.
 
-    One of `index` (FCFS, EASY), `fresh` (reservations made afresh) and `kept` (conservative) is there. `later` is a heap of the arrivals of jobs that waited for another one's end.
+    One of `queue_index` (FCFS, EASY), `fresh` (reservations made afresh) and `kept` (conservative) is there.
+    `later` is a heap of the arrivals of jobs that waited for another one's end.
     """
 
     state: Records
@@ -160,7 +167,7 @@ class Memory(NamedTuple):
     running: Records
     notes: Records
     queue: Records
-    index: Index | None
+    queue_index: Index | None
     ordered: Ordered | None
     fresh: Profile | None
     kept: Kept | None
@@ -228,14 +235,18 @@ def new_memory(
         running=records(RUN, min(count, procs) + 1),
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
-        index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
+        queue_index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
         ordered=None if in_order and passes == HEAD else _new_ordered(count, rules),
         fresh=new_profile(count, classes) if passes == FRESH else None,
-        kept=None if passes != KEEP else Kept(new_profile(count, classes), np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64)),
+        kept=_new_kept(count, procs) if passes == KEEP else None,
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     restore_memory(memory, prediction)
     return memory
+
+
+def _new_kept(count: int, procs: int) -> Kept:
+    return Kept(new_profile(count, procs.bit_length()), np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> Ordered:

@@ -1,5 +1,6 @@
-"""Predictors compiled for the loop, which calls them by their address: a runtime is predicted when a job arrives, and something is
-learned when one ends. Only the one that a run uses is compiled.
+"""Predictors compiled for the loop, which calls them by their address; only the one that a run uses is compiled.
+
+A runtime is predicted when a job arrives, and something is learned when one ends.
 
 The definitions are those of `walltime.estimates.predictors`, whose plain Python the tests hold these to. What is remembered is
 declared in history.py; the regression is in regression.py. A function predict_by_... gives seconds, -1 for none; one that

@@ -48,9 +48,7 @@ def first_by_rank(state, rules, jobs, queue, ordered):
         if block != foremost and (best < 0 or ordered.bound[block] <= ordered.rank[best]):
             place = _first_in_block(state, rules, jobs, queue, ordered, block, state.now)
             if place >= 0:
-                if best < 0 or ordered.rank[place] < ordered.rank[best]:
-                    best = place
-                elif place < best and ordered.rank[place] == ordered.rank[best]:
+                if best < 0 or ordered.rank[place] < ordered.rank[best] or (place < best and ordered.rank[place] == ordered.rank[best]):
                     best = place
     return best
 

@@ -240,8 +240,9 @@ class Simulation:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
         order, parameter, reads_time = self._lower_order(policy.order)
         own = getattr(policy, "backfill_order", None)
-        same = own is None or own == policy.order
-        backfill_order, backfill_parameter, _ = (order, parameter, reads_time) if same else self._lower_order(own)
+        backfill_order, backfill_parameter = order, parameter
+        if own is not None and own != policy.order:
+            backfill_order, backfill_parameter, _ = self._lower_order(own)
         rules = record(
             RULES,
             mode=mode,
