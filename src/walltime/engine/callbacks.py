@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.extending import intrinsic
 
-from walltime.engine import jit
 from walltime.engine.history import Learning, new_predicting, nothing_predicted
+from walltime.engine.jit import callback
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
@@ -56,7 +56,7 @@ def compile_notice(function: Callable[..., int]) -> int:
 
 def _address(returns: Any, function: Callable[..., Any]) -> int:
     if not _config.DISABLE_JIT:
-        return jit.callback(returns(learning_type(), types.int64, types.int64), function)
+        return callback(returns(learning_type(), types.int64, types.int64), function)
     _without_compiler[id(function)] = function
     return id(function)
 

@@ -14,7 +14,8 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, draw, dynamics, history, jit, loop, predictors, regression
+from walltime.engine import averages, callbacks, draw, dynamics, history, jit, loop, regression
+from walltime.engine import predictors as compiled_predictors
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.compilation import Compilation, tell
@@ -119,22 +120,27 @@ def _named(name: str) -> Any:
 
 
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", HEAD, False, (33, 6), (33, 6)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (33, 6), (33, 6)),
-    *_loops("scratch", "reservations made afresh", FRESH, True, (33, 6), (33, 6)),
-    *_loops("conservative", "conservative backfilling", KEEP, True, (33, 6), (33, 6)),
-    Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 7, 1),
+    *_loops("easy", "FCFS and EASY", HEAD, False, (31, 5), (34, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (43, 8), (46, 9)),
+    *_loops("scratch", "reservations made afresh", FRESH, True, (38, 6), (41, 7)),
+    *_loops("conservative", "conservative backfilling", KEEP, True, (42, 7), (46, 8)),
+    Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
-    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 25, 5),
+    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
 )
 _PREDICTORS = {
-    history.BY_TANG13: (predictors.predict_by_tang13, None, predictors.observe_by_key),
-    history.BY_TSAFRIR07: (predictors.predict_by_tsafrir07, None, predictors.observe_by_key),
-    history.BY_MUALEM01: (predictors.predict_by_mualem01, None, predictors.observe_by_mualem01),
+    history.BY_TANG13: (compiled_predictors.predict_by_tang13, None, compiled_predictors.observe_by_key),
+    history.BY_TSAFRIR07: (compiled_predictors.predict_by_tsafrir07, None, compiled_predictors.observe_by_key),
+    history.BY_MUALEM01: (compiled_predictors.predict_by_mualem01, None, compiled_predictors.observe_by_mualem01),
     history.BY_GAUSSIER15: (regression.predict_by_gaussier15, regression.note_start_by_gaussier15, regression.observe_by_gaussier15),
 }
 """How a predictor predicts, what it does when a job starts, and when one ends"""
+
+
+def predictors() -> list[int]:
+    """The kinds of compiled predictors."""
+    return list(_PREDICTORS)
 
 
 def load_predictor(kind: int) -> dict[str, int]:
