@@ -27,6 +27,16 @@ from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
 INTERRUPTED = 130
+OPTIONS = {
+    "skip_bad_lines=True": "--skip-bad-lines",
+    "procs=N": "--procs",
+    "least=N": "--least",
+    "traces=[LOG]": "--trace",
+    "scale_by says how to reach a load": "--scale-by says how to reach a --load",
+    "shake=30": "--shake 30",
+    "estimates=f:4": "--estimates f:4",
+}
+"""What errors of the library name as a cure, and the options that these are on the command line."""
 app = typer.Typer(
     name="walltime",
     help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
@@ -124,6 +134,8 @@ def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
 
 
 def _complain(message: str, status: int) -> int:
+    for argument, option in OPTIONS.items():
+        message = message.replace(argument, option)
     typer.echo(f"walltime: {' '.join(message.split())}", err=True)
     return status
 
