@@ -15,8 +15,9 @@ from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
 from walltime.estimates.predictors import Predictor
 from walltime.policy import Belief, Correction, Easy, Policy
+from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import Setting, compiled, for_kernel
-from walltime.schedule.simulation import dynamics_of, effective
+from walltime.schedule.simulation import dynamics_of
 from walltime.schedule.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.workload import MAX_TIME

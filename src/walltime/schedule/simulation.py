@@ -13,6 +13,7 @@ from walltime.errors import PolicyError
 from walltime.estimates.predictors import Predictor
 from walltime.metrics import Dynamics
 from walltime.policy import Belief, Correction, PlainPolicy, Policy
+from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, Setting, compiled, for_kernel, for_reference
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Workload
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from walltime.engine.run import Simulation
 
 Array = np.ndarray
-OVERRUN = ("kill", "extend", "overrun")
 ENGINES = ("kernel", "reference")
 
 
@@ -136,23 +136,6 @@ def simulate(
         dynamics=found,
         predictions=record,
     )
-
-
-def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
-    """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
-    return effective(workload.runtime, workload.requested, workload.believed, overrun)
-
-
-def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
-    """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
-    match overrun:
-        case "kill":
-            return np.minimum(runtime, requested), believed
-        case "extend":
-            return runtime, np.maximum(believed, runtime)
-        case "overrun":
-            return runtime, believed
-    raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}")
 
 
 def dynamics_of(simulation: Simulation) -> Dynamics:
