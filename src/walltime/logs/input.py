@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from walltime.errors import LogError
+from walltime.errors import LogError, shown
 from walltime.logs.output import printable
 
 _CHUNK = 2**19
@@ -78,7 +78,7 @@ def path_of(path: str | os.PathLike[str]) -> str:
     try:
         return os.fsdecode(path)
     except TypeError as error:
-        raise LogError(f"{_shown(path)} is no path; a log is given by its path, or by its name in the catalogue") from error
+        raise LogError(f"{shown(path)} is no path; a log is given by its path, or by its name in the catalogue") from error
 
 
 class _Digest(Protocol):
@@ -127,9 +127,3 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
     except ValueError as error:  # such as a NUL in the name
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
-
-
-def _shown(value: object) -> str:
-    """A value in a few characters, on one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

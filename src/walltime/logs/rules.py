@@ -113,6 +113,7 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
             unix_start_time=log.header.unix_start_time,
             time_zone=log.header.time_zone,
         ),
+        order=chosen if chosen is not None and (np.diff(chosen) < 0).any() else None,
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import effective_times
-from walltime.workload import Workload
+from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
 
@@ -115,6 +115,7 @@ def audit(
     >>> print(simulate(jobs, Easy()).audit())
     2 jobs, 13 rules checked, none broken
     """
+    check_workload(workload)
     return _Audit(workload, schedule, policy, overrun, coincident, bounded).report()
 
 

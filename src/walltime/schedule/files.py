@@ -37,7 +37,8 @@ def output_format(path: Path) -> str:
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    `columns`: as in `Schedule.columns`. `settings`: what the provenance says of the run. Raises OutputError where the file cannot be written or its ending is not known.
+    `columns`: as in `Schedule.columns`. `settings`: what the provenance says of the run. Raises OutputError where the file cannot
+    be written or its ending is not known.
     """
     ending = output_format(path)
     record = json.dumps(provenance(workload, **settings))

@@ -28,6 +28,8 @@ Array = np.ndarray
 class Schedule:
     """Start, end and kind of start of every job of a workload, in the workload's order of arrival.
 
+    Where the jobs were given in another order, `schedule.workload.in_given_order` puts an array back into it.
+
     `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
     `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
     never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),

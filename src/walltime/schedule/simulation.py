@@ -16,7 +16,7 @@ from walltime.policy import Belief, Correction, PlainPolicy, Policy
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, Setting, compiled, for_kernel, for_reference
 from walltime.schedule.schedule import Schedule
-from walltime.workload import Workload
+from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
     from walltime.engine.run import Simulation
@@ -62,13 +62,15 @@ def simulate(
     conservative backfilling reservations are made afresh, and promises may be broken, when a prediction is corrected, when a
     waiting job is predicted anew, and after a job has started that is expected to run for longer than its own length.
 
-    Raises PolicyError for an unknown policy, order or option, WorkloadError if the log lacks what the predictor needs.
+    Raises PolicyError for an unknown policy, order or option, WorkloadError for what is no workload and if the log lacks what the
+    predictor needs.
 
     >>> from walltime import Easy, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> simulate(jobs, Easy()).start.tolist()
     [0, 10, 2]
     """
+    check_workload(workload)
     if not isinstance(policy, Policy):
         raise PolicyError(f"policy must be one such as walltime.Easy(), not {policy!r}")
     if engine not in ENGINES:
