@@ -22,7 +22,7 @@ from walltime.engine.run import Simulation
 from walltime.estimates import ExactEstimates
 from walltime.policy import Policy
 from walltime.provenance import version
-from walltime.schedule.simulation import effective_times
+from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 from walltime.workload.models import MODELS
 

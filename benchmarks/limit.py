@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.common import Options, Result, kernel_run, lublin, paper_logs, show, take_turns
 from walltime.policy import Easy
-from walltime.schedule.simulation import effective_times
+from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 
 SOURCE = Path(__file__).with_name("easy.cpp")

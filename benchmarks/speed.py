@@ -28,7 +28,7 @@ from benchmarks.common import (
 from walltime.engine.run import Simulation
 from walltime.estimates import FModel
 from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid, Policy
-from walltime.schedule.simulation import effective_times
+from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 
 POLICIES: dict[str, Policy] = {

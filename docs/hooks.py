@@ -19,7 +19,7 @@ from walltime.campaign import DIMENSIONS
 from walltime.campaign.groups import GROUPINGS
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES
-from walltime.logs import RULES
+from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
 from walltime.schedule import CHECKS
@@ -61,7 +61,7 @@ def columns(which: str) -> str:
 
 def rules() -> str:
     """The rules that drop, change or notice jobs."""
-    return table(("rule", "effect", "what happens"), [(f"`{r.name}`", r.effect, r.meaning) for r in RULES])
+    return table(("rule", "effect", "what happens"), [(f"`{r.name}`", r.effect, r.meaning) for r in all_rules()])
 
 
 def checks() -> str:

@@ -1,4 +1,7 @@
-"""Compiles all of the engine, and notes how many functions each entry adds to those before it: python tools/warm.py COUNTS.json"""
+"""Compiles all of the engine, and notes how many functions each entry adds to those before it.
+
+python tools/warm.py COUNTS.json
+"""
 
 import json
 import sys

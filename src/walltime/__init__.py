@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from walltime.estimates import predictor as predictor
     from walltime.logs import SwfLog as SwfLog
     from walltime.logs import read as read
+    from walltime.logs import read_log as read_log
     from walltime.logs import read_swf as read_swf
     from walltime.logs import write_swf as write_swf
     from walltime.logs.cleaning import clean as clean
@@ -118,6 +119,7 @@ _HOMES = {
     "logs": (
         "SwfLog",
         "read",
+        "read_log",
         "read_swf",
         "write_swf",
     ),

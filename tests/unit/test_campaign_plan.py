@@ -185,6 +185,7 @@ def test_missing_log__is_named_with_the_plan(capsys, tmp_path, action):
 
 
 def test_log_of_the_catalogue__that_was_not_fetched(capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("WALLTIME_TRACES", raising=False)
     monkeypatch.setenv("WALLTIME_LOGS", str(tmp_path))
     plan = tmp_path / "plan.toml"
     plan.write_text(fixed("", 'trace = "KTH-SP2"\n'))

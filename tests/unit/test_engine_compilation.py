@@ -11,8 +11,6 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.cli import HEADER, record
 from walltime.cli.bars import CompilationRow
 from walltime.engine import compilation

@@ -13,7 +13,8 @@ import pytest
 from walltime.cli.main import run
 from walltime.errors import LogError, PolicyError
 from walltime.logs.catalogue import CATALOGUE, catalogue_entry
-from walltime.logs.fetch import RECORD, fetch, find_log
+from walltime.logs.fetch import RECORD, fetch
+from walltime.logs.places import find_log
 
 ENTRY = catalogue_entry("KTH-SP2")
 JOBS = "".join(f"{i} {i * 10} -1 {5 + i % 50} 1 -1 -1 1 100 -1 1 {i % 7} 1 -1 -1 -1 -1 -1\n" for i in range(1, 9001))
@@ -192,7 +193,8 @@ def test_fetch__of_an_unknown_name_lists_the_known_ones():
     assert run(["fetch", "KHT"]) == 2
 
 
-def test_fetched_name__is_good_as_a_trace(mirror, capsys):
+def test_fetched_name__is_good_as_a_trace(mirror, capsys, monkeypatch):
+    monkeypatch.delenv("WALLTIME_TRACES", raising=False)
     with pytest.raises(LogError, match="walltime fetch KTH-SP2"):
         find_log("KTH-SP2")
     assert run(["fetch", "KTH-SP2"]) == 0

@@ -19,7 +19,8 @@ from walltime.report.care import cautions
 from walltime.report.page import render
 from walltime.report.tables import repeat_command
 from walltime.report.text import human_difference
-from walltime.schedule.schedule import Kind, Schedule
+from walltime.schedule.kind import Kind
+from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -269,11 +269,16 @@ def test_header__unix_start_time(written, value, start):
 
 def test_bad_line__too_few_fields(written):
     message = error_of(written(f"; x\n{GOOD}\n1 2 3\n"))
-    assert message == "3: 3 fields instead of 18; repair the line, or leave bad lines out with --skip-bad-lines"
+    assert message == "3: 3 fields instead of 18; repair the line, or leave bad lines out with skip_bad_lines=True"
 
 
-def test_bad_line__too_many_fields(written):
-    assert error_of(written(f"{GOOD} 0\n")).startswith("1: 19 fields instead of 18;")
+def test_bad_line__far_too_many_fields(written):
+    assert error_of(written(f"{GOOD}{' 0' * 83}\n")).startswith("1: 101 fields instead of 18;")
+
+
+@pytest.mark.parametrize(("token", "what"), [("x", "must be a number"), ("nan", "must be finite"), ("1e300", "is not a number below")])
+def test_bad_line__field_beyond_the_18_that_is_no_number(written, token, what):
+    assert error_of(written(f"{GOOD}\n{GOOD} 0 {token}\n")).startswith(f"2: field 20 is {token!r}, it {what}")
 
 
 def test_bad_line__many_lines_of_another_width(written):

@@ -103,7 +103,7 @@ def test_machine__nodes_where_processors_are_not_known():
 def test_machine__unknown_size_is_an_error_that_names_the_option():
     message = message_of(log_of({}, header=()))
     assert message.startswith("folder/tiny.swf.gz: the header gives no size of the machine")
-    assert "--procs" in message
+    assert "procs=N" in message
 
 
 @pytest.mark.parametrize("procs", [0, -4])

@@ -48,6 +48,42 @@ def test_workload__without_job_ids_keeps_the_given_order_within_a_second():
     assert (jobs.procs.tolist(), jobs.job_id.tolist()) == ([2, 1, 3], [1, 2, 3])
 
 
+def test_workload__that_was_sorted_says_so_and_gives_results_in_the_given_order():
+    jobs = make(submit=[5, 0, 5], procs=[1, 2, 3], runtime=[10, 20, 30], requested=[10, 20, 30])
+    assert (jobs.order.tolist(), dict(jobs.origin.changed)) == ([1, 0, 2], {"reordered": 1})
+    schedule = wt.simulate(jobs, wt.Fcfs())
+    assert jobs.in_given_order(jobs.runtime).tolist() == [10, 20, 30]
+    assert jobs.in_given_order(schedule.start).tolist() == [schedule.start[1], schedule.start[0], schedule.start[2]]
+    with pytest.raises(ValueError, match="read-only"):
+        jobs.order[0] = 5
+    with pytest.raises(wt.WorkloadError, match="the array has 2 entries"):
+        jobs.in_given_order([1, 2])
+
+
+def test_workload__in_order_of_arrival_has_no_other_order():
+    jobs = make(submit=[0, 5, 5], procs=[1, 2, 3])
+    assert jobs.order is None
+    assert "reordered" not in jobs.origin.changed
+    assert jobs.in_given_order(jobs.procs).tolist() == [1, 2, 3]
+
+
+def test_workload__ids_that_change_the_order_within_a_second_are_no_late_submission():
+    jobs = make(submit=[0, 5, 5], job_id=[1, 3, 2])
+    assert (jobs.order.tolist(), dict(jobs.origin.changed)) == ([0, 2, 1], {})
+
+
+def test_workload__given_order_outlives_parts_and_shakes():
+    jobs = make(submit=[500, 0, 250], procs=[1, 2, 3], runtime=[10, 20, 30], requested=[10, 20, 30])
+    assert wt.tail(jobs, 2).in_given_order(wt.tail(jobs, 2).runtime).tolist() == [10, 30]
+    for shaken in (wt.shake(jobs, 400, seed) for seed in range(9)):
+        assert shaken.in_given_order(shaken.runtime).tolist() == [10, 20, 30]
+    ordered = make(submit=[0, 250, 500], procs=[1, 2, 3], runtime=[10, 20, 30], requested=[10, 20, 30])
+    assert any(not np.array_equal(wt.shake(ordered, 400, seed).runtime, [10, 20, 30]) for seed in range(9))
+    assert all(
+        wt.shake(ordered, 400, seed).in_given_order(wt.shake(ordered, 400, seed).runtime).tolist() == [10, 20, 30] for seed in range(9)
+    )
+
+
 def test_workload__takes_whole_numbers_in_any_numeric_type():
     jobs = make(submit=np.array([0.0, 5.0, 5.0]), procs=np.array([1, 4, 2], np.uint8), runtime=np.array([10, 20, 0], np.int32))
     assert (jobs.submit.dtype, jobs.procs.dtype, jobs.runtime.dtype) == (np.int64,) * 3

@@ -28,6 +28,7 @@ NO_RESULTS = (
     "logs/catalogue.py",
     "logs/fetch.py",
     "logs/output.py",
+    "logs/places.py",
     "metrics/confidence.py",
     "schedule/auditor.py",
     "schedule/comparison.py",

@@ -13,8 +13,8 @@ from walltime.estimates import parse_estimates
 from walltime.estimates.predictors import parse_predictor
 from walltime.logs.filters import select
 from walltime.policy import parse_belief, parse_correction, parse_order, parse_policy
+from walltime.schedule.overrun import OVERRUN
 from walltime.schedule.prediction import HISTORIES
-from walltime.schedule.simulation import OVERRUN
 from walltime.schedule.variation import parse_span
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME

@@ -14,8 +14,8 @@ from walltime.campaign.plan import Plan
 from walltime.campaign.store import SCHEMA, Store
 from walltime.campaign.work import Report, Task
 from walltime.errors import LogError
-from walltime.logs.fetch import find_log
 from walltime.logs.output import printable
+from walltime.logs.places import find_log
 
 CELLS_PER_TASK = 200
 """The most cells of one task."""

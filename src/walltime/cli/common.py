@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 def load(trace: Path, **options: Any) -> tuple[Workload, float]:
     """Read a log; says on standard error what was dropped, and returns the workload and the seconds that it took."""
     from walltime.logs import read
-    from walltime.logs.fetch import find_log
 
     begin = time.perf_counter()
-    workload = read(find_log(trace), **options)
+    workload = read(trace, **options)
     dropped = workload.origin.dropped
     if dropped:
         rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())

@@ -18,15 +18,15 @@ def fetch(
 ) -> None:
     """Download a log of the Parallel Workloads Archive, and check it; afterwards its name is good as a TRACE."""
     from walltime.cli import common
+    from walltime.logs import read_log
     from walltime.logs.catalogue import ACKNOWLEDGE
     from walltime.logs.fetch import fetch as download
-    from walltime.logs.swf import read_swf
 
     if name is None:
         _list(as_json)
         return
     fetched = download(name, progress=_progress if sys.stderr.isatty() else None)
-    thanks = read_swf(fetched.path, skip_bad_lines=True).header.get("Acknowledge", ())
+    thanks = read_log(fetched.path, skip_bad_lines=True).header.get("Acknowledge", ())
     if as_json:
         common.print_json(
             {
@@ -55,7 +55,8 @@ def _progress(have: int, total: int | None) -> None:
 def _list(as_json: bool) -> None:
     from walltime.cli import common
     from walltime.logs.catalogue import CATALOGUE
-    from walltime.logs.fetch import archive_address, log_folder
+    from walltime.logs.fetch import archive_address
+    from walltime.logs.places import log_folder
 
     here = {entry.name: (log_folder() / entry.file).is_file() for entry in CATALOGUE}
     if as_json:

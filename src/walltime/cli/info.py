@@ -11,7 +11,7 @@ import typer
 from walltime.cli import options as o
 
 if TYPE_CHECKING:
-    from walltime.logs import SwfLog
+    from walltime.logs import JobLog
     from walltime.workload import Workload
 
 LISTED = 20
@@ -28,12 +28,11 @@ def info(
 ) -> None:
     """Show what is in a log: its machine, its span, its load, and every rule that drops, changes or notices a job."""
     from walltime.cli import common
-    from walltime.logs import read_swf
-    from walltime.logs.fetch import find_log
+    from walltime.logs import read_log
     from walltime.provenance import version
 
     begin = time.perf_counter()
-    log = read_swf(find_log(trace), skip_bad_lines=skip_bad_lines)
+    log = read_log(trace, skip_bad_lines=skip_bad_lines)
     workload = log.to_workload(procs=procs, too_wide=too_wide.value, partial=partial.value)
     seconds = time.perf_counter() - begin
     facts = _facts(log, workload)
@@ -43,7 +42,7 @@ def info(
         _print(facts, workload)
 
 
-def _facts(log: SwfLog, w: Workload) -> dict[str, Any]:
+def _facts(log: JobLog, w: Workload) -> dict[str, Any]:
     """Everything that `--json` prints of a log."""
     import numpy as np
 
@@ -52,6 +51,7 @@ def _facts(log: SwfLog, w: Workload) -> dict[str, Any]:
     ratio = w.runtime / w.requested
     start = origin.unix_start_time
     return {
+        "format": log.format,
         "sha256": origin.sha256,
         "records": origin.records,
         "jobs": len(w),
@@ -93,7 +93,7 @@ def _counts(w: Workload, column: str) -> dict[str, int]:
 
 def _print(facts: dict[str, Any], w: Workload) -> None:
     from walltime.cli.common import percent, print_facts, print_table, print_text_table
-    from walltime.logs import RULES
+    from walltime.logs import all_rules
     from walltime.report import human_time
 
     days = timedelta(seconds=facts["last_submit"] - facts["first_submit"]).total_seconds() / 86400
@@ -119,10 +119,11 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
             f"{facts['mean_procs']:.1f}",
             f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
         ),
+        ("format", facts["format"], ""),
         ("sha256", facts["sha256"][:16] + "…", "of the file as it is stored"),
     ]
     print_facts(w.origin.name, rows)
-    meaning = {rule.name: rule.meaning for rule in RULES}
+    meaning = {rule.name: rule.meaning for rule in all_rules()}
     odd = [
         [what, f"{count:,}", rule, meaning.get(rule, "")]
         for what, counts in (("dropped", facts["dropped"]), ("changed", facts["changed"]), ("as it is", facts["noticed"]))

@@ -27,6 +27,15 @@ from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
 INTERRUPTED = 130
+OPTIONS = {
+    "skip_bad_lines=True": "--skip-bad-lines",
+    "procs=N": "--procs",
+    "least=N": "--least",
+    "traces=[LOG]": "--trace",
+    "shake=30": "--shake 30",
+    "estimates=f:4": "--estimates f:4",
+}
+"""What errors of the library name as a cure, and the options that these are on the command line; a campaign has words of its plan."""
 app = typer.Typer(
     name="walltime",
     help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
@@ -78,9 +87,9 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         return _wrong_call(error, arguments)
     except (PolicyError, OutputError) as error:
-        return _complain(str(error), 2)
+        return _complain(_with_options(str(error), arguments), 2)
     except WalltimeError as error:
-        return _complain(str(error), 1)
+        return _complain(_with_options(str(error), arguments), 1)
     except MemoryError:
         return _complain("not enough memory for this many jobs; take a part of the log", 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -121,6 +130,13 @@ def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     command = context.command_path if context is not None else "walltime"
     return _complain(f"{message.rstrip('.')}. Try: {command} --help", 2)
+
+
+def _with_options(message: str, arguments: list[str]) -> str:
+    """What an error of the library says, in the words of the command line."""
+    for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
+        message = message.replace(argument, option)
+    return message
 
 
 def _complain(message: str, status: int) -> int:

@@ -70,7 +70,7 @@ INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result
 MOST = 2**40
 """No machine has more processors, and no workload more jobs."""
 
-TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log in Standard Workload Format, plain or gzip.")]
+TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log, plain or gzip, or the name of one of the catalogue.")]
 ProcsOption = Annotated[
     int | None,
     typer.Option("--procs", min=1, max=MOST, help="Processors of the machine, instead of the log's MaxProcs.", rich_help_panel=INPUT),

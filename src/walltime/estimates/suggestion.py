@@ -131,7 +131,7 @@ def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None
         if mask.sum() >= least:
             return np.flatnonzero(mask), [name for name, _ in given[:length]]
     count = int((recent & (columns["user"] == wanted["user"])).sum())
-    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which say too little; {least} are needed (--least)")
+    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which say too little; {least} are needed (least=N)")
 
 
 def _walltime(risk: float, length: Array, cut: Array) -> int:

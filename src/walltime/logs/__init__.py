@@ -1,9 +1,30 @@
 """Read: job logs of real sites, as they are and as workloads."""
 
+from walltime.logs.formats import FORMATS, all_rules, read, read_log
 from walltime.logs.header import STANDARD_KEYS, Header
+from walltime.logs.joblog import BadLine, JobLog, LogFormat, Rule
 from walltime.logs.output import whole_file
-from walltime.logs.rules import RULES, Rule
-from walltime.logs.swf import SwfLog, read, read_swf, write_swf
-from walltime.logs.swf_text import BadLine, Comment
+from walltime.logs.rules import RULES
+from walltime.logs.swf import SwfLog, read_swf, write_swf
+from walltime.logs.swf_text import Comment
+from walltime.logs.table import TableLog
 
-__all__ = ["RULES", "STANDARD_KEYS", "BadLine", "Comment", "Header", "Rule", "SwfLog", "read", "read_swf", "whole_file", "write_swf"]
+__all__ = [
+    "FORMATS",
+    "RULES",
+    "STANDARD_KEYS",
+    "BadLine",
+    "Comment",
+    "Header",
+    "JobLog",
+    "LogFormat",
+    "Rule",
+    "SwfLog",
+    "TableLog",
+    "all_rules",
+    "read",
+    "read_log",
+    "read_swf",
+    "whole_file",
+    "write_swf",
+]

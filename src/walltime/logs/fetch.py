@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError, OutputError
-from walltime.logs.catalogue import ARCHIVE, CATALOGUE, CatalogueEntry, catalogue_entry
+from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry
 from walltime.logs.output import whole_file
+from walltime.logs.places import log_folder
 
 TIMEOUT = 30
 """Seconds without a byte after which a connection counts as dead."""
@@ -33,35 +34,9 @@ class Fetched:
     """`catalogue`, `earlier download`, or `first download` where there was nothing to check it against"""
 
 
-def log_folder() -> Path:
-    """Where downloaded logs are kept: `WALLTIME_LOGS`, else the per-user cache folder."""
-    own = os.environ.get("WALLTIME_LOGS")
-    if own:
-        return Path(own)
-    import pooch
-
-    return Path(pooch.os_cache("walltime")) / "logs"
-
-
 def archive_address() -> str:
     """Where logs are downloaded from: `WALLTIME_ARCHIVE` (a mirror with the archive's folders), else the archive itself."""
     return os.environ.get("WALLTIME_ARCHIVE", ARCHIVE)
-
-
-def find_log(trace: str | os.PathLike[str]) -> Path:
-    """The file that a TRACE argument means: a path, or the name of a log of the catalogue that has been fetched.
-
-    Raises LogError for a catalogue log that is not on this machine yet.
-    """
-    path = Path(trace)
-    name = os.fspath(trace)
-    if path.exists() or name.lower() not in {known for entry in CATALOGUE for known in (entry.name.lower(), entry.file.lower())}:
-        return path
-    entry = catalogue_entry(name)
-    stored = log_folder() / entry.file
-    if not stored.is_file():
-        raise LogError(f"{entry.name} is not on this machine yet; get it with: walltime fetch {entry.name}")
-    return stored
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> Fetched:

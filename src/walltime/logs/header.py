@@ -39,6 +39,8 @@ _SPELLING = {key.casefold(): key for key in STANDARD_KEYS}
 _KEY = re.compile(r"([A-Za-z]\w*)\s*:(?!//)(.*)", re.DOTALL)
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DAY = 86_400
+_FIELD = re.compile(r"[\s;]*field\s*([0-9]{1,3})\s*:\s*(\w+).*", re.IGNORECASE | re.DOTALL)
+_FIELDS = re.compile(r"[\s;]*fields\s*:(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class Header(Mapping[str, tuple[str, ...]]):
@@ -124,3 +126,20 @@ class Header(Mapping[str, tuple[str, ...]]):
             if offset is not None and abs(offset) < _DAY:
                 return str(offset)
         return "UTC"
+
+
+def declared_fields(lines: Iterable[str]) -> dict[int, str]:
+    """Names of fields that header lines declare, by their number counted from 1, in lower case; these are of two forms.
+
+    >>> declared_fields(["; Field 19: Nodes (allocated)", "; Field20: energy"])
+    {19: 'nodes', 20: 'energy'}
+    >>> declared_fields(["; Fields: job, submit, wait"])
+    {1: 'job', 2: 'submit', 3: 'wait'}
+    """
+    found: dict[int, str] = {}
+    for line in lines:
+        if one := _FIELD.fullmatch(line):
+            found[int(one[1])] = one[2].lower()
+        elif several := _FIELDS.fullmatch(line):
+            found |= dict(enumerate((name.lower() for name in re.split(r"[\s,;|]+", several[1].strip()) if name), 1))
+    return found

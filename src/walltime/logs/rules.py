@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.logs.joblog import JobLog, Partial, Rule, TooWide
 from walltime.logs.output import printable
 from walltime.workload import MISSING, SWF_BY_NAME, Origin, Workload
 
-if TYPE_CHECKING:
-    from walltime.logs.swf import SwfLog
-
 Array = np.ndarray
-Partial = Literal["summary", "parts"]
-TooWide = Literal["drop", "clip", "error"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What happens to some records on their way into a workload.
-
-    `effect`: `drop` (the record is no job of the workload), `change` (the job differs from its record) or `notice` (the
-    job is odd, and is left as it is).
-    """
-
-    name: str
-    effect: Literal["drop", "change", "notice"]
-    meaning: str
-
 
 RULES = (
-    Rule("bad_line", "drop", "The line is not a record of 18 numbers; only where bad lines are skipped."),
+    Rule("bad_line", "drop", "The line is no record of the log's format; only where bad lines are skipped."),
     Rule("partial_execution", "drop", "Part (status 2, 3, 4) of an interrupted job that also has a summary record, which is kept."),
     Rule("partial_execution_without_summary", "drop", "Part (status 2, 3, 4) of an interrupted job that has no summary record."),
     Rule("partial_execution_summary", "drop", "Summary of an interrupted job whose parts are kept instead; only with `parts`."),
@@ -54,15 +35,18 @@ RULES = (
     Rule("runtime_over_estimate", "notice", "The job ran longer than it asked for."),
     Rule("procs_differ", "notice", "Allocated and requested processors are both known and not the same."),
 )
-"""All rules, those that drop in the order in which they are tried: a record counts under the first that drops it."""
+"""The rules for every log, whatever its format, those that drop in the order in which they are tried.
+
+A record counts under the first that drops it. `all_rules` of `formats.py` adds those of single formats.
+"""
 
 _PARTS = (2, 3, 4)
 _CANCELLED = 5
 _OWN_ARRAY = ("job_id", "submit", "runtime", "requested")
 
 
-def apply_rules(log: SwfLog, *, procs: int | None, partial: Partial, too_wide: TooWide, requested_first: bool) -> Workload:
-    """Build a workload from a log; see `SwfLog.to_workload`."""
+def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: TooWide, requested_first: bool) -> Workload:
+    """Build a workload from a log; see `walltime.logs.table.TableLog.to_workload`."""
     if partial not in get_args(Partial):
         raise WorkloadError(f"partial is {partial!r}; it must be 'summary' or 'parts'")
     if too_wide not in get_args(TooWide):
@@ -70,9 +54,8 @@ def apply_rules(log: SwfLog, *, procs: int | None, partial: Partial, too_wide: T
     machine = _machine_procs(log, procs)
     times = _Times.of(log)
     width = _width(log, requested_first)
-    records = log.records + len(log.bad_lines)
-
-    dropped = {"bad_line": len(log.bad_lines)} if log.bad_lines else {}
+    dropped = dict(log.dropped) | ({"bad_line": len(log.bad_lines)} if log.bad_lines else {})
+    records = log.records + sum(dropped.values())
     kept = np.ones(log.records, bool)
     for name, mask in _reasons_to_drop(log, times, width, partial):
         _drop(name, mask, kept, dropped)
@@ -82,7 +65,7 @@ def apply_rules(log: SwfLog, *, procs: int | None, partial: Partial, too_wide: T
     elif too_wide == "error" and wide.any():
         first = int(np.argmax(wide))
         what = f"job {log.column('job_id')[first]} needs {width[first]} processors, the machine has {machine}"
-        raise WorkloadError(f"{printable(log.path)}: {what}; give it more with --procs")
+        raise WorkloadError(f"{printable(log.path)}: {what}; give it more with procs=N")
     elif wide.any():
         width = np.minimum(width, machine)
     if not kept.any():
@@ -124,12 +107,13 @@ def apply_rules(log: SwfLog, *, procs: int | None, partial: Partial, too_wide: T
             sha256=log.sha256,
             records=records,
             dropped=dropped,
-            changed=_counts(changed, kept),
-            noticed=_counts(noticed, kept),
+            changed=dict(log.changed) | _counts(changed, kept),
+            noticed=dict(log.noticed) | _counts(noticed, kept),
             header=log.header_lines,
             unix_start_time=log.header.unix_start_time,
             time_zone=log.header.time_zone,
         ),
+        order=chosen if chosen is not None and (np.diff(chosen) < 0).any() else None,
     )
 
 
@@ -143,7 +127,7 @@ class _Times(NamedTuple):
     rounded: Array
 
     @classmethod
-    def of(cls, log: SwfLog) -> _Times:
+    def of(cls, log: JobLog) -> _Times:
         rounded = np.zeros(log.records, bool)
         whole = {}
         for name in ("submit", "runtime", "requested", "wait", "think_time"):
@@ -169,24 +153,24 @@ class _Pick:
         return values if self.chosen is None else values[self.chosen]
 
 
-def _machine_procs(log: SwfLog, procs: int | None) -> int:
+def _machine_procs(log: JobLog, procs: int | None) -> int:
     if procs is None:
         size = log.header.machine_procs
         if size is None:
             raise WorkloadError(
-                f"{printable(log.path)}: the header gives no size of the machine (MaxProcs, MaxNodes); pass it with --procs"
+                f"{printable(log.path)}: the header gives no size of the machine (MaxProcs, MaxNodes); pass it with procs=N"
             )
         return size
     try:
         size = operator.index(procs)
     except TypeError:
-        raise WorkloadError(f"the number of processors must be a whole number, not {procs!r}; pass another with --procs") from None
+        raise WorkloadError(f"the number of processors must be a whole number, not {procs!r}; pass another with procs=N") from None
     if size < 1:
-        raise WorkloadError(f"the machine must have at least 1 processor, not {size}; pass another number with --procs")
+        raise WorkloadError(f"the machine must have at least 1 processor, not {size}; pass another with procs=N")
     return size
 
 
-def _width(log: SwfLog, requested_first: bool) -> Array:
+def _width(log: JobLog, requested_first: bool) -> Array:
     """Processors of each record (SPEC Q-25): the first of the two numbers that is positive; 0 or less if neither is."""
     first, second = log.column("allocated_procs"), log.column("requested_procs")
     if requested_first:
@@ -194,7 +178,7 @@ def _width(log: SwfLog, requested_first: bool) -> Array:
     return first if (first > 0).all() else np.where(first > 0, first, second)
 
 
-def _reasons_to_drop(log: SwfLog, times: _Times, width: Array, partial: Partial) -> list[tuple[str, Array]]:
+def _reasons_to_drop(log: JobLog, times: _Times, width: Array, partial: Partial) -> list[tuple[str, Array]]:
     status, ids = log.column("status"), log.column("job_id")
     part = np.isin(status, _PARTS)
     cancelled = status == _CANCELLED
@@ -245,14 +229,14 @@ def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
     return None if len(rows) == len(kept) else rows
 
 
-def _other_columns(log: SwfLog, times: _Times, pick: _Pick) -> dict[str, Array]:
+def _other_columns(log: JobLog, times: _Times, pick: _Pick) -> dict[str, Array]:
     columns = {}
     for name, stored in log.columns.items():
         if name in _OWN_ARRAY:
             continue
         values = pick(times.others.get(name, stored))
         if (values != MISSING).any():
-            columns[name] = values.astype(SWF_BY_NAME[name].dtype, copy=False)
+            columns[name] = values.astype(SWF_BY_NAME[name].dtype, copy=False) if name in SWF_BY_NAME else values
     return columns
 
 

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from types import MappingProxyType
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from walltime.errors import LogError, WorkloadError
-from walltime.logs.header import Header
+from walltime.logs.header import Header, declared_fields
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import LogFormat, Rule
 from walltime.logs.output import whole_file
-from walltime.logs.rules import Partial, TooWide, apply_rules
-from walltime.logs.swf_text import BadLine, Comment, faults, narrowed, parse_swf
-from walltime.workload import MISSING, SWF_BY_NAME, SWF_COLUMNS, Workload
+from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment, field_column, looks_like_swf, parse_swf
+from walltime.logs.table import TableLog, is_further_name
+from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
 Array = np.ndarray
+ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192
+_NUMBERED = re.compile(r"field[0-9]{1,3}")
 _BLANKS = " \t\r\x0b\x0c"
 
+MORE_FIELDS = Rule(
+    "more_fields", "notice", "The line has known values beyond the 18 fields of the Standard Workload Format; they are further columns."
+)
 
-@dataclass(frozen=True, eq=False)
-class SwfLog:
-    """A log as it stands in its file; two logs are equal if their comments and all 18 fields are.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SwfLog(TableLog):
+    """A log as it stands in its file; two logs are equal if their comments and all fields are.
 
     `columns`: the fields by name (see `walltime.workload.SWF_COLUMNS`), one entry per record in the order of the file,
     read-only; int64, or float64 where a value is not whole. A field that is -1 (unknown) everywhere is not stored:
-    `column` gives it all the same. `comments`: every line that starts with `;`, the header among them. `bad_lines`: what
+    `column` gives it all the same. `comments`: every line that starts with `;`, the header among them. `further`: the names of
+    the fields beyond the 18th, in their order, where the lines have more than the format knows. `bad_lines`: what
     was skipped. `sha256`: checksum of the file as it is stored, compressed or not.
 
     Raises LogError where the columns are not of one length or hold what a log cannot.
@@ -40,23 +48,23 @@ class SwfLog:
     ([-1, -1], <Workload log: 2 jobs on 4 processors>)
     """
 
-    records: int
-    columns: Mapping[str, Array]
+    format: ClassVar[str] = "swf"
+    endings: ClassVar[tuple[str, ...]] = ENDINGS
+
     comments: tuple[Comment, ...] = ()
-    bad_lines: tuple[BadLine, ...] = ()
-    path: str = "log"
-    sha256: str = ""
+    further: tuple[str, ...] = ()
+    header: Header = field(init=False)
+    """The standard keys of the header with their values; the case of a key does not matter."""
 
     def __post_init__(self) -> None:
-        columns = {name: _column(self.records, name, values) for name, values in self.columns.items()}
-        known = {column.name: columns[column.name] for column in SWF_COLUMNS if column.name in columns}
-        object.__setattr__(self, "columns", MappingProxyType({n: a for n, a in known.items() if (a != MISSING).any()}))
         object.__setattr__(self, "comments", tuple(sorted(self.comments, key=lambda comment: comment.record)))
         for comment in self.comments:
             _check_comment(comment, self.records)
-
-    def __len__(self) -> int:
-        return self.records
+        super().__post_init__()
+        object.__setattr__(self, "header", Header.parse(self.header_lines))
+        further = [self.columns[name] != MISSING for name in self.further if name in self.columns]
+        if further:
+            object.__setattr__(self, "noticed", dict(self.noticed) | {MORE_FIELDS.name: int(np.logical_or.reduce(further).sum())})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SwfLog):
@@ -64,61 +72,29 @@ class SwfLog:
         return (
             self.records == other.records
             and self.comments == other.comments
+            and self.further == other.further
             and self.columns.keys() == other.columns.keys()
             and all(np.array_equal(values, other.columns[name]) for name, values in self.columns.items())
         )
 
     __hash__ = None  # type: ignore[assignment]  # it holds arrays
 
-    def __repr__(self) -> str:
-        return f"<SwfLog {self.name}: {self.records:,} records>"
-
-    @property
-    def name(self) -> str:
-        """File name without directory and without `.swf` and `.gz`."""
-        file = Path(self.path).name
-        short = file
-        for ending in (".gz", ".swf"):
-            if short.lower().endswith(ending):
-                short = short[: -len(ending)]
-        return short or file
-
     @property
     def header_lines(self) -> tuple[str, ...]:
         """The comment lines that stand before the first record, as they are in the file."""
         return tuple(comment.text for comment in self.comments if comment.record == 0)
 
-    @cached_property
-    def header(self) -> Header:
-        """The standard keys of the header with their values; the case of a key does not matter."""
-        return Header.parse(self.header_lines)
+    @property
+    def further_columns(self) -> tuple[str, ...]:
+        """Names of the fields beyond the 18th."""
+        return self.further
 
-    def column(self, name: str) -> Array:
-        """One of the 18 fields, an entry per record; all -1 where nothing is known. Raises KeyError for an unknown name."""
-        if name in self.columns:
-            return self.columns[name]
-        if name not in SWF_BY_NAME:
-            raise KeyError(f"{name} is no field of a log; the fields are {', '.join(SWF_BY_NAME)}")
-        return np.broadcast_to(np.int64(MISSING), self.records)
-
-    def to_workload(
-        self, *, procs: int | None = None, partial: Partial = "summary", too_wide: TooWide = "drop", requested_first: bool = False
-    ) -> Workload:
-        """The jobs of the log that can be simulated, in order of arrival, all that was done to them counted in `origin`.
-
-        `procs`: processors of the machine, else MaxProcs or MaxNodes of the header. `partial`: of a job that was
-        interrupted, keep the `summary` or the `parts`. `too_wide`: `drop` jobs wider than the machine, `clip` them to
-        it, or raise an `error`. A job has as many processors as it was allocated, else requested;
-        `requested_first` turns that round. The rules are listed in `walltime.logs.RULES`; where none dropped or moved a
-        record, the workload shares its arrays with the log.
-
-        Raises WorkloadError where the size of the machine is unknown, or no job is left.
-        Source: SPEC L-01, W-22, W-23, Q-02, Q-25, Q-30
-        """
-        return apply_rules(self, procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
+    def may_have(self, name: str) -> bool:
+        """Whether a column may have this name."""
+        return name in SWF_BY_NAME or (name in self.further and super().may_have(name))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write all comments and all 18 fields, as gzip if the name ends in `.gz`; what is read back equals this log.
+        """Write all comments and all fields, as gzip if the name ends in `.gz`; what is read back equals this log.
 
         The file appears when it is complete, and the same log always gives the same bytes. Raises OutputError.
         """
@@ -137,7 +113,7 @@ class SwfLog:
     def _rows(self, first: int, last: int) -> Iterator[str]:
         for start in range(first, last, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, last)
-            fields = [_tokens(self.columns.get(column.name), start, stop) for column in SWF_COLUMNS]
+            fields = [_tokens(self.columns.get(name), start, stop) for name in (*SWF_BY_NAME, *self.further)]
             yield "\n".join(map(" ".join, zip(*fields, strict=True))) + "\n"
 
 
@@ -146,11 +122,15 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
 
     `skip_bad_lines` leaves out the lines that are no record and lists them in `bad_lines`.
 
-    Raises LogError, one line that starts with `FILE:LINE:`, where a line has not 18 fields, a field is not a finite
+    Fields beyond the 18th, which newer logs have, are columns under the names that the header declares for them (`; Field 19: nodes`, or
+    `; Fields:` with the names of all), else `field19`, `field20`, ...; a line that lacks them has -1 there.
+
+    Raises LogError, one line that starts with `FILE:LINE:`, where a line has fewer than 18 fields, a field is not a finite
     number (or not whole, where the field counts something), or a submit time, runtime or requested time is negative but
     not -1; and where the file is missing, unreadable, empty, without job records, no text or a damaged gzip file.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "tiny.swf")
     ...     _ = file.write_text("; MaxProcs: 8\n1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1\n")
@@ -158,25 +138,38 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     >>> log, log.header["MaxProcs"], log.column("requested").tolist()
     (<SwfLog tiny: 1 records>, ('8',), [90])
     """
-    text = parse_swf(path, skip_bad_lines=skip_bad_lines)
-    return SwfLog(text.records, text.columns, tuple(text.comments), tuple(text.bad_lines), os.fspath(path), text.sha256)
+    return _read(LogFile(path), skip_bad_lines)
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    procs: int | None = None,
-    skip_bad_lines: bool = False,
-    partial: Partial = "summary",
-    too_wide: TooWide = "drop",
-    requested_first: bool = False,
-) -> Workload:
-    """Read the jobs of a log: `read_swf`, then `SwfLog.to_workload`, with their options.
+def _read(file: LogFile, skip_bad_lines: bool) -> SwfLog:
+    text = parse_swf(file, skip_bad_lines=skip_bad_lines)
+    header = [comment.text for comment in text.comments if comment.record == 0]
+    further = further_fields(text.fields, header)
+    numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}
+    return SwfLog(
+        text.records,
+        {numbered.get(name, name): values for name, values in text.columns.items()},
+        tuple(text.comments),
+        further,
+        bad_lines=tuple(text.bad_lines),
+        path=file.path,
+        sha256=file.sha256,
+    )
 
-    Raises LogError where the file is not a log, WorkloadError where its jobs cannot be simulated.
-    """
-    log = read_swf(path, skip_bad_lines=skip_bad_lines)
-    return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
+
+def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
+    """Names of the fields 19, 20, ... up to this one: those that the header declares, if they can be names of columns."""
+    declared = declared_fields(header)
+    names: list[str] = []
+    for number in range(FIELDS + 1, fields + 1):
+        name = declared.get(number, "")
+        fits = is_further_name(name) and name not in names and not _NUMBERED.fullmatch(name)
+        names.append(name if fits else field_column(number).name)
+    return tuple(names)
+
+
+SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, looks_like_swf, _read, (MORE_FIELDS,))
+"""The format of the Parallel Workloads Archive."""
 
 
 def write_swf(
@@ -218,8 +211,17 @@ def write_swf(
     header = [*_header(workload), *extra_header]
     comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)
     order = np.lexsort((columns["job_id"], columns["submit"]))
-    swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME}
-    SwfLog(len(workload), swf_columns, comments, path=os.fspath(path)).write(path)
+    further = _further_fields_of(workload, [comment.text for comment in comments])
+    swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME or name in further}
+    SwfLog(len(workload), swf_columns, comments, further).write(path)
+
+
+def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, ...]:
+    """The fields beyond the 18th that the workload's log had, up to the last one that is known; columns of other origin are none."""
+    most = max([FIELDS, *declared_fields(header), *(int(name[5:]) for name in workload.columns if _NUMBERED.fullmatch(name))])
+    names = further_fields(min(most, MOST_FIELDS), header)
+    known = [place for place, name in enumerate(names, 1) if name in workload.columns]
+    return names[: max(known, default=0)]
 
 
 def _header(workload: Workload) -> list[str]:
@@ -241,25 +243,6 @@ def _header(workload: Workload) -> list[str]:
         return list(origin.header)
     lines = [f"; Note: the log had {line.strip(_BLANKS + ';')}" if "MaxProcs" in Header.parse([line]) else line for line in origin.header]
     return [*lines, f"; MaxProcs: {size}"]
-
-
-def _column(records: int, name: str, values: Array) -> Array:
-    if name not in SWF_BY_NAME:
-        raise LogError(f"{name} is no field of a log; the fields are {', '.join(SWF_BY_NAME)}")
-    array = np.asarray(values)
-    if array.shape != (records,):
-        raise LogError(f"{name} has shape {array.shape}; it must have one entry for each of the {records} records")
-    if array.dtype.kind not in "iuf":
-        raise LogError(f"{name} holds {array.dtype}; it must hold numbers")
-    for mask, what in faults(SWF_BY_NAME[name], array):
-        if mask.any():
-            row = int(np.argmax(mask))
-            raise LogError(f"{name} of record {row + 1} is {array[row]}, it {what}")
-    if array.dtype != np.int64:
-        array = narrowed(array)
-    array = array.view()
-    array.flags.writeable = False
-    return array
 
 
 def _check_comment(comment: Comment, records: int) -> None:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
-import os
 import re
-import zlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.logs.output import printable
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLine
+from walltime.logs.values import faults, narrowed
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
 Array = np.ndarray
 
-_CHUNK = 2**19
-_LONGEST_LINE = 2**20
-_LIMIT = 2.0**53  # below it every whole number is exact in a float64, so that one parser serves all fields
-_TIMES = ("submit", "runtime", "requested")
-_GZIP = b"\x1f\x8b"
+FIELDS = len(SWF_COLUMNS)
+MOST_FIELDS = 100
+"""A line of more fields is no record."""
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_FORMAT = "give a job log in the Standard Workload Format"
 
 
 @dataclass(frozen=True)
@@ -39,36 +32,37 @@ class Comment:
     text: str
 
 
-@dataclass(frozen=True)
-class BadLine:
-    """A line that was skipped: its number counted from 1, what is wrong with it, and what it says."""
-
-    line: int
-    reason: str
-    text: str
-
-
 @dataclass
 class SwfText:
-    """What a file holds: number of records, columns with at least one known value (int64, or float64), comments, bad lines."""
+    """What a file holds: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
 
-    sha256: str
+    `fields`: how many the longest record has. A column beyond the 18th goes by its number, such as `field19`.
+    """
+
     records: int
+    fields: int
     columns: dict[str, Array]
     comments: list[Comment]
     bad_lines: list[BadLine]
 
 
-def parse_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> SwfText:
-    """Parse a plain or gzip file; raises LogError, see `walltime.logs.read_swf`."""
-    where = printable(path)
-    digest = hashlib.sha256()
+def looks_like_swf(head: bytes) -> bool:
+    """Whether these first bytes of a file are a log: its first line is a comment, or one of them has at least 18 numbers."""
+    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+    return bool(lines) and (lines[0].lstrip().startswith(b";") or any(_is_record(line.split()) for line in lines))
+
+
+def _is_record(tokens: list[bytes]) -> bool:
+    return FIELDS <= len(tokens) <= MOST_FIELDS and all(_NUMBER.fullmatch(token) for token in tokens)
+
+
+def parse_swf(file: LogFile, *, skip_bad_lines: bool = False) -> SwfText:
+    """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
+    where = file.where
     parts = _Parts()
     comments: list[Comment] = []
     bad_lines: list[BadLine] = []
-    empty = True
-    for first, lines in _blocks(_chunks(path, digest), where):
-        empty = False
+    for first, lines in file.line_blocks():
         numbers: list[int] = []
         records: list[bytes] = []
         notes: list[tuple[int, bytes]] = []
@@ -82,56 +76,24 @@ def parse_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> 
         values, bad = _values(records)
         if bad and not skip_bad_lines:
             row, reason = next(iter(bad.items()))
-            raise LogError(f"{where}:{numbers[row]}: {reason}; repair the line, or leave bad lines out with --skip-bad-lines")
+            raise LogError(f"{where}:{numbers[row]}: {reason}; repair the line, or leave bad lines out with skip_bad_lines=True")
         bad_lines.extend(BadLine(numbers[row], reason, _text(records[row])) for row, reason in bad.items())
         kept = np.ones(len(records) + 1, np.int64)
         kept[list(bad)] = 0
         before = parts.records + np.cumsum(kept) - kept
         comments.extend(Comment(int(before[row]), _text(line.rstrip(b"\r"))) for row, line in notes)
         parts.add(values)
-    if empty:
-        raise LogError(f"{where}: the file is empty; give a job log in the Standard Workload Format")
     if parts.records == 0 and bad_lines:
         worst = f"the first of {len(bad_lines)} bad lines is line {bad_lines[0].line}: {bad_lines[0].reason}"
-        raise LogError(f"{where}: no job record can be read, {worst}; give a job log in the Standard Workload Format")
+        raise LogError(f"{where}: no job record can be read, {worst}; {_FORMAT}")
     if parts.records == 0:
-        raise LogError(f"{where}: there are no job records in it; give a job log in the Standard Workload Format")
-    return SwfText(digest.hexdigest(), parts.records, parts.columns(), comments, bad_lines)
+        raise LogError(f"{where}: there are no job records in it; {_FORMAT}")
+    return SwfText(parts.records, parts.fields, parts.columns(), comments, bad_lines)
 
 
-def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
-    """Say which values (float64 or int64) a column cannot hold, as masks with the reason."""
-    yield ~((values > -_LIMIT) & (values < _LIMIT)), "is not a number below 2**53"
-    if column.dtype == "int64" and column.unit != "s":
-        yield values != np.floor(values), "must be a whole number"
-    if column.name in _TIMES:
-        yield (values < 0) & (values != MISSING), "is negative, only -1 (unknown) may be"
-
-
-def narrowed(values: Array) -> Array:
-    """The values as int64 if all of them are whole, else as float64 (a copy)."""
-    whole = values.astype(np.int64)
-    return whole if (whole == values).all() else values.astype(np.float64)
-
-
-class _Digest(Protocol):
-    def update(self, data: Any, /) -> None: ...
-
-
-class _Hashed(io.RawIOBase):
-    """A file whose bytes go into a checksum as they are read."""
-
-    def __init__(self, file: io.FileIO, digest: _Digest) -> None:
-        self._file = file
-        self._digest = digest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        count = self._file.readinto(buffer) or 0
-        self._digest.update(memoryview(buffer)[:count])
-        return count
+def field_column(number: int) -> Column:
+    """The column in which a field stands, counted from 1; beyond the 18th it has no meaning but its number."""
+    return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
 
 
 class _Parts:
@@ -139,12 +101,14 @@ class _Parts:
 
     def __init__(self) -> None:
         self.records = 0
-        self._parts: dict[str, list[tuple[int, Array]]] = {column.name: [] for column in SWF_COLUMNS}
+        self.fields = FIELDS
+        self._parts: dict[str, list[tuple[int, Array]]] = {}
 
     def add(self, values: Array) -> None:
-        for parts, block in zip(self._parts.values(), values.T, strict=True):
+        self.fields = max(self.fields, values.shape[1])
+        for number, block in enumerate(values.T, 1):
             if (block != MISSING).any():
-                parts.append((self.records, narrowed(block)))
+                self._parts.setdefault(field_column(number).name, []).append((self.records, narrowed(block)))
         self.records += len(values)
 
     def columns(self) -> dict[str, Array]:
@@ -152,79 +116,25 @@ class _Parts:
         joined = {}
         for name in list(self._parts):
             parts = self._parts.pop(name)
-            if parts:
-                dtype = np.result_type(*(block.dtype for _, block in parts))
-                joined[name] = np.full(self.records, MISSING, dtype)
-                for start, block in parts:
-                    joined[name][start : start + len(block)] = block
+            dtype = np.result_type(*(block.dtype for _, block in parts))
+            joined[name] = np.full(self.records, MISSING, dtype)
+            for start, block in parts:
+                joined[name][start : start + len(block)] = block
         return joined
-
-
-def _chunks(path: str | os.PathLike[str], digest: _Digest) -> Iterator[bytes]:
-    """The decompressed bytes of a file, a piece at a time."""
-    where = printable(path)
-    try:
-        with Path(path).open("rb", buffering=0) as file:
-            raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
-            if raw.peek(2)[:2] == _GZIP:
-                with gzip.GzipFile(fileobj=raw) as unpacked:
-                    while chunk := unpacked.read(_CHUNK):
-                        yield chunk
-            else:
-                while chunk := raw.read(_CHUNK):
-                    yield chunk
-    except EOFError as error:
-        raise LogError(f"{where}: the gzip file is cut off before its end; fetch it again") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise LogError(f"{where}: the gzip file is damaged ({printable(str(error))}); fetch it again") from error
-    except FileNotFoundError as error:
-        raise LogError(f"{where}: there is no such file; check its name") from error
-    except IsADirectoryError as error:
-        raise LogError(f"{where}: this is a directory; name a file in it") from error
-    except PermissionError as error:
-        raise LogError(f"{where}: no permission to read the file; ask its owner") from error
-    except OSError as error:
-        raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
-
-
-def _blocks(chunks: Iterable[bytes], where: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Whole lines in blocks, with the number of the first of each block."""
-    first = 1
-    rest = b""
-    for chunk in chunks:
-        text = rest + chunk
-        if first == 1:
-            text = text.removeprefix(b"\xef\xbb\xbf")
-        zero = text.find(b"\0")
-        if zero >= 0:
-            line = first + text.count(b"\n", 0, zero)
-            raise LogError(f"{where}:{line}: a NUL byte, so this is not a text log; give a Standard Workload Format file, plain or gzip")
-        end = text.rfind(b"\n")
-        rest = text[end + 1 :]
-        if len(rest) > _LONGEST_LINE:
-            line = first + text.count(b"\n")
-            raise LogError(f"{where}:{line}: a line of more than {_LONGEST_LINE:,} bytes, so this is not a text log; give another file")
-        if end >= 0:
-            lines = text[:end].split(b"\n")
-            yield first, lines
-            first += len(lines)
-    if rest:
-        yield first, [rest]
 
 
 def _values(records: list[bytes]) -> tuple[Array, dict[int, str]]:
     """The values of the good records (float64, one row each) and the rows of the bad ones with what is wrong, in order."""
     if not records:
-        return np.empty((0, len(SWF_COLUMNS))), {}
+        return np.empty((0, FIELDS)), {}
     if not b"".join(records).translate(None, _PLAIN):
         try:
             values = np.loadtxt([record.decode("ascii") for record in records], dtype=np.float64, comments=None, ndmin=2)
         except ValueError:
-            pass  # some line is bad: the search below says which
+            pass  # some line is bad, or has more fields than others: the search below says which
         else:
-            if values.shape == (len(records), len(SWF_COLUMNS)) and not any(
-                mask.any() for column, block in zip(SWF_COLUMNS, values.T, strict=True) for mask, _ in faults(column, block)
-            ):
+            right = len(values) == len(records) and FIELDS <= values.shape[1] <= MOST_FIELDS
+            if right and not any(mask.any() for column, block in _columns(values) for mask, _ in faults(column, block)):
                 return values, {}
     return _values_line_by_line(records)
 
@@ -232,7 +142,7 @@ def _values(records: list[bytes]) -> tuple[Array, dict[int, str]]:
 def _values_line_by_line(records: list[bytes]) -> tuple[Array, dict[int, str]]:
     bad: dict[int, str] = {}
     rows: list[int] = []
-    good: list[list[float]] = []
+    good: list[list[bytes]] = []
     for row, record in enumerate(records):
         tokens = record.split()
         reason = _bad_tokens(record, tokens)
@@ -240,15 +150,23 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, dict[int, str]]:
             bad[row] = reason
         else:
             rows.append(row)
-            good.append([float(token) for token in tokens])
-    values = np.array(good, np.float64).reshape(len(good), len(SWF_COLUMNS))
+            good.append(tokens)
+    values = np.full((len(good), max(map(len, good), default=FIELDS)), float(MISSING))
+    for place, tokens in enumerate(good):
+        values[place, : len(tokens)] = [float(token) for token in tokens]
     usable = np.ones(len(good), bool)
-    for field, column in enumerate(SWF_COLUMNS):
-        for mask, what in faults(column, values[:, field]):
+    for field, (column, block) in enumerate(_columns(values)):
+        for mask, what in faults(column, block):
             for index in np.flatnonzero(mask & usable):
-                bad[rows[index]] = f"{_field(column)} is {_quoted(records[rows[index]].split()[field])}, it {what}"
+                bad[rows[index]] = f"{_field(column)} is {_quoted(good[index][field])}, it {what}"
             usable &= ~mask
-    return values[usable], dict(sorted(bad.items()))
+    widest = max((len(good[place]) for place in np.flatnonzero(usable)), default=FIELDS)
+    return values[usable, :widest], dict(sorted(bad.items()))
+
+
+def _columns(values: Array) -> list[tuple[Column, Array]]:
+    """The columns of a block of records, with what each is."""
+    return [(field_column(number), block) for number, block in enumerate(values.T, 1)]
 
 
 def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
@@ -256,11 +174,12 @@ def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
         record.decode()
     except UnicodeDecodeError as error:
         return f"byte 0x{record[error.start]:02x} is not text, so this is not a text log or the line is damaged"
-    if len(tokens) != len(SWF_COLUMNS):
-        return f"{len(tokens)} {'field' if len(tokens) == 1 else 'fields'} instead of {len(SWF_COLUMNS)}"
-    for column, token in zip(SWF_COLUMNS, tokens, strict=True):
+    if not FIELDS <= len(tokens) <= MOST_FIELDS:
+        return f"{len(tokens)} {'field' if len(tokens) == 1 else 'fields'} instead of {FIELDS}"
+    for number, token in enumerate(tokens, 1):
         if _NUMBER.fullmatch(token):
             continue
+        column = field_column(number)
         if _NOT_FINITE.fullmatch(token):
             return f"{_field(column)} is {_quoted(token)}, it must be finite, -1 if unknown"
         if b"_" in token:
@@ -270,7 +189,7 @@ def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
 
 
 def _field(column: Column) -> str:
-    return f"field {column.swf_field} ({column.name})"
+    return f"field {column.swf_field} ({column.name})" if column in SWF_COLUMNS else f"field {column.swf_field}"
 
 
 def _quoted(token: bytes) -> str:

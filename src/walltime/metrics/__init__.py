@@ -36,7 +36,7 @@ from walltime.metrics.predictions import (
     use_of_request,
     weighted_wait_under,
 )
-from walltime.metrics.summary import Summary, nothing_to_measure, summarize
+from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
 from walltime.metrics.trim import TRIMS, measured
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "bootstrap",
     "bounded_slowdown",
     "busy_processors",
+    "field_values",
     "levels_at",
     "mean_gain",
     "mean_interval",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
 from walltime.metrics.machine import utilization
 from walltime.metrics.trim import measured
@@ -70,6 +71,18 @@ class Summary:
         """The fields in their order, ready for JSON: what is not defined is None."""
         values = asdict(self)
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
+
+
+def field_values(records: Sequence[Any], name: str, kind: type[Any]) -> Array:
+    """One field of records of a class such as `Summary`, float64, one per record; raises PolicyError, naming the fields, for another.
+
+    >>> field_values([], "mean_wait", Summary).tolist()
+    []
+    """
+    known = [field.name for field in fields(kind)]
+    if name not in known:
+        raise PolicyError(f"unknown measure {shown(name)}; known are {', '.join(known)}")
+    return np.array([getattr(record, name) for record in records], np.float64)
 
 
 def summarize(

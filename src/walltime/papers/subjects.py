@@ -14,7 +14,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import Tsafrir05, largest_estimate
 from walltime.logs import read, write_swf
-from walltime.logs.fetch import find_log, log_folder
+from walltime.logs.places import find_log, log_folder
 from walltime.papers.printed_numbers import Printed
 from walltime.workload import Workload
 from walltime.workload.lublin99 import Lublin99
@@ -106,7 +106,7 @@ def find_subjects(
     wanted = {name.upper() for name in only}
     unknown = [name for name in only if name.upper() not in {log.upper() for log in given.logs}]
     if unknown:
-        raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to --trace")
+        raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to traces=[LOG]")
     chosen = [name for name in given.logs if not only or name.upper() in wanted]
     found = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
     return [subject for subject in found if subject is not None]

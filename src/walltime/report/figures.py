@@ -22,7 +22,8 @@ from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.report.stretch import assign_processors
 from walltime.report.text import human_time, labels, policy_label
-from walltime.schedule.schedule import Kind, Schedule
+from walltime.schedule.kind import Kind
+from walltime.schedule.schedule import Schedule
 
 Array = np.ndarray
 

@@ -19,7 +19,8 @@ from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.style import CSS
 from walltime.report.tables import scroll, text, unbroken
 from walltime.report.text import answer, human_percent, human_time, in_prose, labels
-from walltime.schedule.schedule import Kind, Schedule
+from walltime.schedule.kind import Kind
+from walltime.schedule.schedule import Schedule
 
 Array = np.ndarray
 

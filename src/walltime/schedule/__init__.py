@@ -4,8 +4,10 @@ from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.files import read_schedule
-from walltime.schedule.schedule import Kind, Schedule
-from walltime.schedule.simulation import OVERRUN, simulate
+from walltime.schedule.kind import Kind
+from walltime.schedule.overrun import OVERRUN
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.simulation import simulate
 
 __all__ = [
     "CHECKS",

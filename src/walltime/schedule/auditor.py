@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
-from walltime.schedule.schedule import Kind, Schedule
-from walltime.schedule.simulation import effective_times
-from walltime.workload import Workload
+from walltime.schedule.kind import Kind
+from walltime.schedule.overrun import effective_times
+from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
 
@@ -95,16 +95,6 @@ class AuditReport:
         return f"{self.first.rule} at {self.first.time}: {self.first.message}"
 
 
-def audit_schedule(schedule: Schedule) -> AuditReport:
-    """Audit a simulated schedule by all rules that its policy promises to keep.
-
-    With predictions no policy promises when a job starts at the latest, since they are no upper bounds.
-    """
-    w, columns = schedule.workload, schedule.columns()
-    bounded = schedule.predictions is None
-    return _Audit(w, columns, schedule.policy, schedule.overrun, schedule.coincident, bounded).report()
-
-
 def audit(
     workload: Workload,
     schedule: Mapping[str, Array],
@@ -112,18 +102,21 @@ def audit(
     *,
     overrun: str = "kill",
     coincident: str = "batch",
+    bounded: bool = True,
 ) -> AuditReport:
     """Audit columns of a schedule (as `read_schedule` gives them) against the workload.
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy` only the
-    rules that every schedule must keep are checked. Raises PolicyError for an unknown overrun rule.
+    rules that every schedule must keep are checked. `bounded`: whether no job runs longer than the scheduler believed when it
+    made its promises, which is not so with predictions. Raises PolicyError for an unknown overrun rule.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
     >>> print(simulate(jobs, Easy()).audit())
     2 jobs, 13 rules checked, none broken
     """
-    return _Audit(workload, schedule, policy, overrun, coincident).report()
+    check_workload(workload)
+    return _Audit(workload, schedule, policy, overrun, coincident, bounded).report()
 
 
 class _Audit:
@@ -136,7 +129,7 @@ class _Audit:
         policy: Policy | None,
         overrun: str,
         coincident: str,
-        bounded: bool = True,
+        bounded: bool,
     ):
         self.w = workload
         self.bounded = bounded

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
 from walltime.estimates.predictors import Predictor
 from walltime.policy import Belief, Correction, Easy, Policy
+from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import Setting, compiled, for_kernel
-from walltime.schedule.simulation import dynamics_of, effective
+from walltime.schedule.simulation import dynamics_of
 from walltime.schedule.threads import in_threads
-from walltime.workload import Workload
+from walltime.workload import Workload, check_workload
+from walltime.workload.draws import seed_fault
 from walltime.workload.workload import MAX_TIME
 
 if TYPE_CHECKING:
@@ -68,13 +70,17 @@ class Batch:
     predictions: Sequence[metrics.PredictionSummary | None] = ()
 
     def values(self, name: str) -> Array:
-        """This field of the summaries, of the dynamics, or of the predictions (nan without one), float64, one per case."""
-        records: Sequence[Any] = self.summaries
+        """This field of the summaries, of the dynamics, or of the predictions (nan without one), float64, one per case.
+
+        Raises PolicyError, naming the fields, for one that there is not.
+        """
         if name in _PREDICTIONS:
             return np.array([getattr(record, name) if record is not None else np.nan for record in self.predictions], np.float64)
-        if self.dynamics is not None and any(field.name == name for field in fields(metrics.DynamicsSummary)):
-            records = self.dynamics
-        return np.array([getattr(record, name) for record in records], np.float64)
+        if any(field.name == name for field in fields(metrics.DynamicsSummary)):
+            if self.dynamics is None:
+                raise PolicyError(f"{name} was not noted; simulate with dynamics=True")
+            return metrics.field_values(self.dynamics, name, metrics.DynamicsSummary)
+        return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def table(self) -> pl.DataFrame:
         """A polars table with one row per case: policy, estimates, seed, then the summary, the dynamics, the predictions."""
@@ -111,7 +117,7 @@ def simulate_many(
     drawn in the kernel. The results are those of `simulate` case by case, whatever the number of workers. `trim`: as in
     `Schedule.summary`; `coincident, overrun, dynamics`: as in `simulate`. `progress` is called with the number of cases done.
 
-    Raises PolicyError for an unknown policy or option, WorkloadError if no job is left to measure.
+    Raises PolicyError for an unknown policy or option, WorkloadError for what is no workload and if no job is left to measure.
 
     >>> from walltime import Conservative, FModel, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -119,7 +125,15 @@ def simulate_many(
     >>> batch.values("mean_wait").tolist()
     [3.0, 3.0, 3.0, 3.0]
     """
+    check_workload(workload)
+    if isinstance(cases, Case) or not isinstance(cases, Iterable):
+        raise PolicyError(f"cases must be a sequence of walltime.Case, not {shown(cases)}; give [case] for one")
+    cases = list(cases)
     for case in cases:
+        if not isinstance(case, Case):
+            raise PolicyError(f"a case must be one such as walltime.Case(walltime.Easy()), not {shown(case)}")
+        if fault := seed_fault(case.seed):
+            raise PolicyError(fault)
         if not isinstance(case.policy, Policy):
             raise PolicyError(f"the policy of a case must be one such as walltime.Easy(), not {case.policy!r}")
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):

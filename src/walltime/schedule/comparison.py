@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from walltime import metrics
-from walltime.errors import WorkloadError
+from walltime.errors import WorkloadError, shown
 from walltime.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -22,8 +22,11 @@ class Comparison:
     summaries: Sequence[metrics.Summary]
 
     def difference(self, name: str) -> list[float]:
-        """Relative difference of this field of the summary to the first schedule's, in percent (SPEC M-13)."""
-        values = [getattr(summary, name) for summary in self.summaries]
+        """Relative difference of this field of the summary to the first schedule's, in percent (SPEC M-13).
+
+        Raises PolicyError, naming the fields, for one that a summary does not have.
+        """
+        values = metrics.field_values(self.summaries, name, metrics.Summary).tolist()
         return [metrics.relative_difference(value, values[0]) for value in values]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -45,7 +48,7 @@ class Comparison:
 def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     """Put schedules of one workload side by side.
 
-    Raises WorkloadError if there is none, or if they are not of the same jobs.
+    Raises WorkloadError if there is none, if one is no schedule, or if they are not of the same jobs.
 
     >>> from walltime import Easy, Fcfs, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -54,6 +57,11 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     """
     if not schedules:
         raise WorkloadError("there is no schedule to compare")
+    everything: Sequence[object] = schedules
+    for given in everything:
+        if not isinstance(given, Schedule):
+            cure = "write compare(*schedules)" if isinstance(given, list | tuple) else "compare takes what walltime.simulate returns"
+            raise WorkloadError(f"{shown(given)} is no schedule; {cure}")
     first = schedules[0].workload
     for other in schedules[1:]:
         w = other.workload

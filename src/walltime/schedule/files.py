@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,8 +13,7 @@ import polars as pl
 from walltime.errors import LogError, OutputError
 from walltime.logs import read_swf, whole_file, write_swf
 from walltime.provenance import provenance
-from walltime.schedule.schedule import Schedule
-from walltime.workload import SCHEDULE_COLUMNS
+from walltime.workload import SCHEDULE_COLUMNS, Workload
 
 Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
@@ -20,9 +21,8 @@ NEEDED = ("job_id", "start", "end")
 NAMES = tuple(column.name for column in SCHEDULE_COLUMNS)
 
 
-def schedule_table(schedule: Schedule) -> pl.DataFrame:
-    """One row per job in order of arrival; the columns are `walltime.workload.SCHEDULE_COLUMNS`."""
-    columns = schedule.columns()
+def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
+    """The columns of a schedule (`Schedule.columns`) as a table, one row per job in order of arrival."""
     return pl.DataFrame({column.name: columns[column.name] for column in SCHEDULE_COLUMNS})
 
 
@@ -34,26 +34,25 @@ def output_format(path: Path) -> str:
     raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these endings")
 
 
-def write_schedule(schedule: Schedule, path: Path) -> Path:
+def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    Raises OutputError where the file cannot be written or its ending is not known.
+    `columns`: as in `Schedule.columns`. `settings`: what the provenance says of the run. Raises OutputError where the file cannot
+    be written or its ending is not known.
     """
     ending = output_format(path)
-    record = json.dumps(
-        provenance(schedule.workload, policy=schedule.policy.label, overrun=schedule.overrun, coincident=schedule.coincident)
-    )
+    record = json.dumps(provenance(workload, **settings))
     if ending.startswith(".swf"):
         write_swf(
             path,
-            schedule.workload,
-            wait=schedule.wait,
-            submit=schedule.submit,
-            runtime=schedule.runtime,
+            workload,
+            wait=columns["start"] - columns["submit"],
+            submit=columns["submit"],
+            runtime=columns["runtime"],
             extra_header=[f"; Note: simulated schedule, {record}"],
         )
         return path
-    table = schedule_table(schedule)
+    table = schedule_table(columns)
     with whole_file(path) as file:
         if ending == ".csv":
             table.write_csv(file)

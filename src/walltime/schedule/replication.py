@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.policy import Policy
 from walltime.schedule.simulation import simulate
 from walltime.schedule.threads import in_threads
 from walltime.workload import Workload
+from walltime.workload.draws import seed_fault
 
 Array = np.ndarray
 
@@ -26,8 +27,8 @@ class Replications:
     summaries: Sequence[metrics.Summary]
 
     def values(self, name: str) -> Array:
-        """This field of the summaries, float64, one per seed."""
-        return np.array([getattr(summary, name) for summary in self.summaries], np.float64)
+        """This field of the summaries, float64, one per seed; raises PolicyError for one that they do not have."""
+        return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def band(self, name: str, low: float = 5, high: float = 95) -> metrics.Interval:
         """Mean, and the band between two percentiles of the single results (SPEC M-22)."""
@@ -62,8 +63,12 @@ def replicate(
     """Simulate `workload_of(seed)` under the policy for every seed, on all cores, and keep the summaries.
 
     `workload_of` shakes a log, draws its estimates, or makes up a workload; it must depend on nothing but the seed, so that
-    the results do not depend on the number of `workers` (threads; default: one per core). With the same seeds for all that
-    is compared, differences can be taken in pairs. `progress` is called with the number of replications done.
+    the results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
+    `range(5)`. With the same seeds for all that is compared, differences can be taken in pairs. `progress` is called with the number
+    of replications done.
+
+    Raises PolicyError for what are no seeds, WorkloadError where `workload_of` is no function or makes no workload, and what
+    `simulate` raises.
 
     >>> from walltime import Easy, Workload
     >>> from walltime.workload.scaling import shake
@@ -72,8 +77,11 @@ def replicate(
     >>> len(results.values("mean_wait"))
     3
     """
-    if not len(seeds):
-        raise PolicyError("replications need at least one seed")
+    maker: object = workload_of
+    if not callable(maker):
+        cure = "replicate needs a function of the seed, such as lambda seed: walltime.shake(jobs, 30, seed)"
+        raise WorkloadError(f"{shown(maker)} makes no workloads; {cure}")
+    seeds = _checked(seeds)
 
     def make_worker() -> Callable[[int, Callable[[int], None]], metrics.Summary]:
         def run(number: int, check: Callable[[int], None]) -> metrics.Summary:
@@ -82,4 +90,17 @@ def replicate(
 
         return run
 
-    return Replications(policy, list(seeds), in_threads(make_worker, len(seeds), workers, progress))
+    return Replications(policy, seeds, in_threads(make_worker, len(seeds), workers, progress))
+
+
+def _checked(seeds: object) -> list[int]:
+    """The seeds as a list; raises PolicyError unless there are some and all are seeds."""
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        cure = f"range({seeds})" if isinstance(seeds, int) else "range(5)"
+        raise PolicyError(f"seeds must be a sequence of whole numbers, such as {cure}, not {shown(seeds)}")
+    listed = list(seeds)
+    if not listed:
+        raise PolicyError("replications need at least one seed")
+    for fault in filter(None, map(seed_fault, listed)):
+        raise PolicyError(fault)
+    return listed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,31 +12,23 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError
 from walltime.policy import Policy
+from walltime.schedule.auditor import AuditReport, audit
+from walltime.schedule.kind import Kind
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.schedule.auditor import AuditReport
     from walltime.schedule.prediction import PredictionRecord
 
 Array = np.ndarray
 
 
-class Kind(IntEnum):
-    """How a job started (SPEC A-07)."""
-
-    IMMEDIATE = 0
-    """on arrival, nobody ahead of it waiting"""
-    RESERVED = 1
-    """after a wait, nobody ahead of it waiting"""
-    BACKFILLED = 2
-    """while a job ahead of it in the queue was waiting"""
-
-
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """Start, end and kind of start of every job of a workload, in the workload's order of arrival.
+
+    Where the jobs were given in another order, `schedule.workload.in_given_order` puts an array back into it.
 
     `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
     `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
@@ -159,19 +150,23 @@ class Schedule:
         }
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.auditor`)."""
-        from walltime.schedule.auditor import audit_schedule
+        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.auditor`).
 
-        return audit_schedule(self)
+        With predictions no policy promises when a job starts at the latest, since they are no upper bounds.
+        """
+        rules = {"overrun": self.overrun, "coincident": self.coincident}
+        return audit(self.workload, self.columns(), self.policy, bounded=self.predictions is None, **rules)
 
     def table(self) -> pl.DataFrame:
         """The schedule as a polars table, one row per job, columns as in `walltime.workload.SCHEDULE_COLUMNS`."""
         from walltime.schedule.files import schedule_table
 
-        return schedule_table(self)
+        return schedule_table(self.columns())
 
-    def write(self, path: str | Path, **options: Any) -> Path:
+    def write(self, path: str | Path) -> Path:
         """Write to .csv, .parquet, .swf or .swf.gz, whole or not at all; returns the path. Raises OutputError."""
         from walltime.schedule.files import write_schedule
 
-        return write_schedule(self, Path(path), **options)
+        return write_schedule(
+            Path(path), self.workload, self.columns(), policy=self.policy.label, overrun=self.overrun, coincident=self.coincident
+        )

@@ -13,15 +13,15 @@ from walltime.errors import PolicyError
 from walltime.estimates.predictors import Predictor
 from walltime.metrics import Dynamics
 from walltime.policy import Belief, Correction, PlainPolicy, Policy
+from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, Setting, compiled, for_kernel, for_reference
 from walltime.schedule.schedule import Schedule
-from walltime.workload import Workload
+from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
     from walltime.engine.run import Simulation
 
 Array = np.ndarray
-OVERRUN = ("kill", "extend", "overrun")
 ENGINES = ("kernel", "reference")
 
 
@@ -62,13 +62,15 @@ def simulate(
     conservative backfilling reservations are made afresh, and promises may be broken, when a prediction is corrected, when a
     waiting job is predicted anew, and after a job has started that is expected to run for longer than its own length.
 
-    Raises PolicyError for an unknown policy, order or option, WorkloadError if the log lacks what the predictor needs.
+    Raises PolicyError for an unknown policy, order or option, WorkloadError for what is no workload and if the log lacks what the
+    predictor needs.
 
     >>> from walltime import Easy, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> simulate(jobs, Easy()).start.tolist()
     [0, 10, 2]
     """
+    check_workload(workload)
     if not isinstance(policy, Policy):
         raise PolicyError(f"policy must be one such as walltime.Easy(), not {policy!r}")
     if engine not in ENGINES:
@@ -136,23 +138,6 @@ def simulate(
         dynamics=found,
         predictions=record,
     )
-
-
-def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
-    """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
-    return effective(workload.runtime, workload.requested, workload.believed, overrun)
-
-
-def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
-    """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
-    match overrun:
-        case "kill":
-            return np.minimum(runtime, requested), believed
-        case "extend":
-            return runtime, np.maximum(believed, runtime)
-        case "overrun":
-            return runtime, believed
-    raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}")
 
 
 def dynamics_of(simulation: Simulation) -> Dynamics:

@@ -29,7 +29,7 @@ class Variation:
     def apply(self, workload: Workload, seed: int) -> Workload:
         """Everything but shaking and estimates: filters first, then the part of the log, then the load."""
         if self.scale_by != "interarrival" and self.load is None:
-            raise PolicyError("--scale-by says how to reach a --load; give both")
+            raise PolicyError("scale_by says how to reach a load; give both")
 
         if self.remove:
             workload = clean(workload, self.remove).after
@@ -56,7 +56,7 @@ class Variation:
     def check_replications(self, model: EstimateModel) -> None:
         """Replications that would all be the same tell nothing; raises PolicyError."""
         if not self.shake and not model.random:
-            raise PolicyError("replications would all be the same; shake the log (--shake 30) or draw estimates (--estimates f:4)")
+            raise PolicyError("replications would all be the same; shake the log (shake=30) or draw estimates (estimates=f:4)")
 
 
 def parse_span(text: str) -> tuple[int, int]:

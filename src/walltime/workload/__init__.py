@@ -1,6 +1,18 @@
 """Shape: the jobs of a simulation, as columns declared once."""
 
 from walltime.workload.columns import BELIEVED, MISSING, PROCS, SCHEDULE_COLUMNS, SWF_BY_NAME, SWF_COLUMNS, Column
-from walltime.workload.workload import MAX_TIME, Origin, Workload
+from walltime.workload.workload import MAX_TIME, Origin, Workload, check_workload
 
-__all__ = ["BELIEVED", "MAX_TIME", "MISSING", "PROCS", "SCHEDULE_COLUMNS", "SWF_BY_NAME", "SWF_COLUMNS", "Column", "Origin", "Workload"]
+__all__ = [
+    "BELIEVED",
+    "MAX_TIME",
+    "MISSING",
+    "PROCS",
+    "SCHEDULE_COLUMNS",
+    "SWF_BY_NAME",
+    "SWF_COLUMNS",
+    "Column",
+    "Origin",
+    "Workload",
+    "check_workload",
+]

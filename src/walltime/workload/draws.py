@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import WorkloadError, shown
 
 Array = np.ndarray
 
@@ -37,14 +37,23 @@ def philox(counter: tuple[Array, Array, Array, Array], key: tuple[Array, Array])
     return a, b, c, d
 
 
+def seed_fault(seed: object) -> str | None:
+    """What is wrong with a seed, in a sentence; None if it is a whole number from 0 to 2**64 - 1."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        return f"a seed must be a whole number, not {shown(seed)}"
+    if not 0 <= seed < 2**64:
+        return f"a seed must be from 0 to 2**64 - 1, not {seed if -(10**16) < seed < 10**16 else 'one of over 16 digits'}"
+    return None
+
+
 def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:
     """Two independent numbers, uniform in [0, 1), for each id; float64 of the shape of `ids`.
 
     `seed`: a whole number from 0 to 2**64 - 1. `ids`: int64 job ids. `stream`: another stream gives other numbers for the
     same job; each model has streams of its own. Raises WorkloadError for another seed.
     """
-    if not 0 <= seed < 2**64:
-        raise WorkloadError(f"a seed must be from 0 to 2**64 - 1, not {seed}")
+    if fault := seed_fault(seed):
+        raise WorkloadError(fault)
     low = np.asarray(ids, np.int64).view(np.uint64)
     key = np.array(seed & 0xFFFFFFFF, np.uint64), np.array(seed >> 32, np.uint64)
     words = philox((low & _LOW, low >> _HALF, np.full(low.shape, stream, np.uint64), np.zeros(low.shape, np.uint64)), key)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.workload.draws import uniforms
+from walltime.workload.draws import seed_fault, uniforms
 from walltime.workload.workload import Workload
 
 Array = np.ndarray
@@ -166,8 +166,8 @@ def _check_count(workload: Workload, jobs: int) -> None:
 
 
 def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**64:
-        raise PolicyError(f"a seed must be from 0 to 2**64 - 1, not {_shown(seed)}")
+    if fault := seed_fault(seed):
+        raise PolicyError(fault)
 
 
 def _shown(number: float) -> str:
@@ -200,6 +200,7 @@ def _rounded(values: Array) -> Array:
 def _with_submits(workload: Workload, submit: Array) -> Workload:
     """The same jobs at other times of submission, brought into order of arrival."""
     order = np.lexsort((workload.job_id, submit))
+    place = order if workload.order is None else workload.order[order]
     same = workload.believed is workload.requested
     requested = workload.requested[order]
     return replace(
@@ -211,6 +212,7 @@ def _with_submits(workload: Workload, submit: Array) -> Workload:
         procs=workload.procs[order],
         believed=requested if same else workload.believed[order],
         columns={name: values[order] for name, values in workload.columns.items()},
+        order=place if (np.diff(place) < 0).any() else None,
     )
 
 
@@ -298,15 +300,17 @@ def _copied(workload: Workload, place: Array, submit: Array, original: Array, fo
     if "preceding_job" in columns:
         follows = np.where(followed >= 0, ids[followed], -1)
         columns["preceding_job"] = np.where(original, columns["preceding_job"], follows)
+    arrival = np.lexsort((ids, submit))
+    place = place[arrival]
     return Workload.from_arrays(
-        submit=submit,
+        submit=submit[arrival],
         runtime=workload.runtime[place],
         requested=workload.requested[place],
         believed=None if workload.believed is workload.requested else workload.believed[place],
         procs=workload.procs[place],
-        job_id=ids,
+        job_id=ids[arrival],
         machine_procs=workload.machine_procs,
-        columns=columns,
+        columns={name: values[arrival] for name, values in columns.items()},
         origin=workload.origin,
         feedback=workload.feedback,
     )

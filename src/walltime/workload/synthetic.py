@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.workload.draws import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
 
@@ -70,8 +71,8 @@ def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: in
         raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}")
     if load is not None and not 0 < load <= HIGHEST_LOAD:
         raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}")
-    if not 0 <= seed < 2**64:
-        raise WorkloadError(f"a seed must be from 0 to 2**64 - 1, not {seed}")
+    if fault := seed_fault(seed):
+        raise WorkloadError(fault)
 
 
 def stream(model: str, seed: int, what: str) -> np.random.Generator:

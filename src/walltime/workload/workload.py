@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta, timezone, tzinfo
+from os import PathLike, fspath
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import WorkloadError, shown
+from walltime.workload.draws import seed_fault
 
 Array = np.ndarray
 
@@ -76,6 +78,8 @@ class Workload:
     `job_id, submit, runtime, requested, procs`: int64. `requested` is the user's estimate and the kill limit, at least 1.
     `believed`: int64, what the scheduler plans with; equals `requested` unless estimates were replaced.
     `columns`: the other columns of the log that have at least one known value (`user`, `status`, ...).
+    `order`: int64, the place of each job in the arrays (or the records) that the workload was made of, counted from 0; None where
+    they were in order of arrival already. `in_given_order` puts results back into that order.
     `feedback`: whether a job with a `preceding_job` among these jobs is submitted only when that one has ended and its
     `think_time` (s, 0 if unknown) has passed; `submit` then is what it would be if nobody ever waited.
 
@@ -96,9 +100,12 @@ class Workload:
     columns: Mapping[str, Array] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)
     feedback: bool = False
+    order: Array | None = None
 
     def __post_init__(self) -> None:
         _check(self)
+        if self.order is not None:
+            object.__setattr__(self, "order", _frozen(self.order))
         object.__setattr__(self, "columns", {name: _frozen(array) for name, array in self.columns.items()})
         same = self.believed is self.requested
         for name in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
@@ -121,7 +128,18 @@ class Workload:
         origin: Origin | None = None,
         feedback: bool = False,
     ) -> Workload:
-        """Build a workload from sequences in any order of arrival.
+        """Build a workload from sequences in any order of submission.
+
+        The jobs are put in order of arrival, and so are all results. Where that is another order than the one given, the jobs that
+        stand after one with a later submission are counted as `reordered` in `origin.changed`, and `in_given_order` puts results
+        back:
+
+        >>> from walltime import Easy, simulate
+        >>> jobs = Workload.from_arrays(submit=[5, 0], runtime=[10, 20], procs=[1, 2], machine_procs=2)
+        >>> jobs.submit.tolist(), jobs.order.tolist(), dict(jobs.origin.changed)
+        ([0, 5], [1, 0], {'reordered': 1})
+        >>> jobs.in_given_order(simulate(jobs, Easy()).start).tolist()
+        [20, 0]
 
         `requested` defaults to the runtime (SPEC W-22) and is lifted to 1 s; `believed` defaults to `requested`; `job_id`
         to 1, 2, ... in order of arrival. Raises WorkloadError as the class does.
@@ -145,6 +163,10 @@ class Workload:
             order = np.lexsort((job_id, submit))
         same = believed is requested
         requested = requested[order]
+        origin = origin or Origin(records=len(submit))
+        moved = bool((np.diff(order) != 1).any())
+        if behind := int((submit[1:] < np.maximum.accumulate(submit)[:-1]).sum()):
+            origin = replace(origin, changed={**origin.changed, "reordered": origin.changed.get("reordered", 0) + behind})
         return cls(
             job_id=job_id[order],
             submit=submit[order],
@@ -154,8 +176,9 @@ class Workload:
             machine_procs=_whole("machine_procs", machine_procs),
             believed=requested if same else believed[order],
             columns={name: _of_length(name, values, len(submit))[order] for name, values in (columns or {}).items()},
-            origin=origin or Origin(records=len(submit)),
+            origin=origin,
             feedback=feedback,
+            order=order if moved else None,
         )
 
     def __len__(self) -> int:
@@ -173,6 +196,8 @@ class Workload:
 
         Where the model says so, its estimates stand for the users' requests and are the kill limit too.
         """
+        if fault := seed_fault(seed):
+            raise WorkloadError(fault)
         drawn = self.with_believed(model.draw(self, seed))
         return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
 
@@ -208,7 +233,16 @@ class Workload:
             believed=requested if believed_is_requested else self.believed[chosen],
             columns={name: values[chosen] for name, values in self.columns.items()},
             origin=self.origin.after(step),
+            order=None if self.order is None else self.order[chosen],
         )
+
+    def in_given_order(self, values: Array) -> Array:
+        """Values of the jobs, one per job in order of arrival, in the order in which the jobs were given.
+
+        Of a part of the jobs there are as many values as the part has. Raises WorkloadError for another number of values.
+        """
+        values = _of_length("the array", np.asarray(values), len(self))
+        return values if self.order is None else values[np.argsort(self.order, kind="stable")]
 
     @property
     def offered_load(self) -> float:
@@ -217,6 +251,14 @@ class Workload:
         if span == 0:
             return float("nan")
         return float(np.dot(self.procs.astype(np.float64), self.runtime)) / (self.machine_procs * span)
+
+
+def check_workload(value: object) -> None:
+    """Raise WorkloadError for what is no workload; for the name of a log, say how to read it."""
+    if isinstance(value, str | PathLike):
+        raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read, and give these")
+    if not isinstance(value, Workload):
+        raise WorkloadError(f"{shown(value)} is no workload; read a log with walltime.read, or make one with Workload.from_arrays")
 
 
 def _int64(name: str, values) -> Array:

@@ -1,0 +1,129 @@
+"""Files as they are read: once, from the beginning to the end, plain or gzip; what cannot be read is one line that says why."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from walltime.errors import LogError, shown
+from walltime.logs.output import printable
+
+_CHUNK = 2**19
+_LONGEST_LINE = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+class LogFile:
+    """A file that is being read: plain or gzip, told apart by its content; it is read only once, so that it may be a pipe.
+
+    `head`: its first bytes (up to 512 KiB, unpacked), there from the beginning. Raises LogError where the file is missing, a directory,
+    unreadable, empty or a damaged gzip file, and for what is no path at all.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path_of(path)
+        self.where = printable(self.path)
+        """The path as messages name it."""
+        self._digest = hashlib.sha256()
+        self._rest = _chunks(self.path, self.where, self._digest)
+        self.head = next(self._rest, b"")
+        if not self.head:
+            raise LogError(f"{self.where}: the file is empty; give a job log")
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of the file as it is stored, once all of it has been read."""
+        return self._digest.hexdigest()
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes, unpacked, a piece at a time."""
+        yield self.head
+        yield from self._rest
+
+    def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Whole lines without their ends, in blocks, with the number of the first line of each block, counted from 1."""
+        first = 1
+        rest = b""
+        for chunk in self.chunks():
+            text = rest + chunk
+            if first == 1:
+                text = text.removeprefix(b"\xef\xbb\xbf")
+            zero = text.find(b"\0")
+            if zero >= 0:
+                line = first + text.count(b"\n", 0, zero)
+                raise LogError(f"{self.where}:{line}: a NUL byte, so this is not a text log; give a text file, plain or gzip")
+            end = text.rfind(b"\n")
+            rest = text[end + 1 :]
+            if len(rest) > _LONGEST_LINE:
+                line = first + text.count(b"\n")
+                raise LogError(
+                    f"{self.where}:{line}: a line of more than {_LONGEST_LINE:,} bytes, so this is not a text log; give another file"
+                )
+            if end >= 0:
+                lines = text[:end].split(b"\n")
+                yield first, lines
+                first += len(lines)
+        if rest:
+            yield first, [rest]
+
+
+def path_of(path: str | os.PathLike[str]) -> str:
+    """A path as text; raises LogError for what is none."""
+    try:
+        return os.fsdecode(path)
+    except TypeError as error:
+        raise LogError(f"{shown(path)} is no path; a log is given by its path, or by its name in the catalogue") from error
+
+
+class _Digest(Protocol):
+    def update(self, data: Any, /) -> None: ...
+
+
+class _Hashed(io.RawIOBase):
+    """A file whose bytes go into a checksum as they are read."""
+
+    def __init__(self, file: io.FileIO, digest: _Digest) -> None:
+        self._file = file
+        self._digest = digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self._file.readinto(buffer) or 0
+        self._digest.update(memoryview(buffer)[:count])
+        return count
+
+
+def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
+    """The decompressed bytes of a file, a piece at a time."""
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
+            if raw.peek(2)[:2] == _GZIP:
+                with gzip.GzipFile(fileobj=raw) as unpacked:
+                    while chunk := unpacked.read(_CHUNK):
+                        yield chunk
+            else:
+                while chunk := raw.read(_CHUNK):
+                    yield chunk
+    except EOFError as error:
+        raise LogError(f"{where}: the gzip file is cut off before its end; fetch it again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise LogError(f"{where}: the gzip file is damaged ({printable(str(error))}); fetch it again") from error
+    except FileNotFoundError as error:
+        raise LogError(f"{where}: there is no such file; check its name") from error
+    except IsADirectoryError as error:
+        raise LogError(f"{where}: this is a directory; name a file in it") from error
+    except PermissionError as error:
+        raise LogError(f"{where}: no permission to read the file; ask its owner") from error
+    except OSError as error:
+        raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
+    except ValueError as error:  # such as a NUL in the name
+        raise LogError(f"{where}: cannot be read ({error}); check its name") from error
