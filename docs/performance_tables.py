@@ -221,6 +221,30 @@ def processor(result: Numbers) -> str:
     return f"`walltime simulate {p['workload']} --policy easy`:\n\n{table(('part', 'processor seconds'), rows)}"
 
 
+def cold(result: Numbers) -> str:
+    """Processor time to compile, by entry, before and now."""
+    trivial = result["cold"]["trivial"]["median"]
+    rows = []
+    for name, seconds in result["cold"]["commands"].items():
+        ratios = (f"{seconds[version] / trivial:.1f}" for version in ("before", "now"))
+        rows.append((name, f"{seconds['before']:.1f}", f"{seconds['now']:.1f}", *ratios))
+    head = ("`walltime simulate`, first of its kind", "before, s", "now, s", "before, times", "now, times")
+    return f"{table(head, rows)}\n\nA process that imports Numba and compiles one trivial function takes {trivial:.2f} s."
+
+
+def orders(result: Numbers) -> str:
+    """The loop's time by policy, before and now, and as a multiple of EASY's."""
+    rows = []
+    for name, log in result["speed"].items():
+        easy = log["seconds"]["easy"]["now"]
+        for policy, seconds in log["seconds"].items():
+            before, now = seconds["before"], seconds["now"]
+            rows.append(
+                (name, f"{log['depth']:.0f}", policy, f"{before * 1e3:.1f}", f"{now * 1e3:.1f}", f"{before / now:.2f}", f"{now / easy:.2f}")
+            )
+    return table(("workload", "waiting", "policy", "before, ms", "now, ms", "times faster", "times EASY's"), rows)
+
+
 PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "throughput": ("throughput", throughput),
     "loads": ("throughput", loads),
@@ -238,6 +262,8 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "making": ("making", making),
     "start": ("start", start),
     "processor": ("start", processor),
+    "cold": ("against", cold),
+    "orders": ("against", orders),
 }
 
 
