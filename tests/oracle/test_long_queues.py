@@ -1,5 +1,7 @@
 """Queues so long that the kernel searches them by an index: the schedules stay the same."""
 
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -23,8 +25,37 @@ def early_index(monkeypatch):
 
 @wt.order
 def all_the_same(procs):
-    """Equal scores leave the order of arrival, but an order of one's own is searched place by place."""
+    """Equal scores leave the order of arrival, but an order of one's own takes another way through the engine."""
     return procs * 0.0
+
+
+@wt.order
+def patience(wait, requested, procs):
+    """Changes with time, and not at the same pace for all."""
+    return (wait + 60.0) / requested - procs
+
+
+@wt.order
+def narrow(procs, submit):
+    """Does not change with time."""
+    return -procs - submit % 7
+
+
+ORDERED = [
+    wt.Fcfs(order=wt.SJF),
+    wt.Fcfs(order=wt.WFP),
+    wt.Easy(order=wt.SJF),
+    wt.Easy(order=wt.WFP),
+    wt.Easy(order=wt.Wfp(exponent=2, threshold=0.75)),
+    wt.Easy(order=narrow),
+    wt.Easy(order=patience),
+    wt.Easy(backfill_order=wt.SJF),
+    wt.Easy(backfill_order=wt.WFP),
+    wt.Easy(order=wt.WFP, backfill_order=wt.SJF),
+    wt.Easy(order=wt.SJF, backfill_order=wt.FCFS),
+    wt.Easy(order=narrow, backfill_order=patience),
+    wt.Hybrid(depth=0, backfill_order=wt.SJF),
+]
 
 
 def overloaded(seed: int, jobs: int) -> wt.Workload:
@@ -79,7 +110,7 @@ def test_overloaded_workloads__do_cross_the_thresholds_of_the_index():
 @given(data=st.data())
 def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
     jobs = data.draw(crowded(), label="workload")
-    policy = data.draw(st.sampled_from([wt.Easy(), wt.Hybrid(depth=0)]))
+    policy = data.draw(st.sampled_from([wt.Easy(), wt.Hybrid(depth=0), *ORDERED]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "LONG", data.draw(st.integers(0, 6), label="long"))
         patch.setattr(index, "SHORT", data.draw(st.integers(0, 3), label="short"))
@@ -89,6 +120,21 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
             )
             for name in ("start", "kind", "promised"):
                 assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
+
+
+@pytest.mark.parametrize("coincident", ["batch", "sequential"])
+@pytest.mark.parametrize("number", range(len(ORDERED)), ids=[policy.label for policy in ORDERED])
+def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, monkeypatch):
+    # Some hundred waiting jobs: many blocks of ranks; indexed from 100 places on in every other one.
+    workloads = (overloaded(seed, 350) for seed in itertools.count(10 * number))
+    jobs = next(w for w in workloads if longest_queue(wt.simulate(w, wt.Easy())) > 120)
+    if number % 2:
+        monkeypatch.setattr(index, "LONG", 100)
+        monkeypatch.setattr(index, "SHORT", 50)
+    kernel, reference = (wt.simulate(jobs, ORDERED[number], coincident=coincident, engine=e) for e in ("kernel", "reference"))
+    assert longest_queue(kernel) > 60
+    for name in ("start", "kind", "promised"):
+        assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
 @pytest.mark.parametrize("seed", range(12))
