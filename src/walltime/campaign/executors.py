@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
-from walltime.campaign.work import Report, Task, run_task
+from walltime.campaign.work import Report, Task, case_of, run_task
 from walltime.errors import EngineError, PolicyError
+from walltime.schedule.batch import compile_for
 from walltime.schedule.threads import in_threads
 
 IN_FLIGHT = 3
@@ -38,9 +39,12 @@ class Threads:
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
         """Run all tasks."""
-        from walltime.engine.load import load_all
-
-        load_all()
+        kinds = {
+            (cell.settings["policy"], cell.settings["order"], cell.settings["backfill_order"], cell.settings["predictor"]): cell
+            for task in tasks
+            for cell in task.cells
+        }
+        compile_for([case_of(cell) for cell in kinds.values()], dynamics=any(cell.dynamics for task in tasks for cell in task.cells))
         finished: list[Report] = []
         told = 0
 

@@ -83,15 +83,20 @@ def describe(cell: Cell) -> str:
     return f"{source} ({', '.join(words)}{f', seed {cell.seed}' if cell.seed is not None else ''})"
 
 
+def case_of(cell: Cell) -> Case:
+    """What a cell simulates its workload for."""
+    s = cell.settings
+    order, backfill = parse_order(s["order"]), parse_order(s["backfill_order"]) if s["backfill_order"] else None
+    predictor = parse_predictor(s["predictor"]) if s["predictor"] else None
+    believed = {name: s[name] for name in ("believe", "correction", "history")}
+    return Case(parse_policy(s["policy"], order, backfill), parse_estimates(s["estimates"]), cell.seed or 0, predictor, **believed)
+
+
 def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]], float]:
     s = cell.settings
     file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
     lane = _lane(cell, file, sha256)
-    order, backfill = parse_order(s["order"]), parse_order(s["backfill_order"]) if s["backfill_order"] else None
-    model = parse_estimates(s["estimates"])
-    predictor = parse_predictor(s["predictor"]) if s["predictor"] else None
-    believed = {name: s[name] for name in ("believe", "correction", "history")}
-    case = Case(parse_policy(s["policy"], order, backfill), model, cell.seed or 0, predictor, **believed)
+    case = case_of(cell)
     before = lane.kernel_seconds
     summary, dynamics = lane.run(case, check)
     key = cell.key(sha256, SCHEMA)

@@ -213,29 +213,3 @@ def entries_in(folder: Path) -> list[str]:
 def is_cached(name: str) -> bool:
     """Whether `load` will find the compiled code on disk."""
     return is_kept(ENTRIES[name].function, cache_folder())
-
-
-def load_replay() -> Callable[..., None]:
-    """The compiled analysis of the log of starts."""
-    return load("dynamics")
-
-
-def load_draw() -> Callable[..., None]:
-    """The compiled random f-model."""
-    return load("draw")
-
-
-def load_measure() -> Callable[..., int]:
-    """The compiled averages of a schedule."""
-    return load("averages")
-
-
-def load_prediction_replay() -> Callable[..., None]:
-    """The compiled replay of predictions beside a log."""
-    return load("replay")
-
-
-def load_all() -> None:
-    """Load what batches need beside the loop, so that no thread has to wait for it later."""
-    for name in ("draw", "averages", "dynamics"):
-        load(name)

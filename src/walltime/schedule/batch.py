@@ -143,6 +143,7 @@ def simulate_many(
             raise PolicyError(f"the predictor {setting.predictor.label} is plain Python; simulate it by itself, or learn from the log")
     metrics.measured(np.zeros(0, np.int64), 0, trim)  # an unknown trim is refused before anything runs
     effective(workload.runtime, workload.requested, workload.believed, overrun)
+    compile_for(cases, dynamics)
     in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
 
     def make_worker() -> Callable[[int, Callable[[int], None]], _Found]:
@@ -162,6 +163,20 @@ def simulate_many(
         dynamics=[record for _, record, _ in results if record is not None] if dynamics else None,
         predictions=[predictions for _, _, predictions in results],
     )
+
+
+def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
+    """Compile what these cases need of the engine, or read it from disk, so that no thread has to wait for it later."""
+    from walltime.engine.history import nothing_predicted
+    from walltime.engine.load import load
+    from walltime.engine.run import Simulation
+
+    nobody = np.zeros(0, np.int64)
+    for policy, predicting in {(case.policy, case.predictor is not None) for case in cases}:
+        prediction = nothing_predicted() if predicting else None
+        Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction).compile()
+    for name in ("draw", "averages", *(("dynamics",) if dynamics else ())):
+        load(name)
 
 
 def _kind(case: Case) -> str:
