@@ -54,7 +54,7 @@ def test_kernel__bounds_are_really_checked(tmp_path):
         "    profile.profile_of_running(plan, running, 0, 0, 4)\n"
         "    for begin in range(10, 3010, 10):\n"
         "        profile.occupy(plan, begin, begin + 1, 1)\n"
-        "fill(profile.new_profile(0, 3), records(RUN, 1))\n"
+        "fill(profile.new_profile(0), records(RUN, 1))\n"
     )
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "WALLTIME_CACHE": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120, check=False)

@@ -43,11 +43,6 @@ def _occupy(plan, begin, end, procs):
 
 
 @compiled
-def _forget_past(plan, now):
-    profile.forget_past(plan, now)
-
-
-@compiled
 def _profile_of_running(plan, running, count, now, free):
     profile.profile_of_running(plan, running, count, now, free)
 
@@ -74,13 +69,8 @@ def occupy(plan: Plan, begin: int, end: int, procs: int) -> None:
     _occupy(plan.profile, begin, end, procs)
 
 
-def pass_time(plan: Plan, now: int) -> None:
-    plan.now = now
-    _forget_past(plan.profile, now)
-
-
 def new(jobs: int, processors: int = MACHINE) -> Plan:
-    plan = Plan(new_profile(jobs, processors.bit_length()))
+    plan = Plan(new_profile(jobs))
     _profile_of_running(plan.profile, records(RUN, 1), 0, 0, processors)
     return plan
 
@@ -115,7 +105,6 @@ action = st.one_of(
     st.tuples(st.just("reserve"), st.integers(1, 12), st.integers(1, MACHINE)),
     st.tuples(st.just("give back"), st.integers(0, 30), st.just(0)),
     st.tuples(st.just("move"), st.integers(0, 30), st.just(0)),
-    st.tuples(st.just("pass time"), st.integers(0, 7), st.just(0)),
 )
 
 
@@ -153,10 +142,6 @@ def test_profile__equals_an_array_of_seconds(actions):
                     free[begin:end] += procs
                     free[found : found + end - begin] -= procs
                     held[a % len(held)] = (found, found + end - begin, procs)
-        elif what == "pass time":
-            now += a
-            pass_time(plan, now)
-            held = [entry for entry in held if entry[1] > now]
         assert_is(plan, free)
 
 
@@ -207,11 +192,12 @@ def test_occupy__splits_and_merges_steps():
 
 
 def test_blocks__are_used_again():
-    # A hundred jobs pass through, two at a time.
+    # The profile of two jobs is made afresh a hundred times.
     plan = new(jobs=2)
-    free = np.full(HORIZON, MACHINE)
     for now in range(100):
-        pass_time(plan, now)
+        plan.now = now
+        free = np.full(HORIZON, MACHINE)
+        _profile_of_running(plan.profile, records(RUN, 1), 0, now, MACHINE)
         occupy(plan, now + 1, now + 2, 1 + now % 2)
         free[now + 1 : now + 2] -= 1 + now % 2
         assert_is(plan, free)
@@ -243,7 +229,7 @@ def test_long_profile__equals_an_array_of_seconds(seed):
     most_blocks = now = 0
     for number in range(1500):
         growing = number < 900
-        what = random.choice(["reserve", "give back", "move", "pass time"], p=[0.6, 0.1, 0.25, 0.05] if growing else [0.1, 0.5, 0.3, 0.1])
+        what = random.choice(["reserve", "give back", "move"], p=[0.65, 0.1, 0.25] if growing else [0.1, 0.6, 0.3])
         if what == "reserve":
             length, procs = int(random.integers(1, 60)), int(random.integers(1, machine + 1))
             begin = first_fit_in(free, now, length, procs)
@@ -270,10 +256,6 @@ def test_long_profile__equals_an_array_of_seconds(seed):
                 occupy(plan, max(begin, found + end - begin), end, -procs)
                 free[found : found + end - begin] -= procs
                 held[which] = (found, found + end - begin, procs)
-        elif what == "pass time":
-            now += int(random.integers(0, 20))
-            pass_time(plan, now)
-            held = [entry for entry in held if entry[1] > now]
         most_blocks = max(most_blocks, int(plan.profile.counts.blocks))
         assert_blocks_are_in_order(plan)
         if number % 10 == 0:

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.jit import kernel
+from walltime.engine.candidates import give_back_until, set_traits, survey
+from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.machine import overdue, start_job
-from walltime.engine.memory import BY_ARRIVAL, NEVER
-from walltime.engine.profile import (
-    STEPS_IN_BLOCK,
-    begin_compression,
-    first_hole,
-    forget_past,
-    nothing_opened,
-    occupy,
-    profile_of_running,
-    size_class,
-)
+from walltime.engine.memory import BY_ARRIVAL, NEVER, NO_PLAN
+from walltime.engine.plan import BORDER, CHUNK, GONE, NONE, first_hole, forget_past, leave, plan_of_running, step_at, take_until
 from walltime.engine.queue import sort_waiting
 
 
@@ -31,100 +23,152 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     made afresh once where a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
-    profile = kept.profile
+    slots, steps, waiting, traits = kept.plan
     is_overdue = overdue(state, running)
     afresh = is_overdue or state.broken
     only_newcomers = state.early == 0 and not afresh and state.next_due > state.now
-    work = state.queue_last - state.queue_first
-    in_order = rules.order == BY_ARRIVAL
+    work = state.queue_last
+    in_order = rules.order == BY_ARRIVAL or state.broken == NO_PLAN
     if not in_order and (afresh or state.early):
         sort_waiting(state, rules, jobs, queue, ordered, state.queue_last if afresh else state.looked_at)
-    if afresh:
-        profile_of_running(profile, running, state.running, state.now, state.free)
-        work *= STEPS_IN_BLOCK * profile.counts.blocks
-        nothing_opened(profile.openings)
         for i in range(state.queue_last):
-            _reserve(state, jobs, profile, kept.reservation, np.int64(queue[i].job) if in_order else ordered.sorted[i])
+            kept.place[queue[i].job] = i
+    looked_at = state.looked_at
+    if afresh:
+        plan_of_running(slots, steps, running, state.running, state.now, state.free)
+        work *= slots.used
+        looked_at = 0
     else:
-        forget_past(profile, state.now)
+        forget_past(slots, steps, state.now)
         if state.early:
-            work *= STEPS_IN_BLOCK + profile.counts.blocks
-            for i in range(state.early):  # free the rest of the places of the jobs that ended early
-                job = jobs[kept.early_job[i]]
-                occupy(profile, state.now, job.start + job.run_length, -job.procs)
-            begin_compression(profile.openings)
-            for i in range(state.looked_at):
-                _compress(state, jobs, profile, kept.reservation, np.int64(queue[i].job) if in_order else ordered.sorted[i])
-        for i in range(state.looked_at, state.queue_last):
-            _reserve(state, jobs, profile, kept.reservation, np.int64(queue[i].job))
+            work *= 10
+            survey(slots, waiting, traits, looked_at, state.now)
+            _give_back(state, jobs, slots, steps, waiting, traits, kept.early_job)
+            for i in range(looked_at):
+                place = i if in_order else kept.place[ordered.sorted[i]]
+                own = waiting[place]
+                if own.low < NEVER or steps[steps[own.begin].previous].free >= own.procs:
+                    _compress(looked_at, slots, steps, waiting, traits, place)
+    for i in range(looked_at, state.queue_last):
+        _reserve(jobs, queue, slots, steps, waiting, traits, kept.place[ordered.sorted[i]] if afresh and not in_order else i)
     state.early = 0
     state.broken = is_overdue
-    _start_due(state, rules, jobs, running, events, notes, queue, kept, predicting, only_newcomers)
+    _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers)
     if is_overdue:
         state.next_due = NEVER
     return work
 
 
+@called_kernel
+def _give_back(state, jobs, slots, steps, waiting, traits, early_job):
+    """Free the rest of the places of the jobs that ended early."""
+    for i in range(state.early):
+        job = jobs[early_job[i]]
+        end = step_at(slots, steps, slots.first, job.start + job.run_length)
+        give_back_until(slots, steps, waiting, traits, state.looked_at, slots.first, end, job.procs)
+        leave(slots, steps, end)
+
+
+@called_kernel
+def _compress(count, slots, steps, waiting, traits, i):
+    """Move the reservation of a job to the earliest place that it can have now; it does not move back (SPEC A-05)."""
+    old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
+    if waiting[i].low == NEVER:
+        begin = old_begin
+        while steps[steps[begin].previous].free >= procs:
+            begin = steps[begin].previous
+    else:
+        begin = waiting[i].low_step
+        if steps[begin].time == GONE:
+            begin = slots.first
+        while steps[begin].time > waiting[i].low and begin != slots.first:
+            begin = steps[begin].previous
+        waiting[i].low = NEVER
+        traits.low[i] = NONE
+        begin = first_hole(steps, begin, procs, waiting[i].length, start)
+        if begin == BORDER:
+            return
+    old_end = waiting[i].end
+    time = steps[begin].time
+    end_time = time + waiting[i].length
+    if end_time >= start:
+        take_until(slots, steps, begin, start, procs)
+        first = end = step_at(slots, steps, old_begin, end_time)
+    else:
+        end = take_until(slots, steps, begin, end_time, procs)
+        first = old_begin
+    steps[begin].edges += 1
+    steps[end].edges += 1
+    waiting[i].start, waiting[i].begin, waiting[i].end = time, begin, end
+    set_traits(slots, waiting, traits, i)
+    give_back_until(slots, steps, waiting, traits, count, first, old_end, procs)
+    waiting[i].low = NEVER
+    traits.low[i] = NONE
+    leave(slots, steps, old_begin)
+    leave(slots, steps, old_end)
+
+
+@called_kernel
+def _reserve(jobs, queue, slots, steps, waiting, traits, i):
+    """Give a job the earliest place that the plan has."""
+    job = np.int64(queue[i].job)
+    procs, length = jobs[job].procs, jobs[job].own_length
+    begin = first_hole(steps, slots.first, procs, length, NEVER)
+    time = steps[begin].time
+    end = take_until(slots, steps, begin, time + length, procs)
+    steps[begin].edges += 1
+    steps[end].edges += 1
+    waiting[i].procs, waiting[i].length, waiting[i].start, waiting[i].low = procs, length, time, NEVER
+    waiting[i].begin, waiting[i].end = begin, end
+    set_traits(slots, waiting, traits, i)
+    if jobs[job].promised < 0:
+        jobs[job].promised = time
+
+
 @kernel
-def _compress(state, jobs, profile, reservation, job):
-    """Move the reservation of a job to the earliest place that it can have now; it does not move back (SPEC A-05).
-
-    Only jobs of sizes for which processors have been given back before their reservation can move (profile.py).
-    """
-    procs, old = jobs[job].procs, reservation[job]
-    opening = profile.openings[size_class(procs)]
-    if opening.begin < old:
-        length = jobs[job].own_length
-        new = first_hole(profile, state.now, length, procs, old, opening.end)
-        if new < old:
-            occupy(profile, new, min(old, new + length), procs)
-            occupy(profile, max(old, new + length), old + length, -procs)
-            reservation[job] = new
-
-
-@kernel
-def _reserve(state, jobs, profile, reservation, job):
-    """Give a job the earliest place that the profile has."""
-    own = jobs[job]
-    anchor = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER), np.int64(NEVER))
-    occupy(profile, anchor, anchor + own.own_length, own.procs)
-    reservation[job] = anchor
-    if own.promised < 0:
-        own.promised = anchor
-
-
-@kernel
-def _hold(state, profile, job):
+def _hold(state, jobs, slots, steps, waiting, traits, i, job):
     """Hold the processors of a job that starts for as long as it is expected to run, which may not be the length of its place.
 
     A shorter one leaves a hole behind it. A longer one takes what has been reserved for others, so that no reservation holds.
     """
-    if job.run_length < job.own_length:
-        occupy(profile, state.now + job.run_length, state.now + job.own_length, -job.procs)
-    elif job.run_length > job.own_length:
+    length, planned = jobs[job].run_length, jobs[job].own_length
+    if length < planned:
+        old_end = waiting[i].end
+        end = step_at(slots, steps, slots.first, state.now + length)
+        give_back_until(slots, steps, waiting, traits, state.queue_last, end, old_end, jobs[job].procs)
+        steps[end].edges += 1
+        leave(slots, steps, old_end)
+    elif length > planned:
         state.broken = 1
 
 
 @kernel
-def _start_due(state, rules, jobs, running, events, notes, queue, kept, predicting, only_newcomers):
+def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers):
     """Start the jobs whose reservation is now, and find the next one that will be due."""
-    first, last = state.queue_first, state.queue_last
-    left, next_due = first, NEVER
+    last = state.queue_last
+    left, next_due = 0, NEVER
     state.blocked = -1
     if only_newcomers:
         left, next_due = state.looked_at, state.next_due
-        if left > first:
-            state.blocked = queue[first].job
+        if left > 0:
+            state.blocked = queue[0].job
     for i in range(left, last):
         job = np.int64(queue[i].job)
-        if kept.reservation[job] == state.now:
+        if waiting[i].start == state.now:
             start_job(state, rules, jobs, running, events, notes, predicting, job)
             if predicting is not None:
-                _hold(state, kept.profile, jobs[job])
+                _hold(state, jobs, slots, steps, waiting, traits, i, job)
         else:
-            next_due = min(next_due, kept.reservation[job])
-            queue[left] = queue[i]
+            next_due = min(next_due, waiting[i].start)
+            if left < i:
+                queue[left] = queue[i]
+                waiting[left] = waiting[i]
+                traits.procs[left], traits.length[left], traits.latest[left] = traits.procs[i], traits.length[i], traits.latest[i]
+                traits.low[left] = traits.low[i]
+                traits.chunk_latest[left // CHUNK] = max(traits.chunk_latest[left // CHUNK], traits.latest[i])
             left += 1
             state.blocked = job
+    for i in range(left, last):
+        traits.procs[i] = traits.latest[i] = 0
     state.queue_last = state.looked_at = left
     state.next_due = next_due

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.history import Predicting, Prediction, new_predicting, restore_predicting
+from walltime.engine.plan import Plan, new_plan
 from walltime.engine.profile import NEVER as NEVER
 from walltime.engine.profile import Profile, new_profile
 
@@ -36,6 +37,9 @@ BLOCK = 64
 """Places of the queue in a block of the index."""
 GROUP = BLOCK * BLOCK
 """Places of the queue in a group of blocks."""
+
+NO_PLAN = 2
+"""`State.broken` before the first pass, which makes the plan; its jobs get their places in order of arrival, as any newcomers."""
 
 RANKED_BLOCK = 16
 """Places of the queue whose ranks are bounded together, in an order that changes with time."""
@@ -91,7 +95,7 @@ EASY: `shadow`, the time at which the job `head` will fit, and `extra`, the proc
 `before_shadow`: running jobs that are expected to end by then.
 
 Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations cannot be
-relied on; `next_due`: the earliest one."""
+relied on, NO_PLAN before the first pass; `next_due`: the earliest one."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and what a search has to know of it. `procs` is HOLE once the job has started."""
@@ -144,11 +148,14 @@ class Ordered(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Conservative backfilling: the profile, the reservation of each job (s), and the jobs that have ended early; int64."""
+    """Conservative backfilling: the plan, and the jobs that have ended early since the last pass (int64).
 
-    profile: Profile
-    reservation: Array
+    `place`: the place in the queue of each job (int64), for orders other than first come, first served.
+    """
+
+    plan: Plan
     early_job: Array
+    place: Array
 
 
 class Memory(NamedTuple):
@@ -237,16 +244,18 @@ def new_memory(
         queue=records(ENTRY, count),
         queue_index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
         ordered=None if in_order and passes == HEAD else _new_ordered(count, rules),
-        fresh=new_profile(count, classes) if passes == FRESH else None,
-        kept=_new_kept(count, procs) if passes == KEEP else None,
+        fresh=new_profile(count) if passes == FRESH else None,
+        kept=_new_kept(count, rules) if passes == KEEP else None,
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     restore_memory(memory, prediction)
     return memory
 
 
-def _new_kept(count: int, procs: int) -> Kept:
-    return Kept(new_profile(count, procs.bit_length()), np.empty(count, np.int64), np.empty(min(count, procs) + 1, np.int64))
+def _new_kept(count: int, rules: Records) -> Kept:
+    """Nobody has a place in the plan."""
+    places = 0 if rules.order == BY_ARRIVAL else count
+    return Kept(new_plan(count), np.zeros(min(count, int(rules.procs)) + 1, np.int64), np.zeros(places, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> Ordered:
@@ -278,7 +287,7 @@ def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None
     state.free, state.classes = memory.rules.procs, classes
     state.head = state.blocked = -1
     state.next_due = NEVER
-    state.broken = 1  # there is no profile yet
+    state.broken = NO_PLAN
     on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
     state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
     state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER

@@ -5,11 +5,6 @@ steps differ, and the first one covers the present.
 
 The steps lie in blocks of at most 64, in order of time. Mostly one block is enough. Where there are more, each knows the least and
 the most processors that are free in it, so that a search passes over a block that is too full, or free all along, with one look.
-
-For compression it is noted where holes have opened. A job that could not move in the last compression can only move now if
-processors that were too few for it have been enough since then, somewhere before its reservation: all else that happens, starts
-and arrivals and the passing of time, only narrows the holes. So for each size class of jobs we note between which times that
-has been so.
 """
 
 from __future__ import annotations
@@ -38,22 +33,18 @@ STEP = _dtype("time free")
 BLOCK = _dtype("filled least most")
 """How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of what is free in them."""
 
-OPENING = _dtype("begin end next_begin next_end")
-"""Between which times (s) a compression may find new holes for jobs of one size class: this one, and the next."""
-
 
 class Profile(NamedTuple):
-    """A profile: a record of COUNTS, records of STEP, BLOCK and OPENING; the blocks in use in order of time, and the others."""
+    """A profile: a record of COUNTS, records of STEP and BLOCK; the blocks in use in order of time, and the others."""
 
     counts: Any
     steps: Any
     blocks: Any
     order: Any
     spare: Any
-    openings: Any
 
 
-def new_profile(jobs: int, classes: int) -> Profile:
+def new_profile(jobs: int) -> Profile:
     """Room for the places of so many jobs; there is nothing in it before `profile_of_running`."""
     blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, but for the first and the last
     profile = Profile(
@@ -62,7 +53,6 @@ def new_profile(jobs: int, classes: int) -> Profile:
         blocks=np.zeros(blocks, BLOCK).view(np.recarray),
         order=np.zeros(blocks, np.int64),
         spare=np.arange(blocks)[::-1].copy(),
-        openings=np.zeros(classes, OPENING).view(np.recarray),
     )
     profile.counts.spare = blocks
     return profile
@@ -170,10 +160,7 @@ def occupy(profile, begin, end, procs):
     first = _step_in_only_block(profile, begin)
     last = _step_in_only_block(profile, end)
     for i in range(first, last):
-        free = steps[i].free
-        steps[i].free = free - procs
-        if procs < 0:
-            _note_opening(profile.openings, steps[i].time, steps[i + 1].time, free + 1, free - procs)
+        steps[i].free -= procs
     for i in (last, first):
         if i > block * STEPS_IN_BLOCK and steps[i].free == steps[i - 1].free:
             _remove(profile, block, i)
@@ -209,9 +196,6 @@ def _occupy_among_blocks(profile, begin, end, procs):
         while slot < last and steps[slot].time < end:
             before = steps[slot].free
             steps[slot].free = before - procs
-            if procs < 0:
-                until = min(end, _next_time(profile, place, slot))
-                _note_opening(profile.openings, steps[slot].time, until, before + 1, before - procs)
             slot += 1
         summarize(steps, blocks, block)
         if slot < last or place + 1 == counts.blocks:
@@ -258,15 +242,6 @@ def _step_from(profile, when):
         _insert(profile, place, slot + 1, when, profile.steps[slot].free)
         place, slot = _find(profile, when)
     return place, slot
-
-
-@kernel
-def _next_time(profile, place, slot):
-    """When the step at this slot ends."""
-    block = profile.order[place]
-    if slot + 1 < block * STEPS_IN_BLOCK + profile.blocks[block].filled:
-        return profile.steps[slot + 1].time
-    return profile.steps[profile.order[place + 1] * STEPS_IN_BLOCK].time if place + 1 < profile.counts.blocks else NEVER
 
 
 @called_kernel
@@ -375,52 +350,3 @@ def summarize(steps, blocks, block):
         least = min(least, steps[i].free)
         most = max(most, steps[i].free)
     blocks[block].least, blocks[block].most = least, most
-
-
-@kernel
-def forget_past(profile, now):
-    """Drop the steps that ended by now."""
-    steps, blocks = profile.steps, profile.blocks
-    while profile.counts.blocks > 1 and steps[profile.order[1] * STEPS_IN_BLOCK].time <= now:
-        _drop_block(profile, np.int64(0))
-    block = profile.order[0]
-    first, count = block * STEPS_IN_BLOCK, blocks[block].filled
-    past = 0
-    while past + 1 < count and steps[first + past + 1].time <= now:
-        past += 1
-    if past > 0:
-        for i in range(first, first + count - past):
-            steps[i] = steps[i + past]
-        blocks[block].filled -= past
-
-
-@kernel
-def begin_compression(openings):
-    """What has been given back since the last compression began is what this one can use.
-
-    What it gives back itself counts for it too, and for the next one, since jobs that it has already looked at may use it
-    then.
-    """
-    for number in range(openings.size):
-        openings[number].begin = openings[number].next_begin
-        openings[number].end = openings[number].next_end
-    nothing_opened(openings)
-
-
-@kernel
-def nothing_opened(openings):
-    """Nothing has been given back that the next compression could use."""
-    for number in range(openings.size):
-        openings[number].next_begin = NEVER
-        openings[number].next_end = -1
-
-
-@kernel
-def _note_opening(openings, begin, end, smallest, largest):
-    """Note that from `begin` until `end` jobs of these sizes find enough processors now, and did not before."""
-    for number in range(size_class(smallest), size_class(largest) + 1):
-        opening = openings[number]
-        opening.begin = min(opening.begin, begin)
-        opening.end = max(opening.end, end)
-        opening.next_begin = min(opening.next_begin, begin)
-        opening.next_end = max(opening.next_end, end)

@@ -1,0 +1,195 @@
+"""The plan of conservative backfilling: free processors over future time, and the places of the waiting jobs in it.
+
+The free processors are a step function. A step holds from its time until the next one's; the first one begins now, the last holds
+for ever with all processors free. The steps are linked in order of time, so that a place, once found, stays where it is: a step
+goes only when no place begins or ends with it any more (`edges` counts these), and neighbours need not differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.jit import called_kernel, kernel
+
+NEVER = np.iinfo(np.int64).max
+BORDER = np.uint32(0)
+"""The slot before the first and behind the last step: at no time, and with no processor free."""
+GONE = -1
+"""The time of a slot that is not in use."""
+
+SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift")] + [(name, np.uint32) for name in ("first", "spare", "used", "turn")])
+"""The first step; the first unused slot that has been used before; how many have been used; how often processors have been given back.
+`since`, `shift`: what times are coarse by (candidates.py)."""
+STEP = np.dtype(
+    [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "previous", "wall", "turn")]
+)
+"""`wall`: the nearest step before this one with fewer free processors, as far as it was found in this `turn`."""
+
+
+WAITING = np.dtype(
+    [(name, np.int64) for name in ("procs", "length", "start", "low")]
+    + [(name, np.uint32) for name in ("begin", "end", "low_step", "unused")]
+)
+"""A waiting job, by its place in the queue: its processors and length (s), its reservation (s), and the steps with which its place
+begins and ends. `low`: the earliest time (s) at which a hole for it may have opened since it was tried last, NEVER for none, and
+`low_step`, the step that began then (candidates.py)."""
+
+
+NONE = np.iinfo(np.uint16).max
+"""The coarse `low` of a job for which no hole is known."""
+CHUNK = 64
+"""So many places in the queue are looked at together."""
+
+
+class Traits(NamedTuple):
+    """What tells for whom an opening may be of use, by place in the queue: coarse uint16, so that many are compared at once.
+
+    Places that are empty have 0 processors. `latest`: how late a hole may begin that ends before the job's own place begins.
+    `low`: as in WAITING. `chunk_latest`: by chunk of places, none of them is later.
+    """
+
+    procs: Any
+    length: Any
+    latest: Any
+    low: Any
+    chunk_latest: Any
+
+
+class Plan(NamedTuple):
+    """One record of SLOTS, records of STEP and of WAITING, and traits."""
+
+    slots: Any
+    steps: Any
+    waiting: Any
+    traits: Traits
+
+
+def new_plan(jobs: int) -> Plan:
+    """Room for the places of so many jobs; nothing is in it before `plan_of_running`."""
+    return Plan(
+        np.zeros(1, SLOTS).view(np.recarray)[0],
+        np.zeros(2 * jobs + 4, STEP).view(np.recarray),
+        np.zeros(jobs, WAITING).view(np.recarray),
+        Traits(*(np.zeros(size, np.uint16) for size in (*[jobs + CHUNK] * 4, jobs // CHUNK + 2))),
+    )
+
+
+@kernel
+def plan_of_running(slots, steps, running, count, now, free):
+    """Make the plan afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
+    slots.used, slots.spare, slots.turn = 1, BORDER, 0
+    slots.since, slots.shift = now, 0
+    steps[BORDER].time = NEVER
+    steps[BORDER].turn = 0
+    steps[BORDER].free = -1
+    steps[BORDER].next = BORDER
+    steps[BORDER].previous = BORDER
+    last = insert(slots, steps, BORDER, now, free)
+    slots.first = last
+    for i in range(count):
+        end = max(running[i].expected, now + 1)
+        free += running[i].procs
+        if end > steps[last].time:
+            last = insert(slots, steps, last, end, free)
+        else:
+            steps[last].free = free
+        steps[last].edges += 1
+
+
+@called_kernel
+def first_hole(steps, step, procs, length, reserved):
+    """The earliest step from this one on with which a hole begins: so many processors for so long. BORDER if none before `reserved`.
+
+    From `reserved` on, the job's own reservation, its own processors are enough.
+    """
+    begin = step
+    end = min(steps[step].time + length, reserved)
+    while steps[step].time < end:
+        if steps[step].free < procs:
+            step = steps[step].next
+            while steps[step].free < procs and steps[step].time < reserved:
+                step = steps[step].next
+            if steps[step].time >= reserved:
+                return BORDER
+            begin = step
+            end = min(steps[step].time + length, reserved)
+        step = steps[step].next
+    return begin
+
+
+@called_kernel
+def take_until(slots, steps, step, end, procs):
+    """Take processors from this step on until a time; returns the step that begins then, which is a new one if need be."""
+    while steps[step].time < end:
+        steps[step].free -= procs
+        step = steps[step].next
+    if steps[step].time > end:
+        before = steps[step].previous
+        step = insert(slots, steps, before, end, steps[before].free + procs)
+    return step
+
+
+@called_kernel
+def step_at(slots, steps, step, time):
+    """The step that begins at a time, made if need be, at or behind a step that begins before."""
+    while steps[step].time < time:
+        step = steps[step].next
+    if steps[step].time > time:
+        before = steps[step].previous
+        step = insert(slots, steps, before, time, np.int64(steps[before].free))
+    return step
+
+
+@called_kernel
+def leave(slots, steps, step):
+    """A place no longer begins or ends with this step, which goes if no other one does."""
+    steps[step].edges -= 1
+    if steps[step].edges == 0 and step != slots.first:
+        _remove(slots, steps, step)
+
+
+@kernel
+def forget_past(slots, steps, now):
+    """Drop the steps that ended by now; the first one begins now."""
+    first = slots.first
+    after = steps[first].next
+    while steps[after].time <= now:
+        _remove(slots, steps, first)
+        first = after
+        after = steps[first].next
+    slots.first = first
+    steps[first].time = now
+
+
+@called_kernel
+def insert(slots, steps, before, time, free):
+    """Put a step behind another one; returns its slot."""
+    slot = slots.spare
+    if slot != BORDER:
+        slots.spare = steps[slot].next
+    else:
+        slot = slots.used
+        slots.used = np.uint32(slot + 1)
+    after = steps[before].next
+    steps[slot].time = time
+    steps[slot].free = free
+    steps[slot].edges = 0
+    steps[slot].turn = 0
+    steps[slot].next = after
+    steps[slot].previous = before
+    steps[before].next = slot
+    steps[after].previous = slot
+    return slot
+
+
+@kernel
+def _remove(slots, steps, slot):
+    """Take a step out."""
+    before, after = steps[slot].previous, steps[slot].next
+    steps[before].next = after
+    steps[after].previous = before
+    steps[slot].time = GONE
+    steps[slot].next = slots.spare
+    slots.spare = slot
