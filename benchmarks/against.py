@@ -55,7 +55,7 @@ seconds = []
 for _ in range({runs}):
     schedule = wt.simulate(jobs, {policy}, predictor={predictor})
     seconds.append(schedule.seconds["simulate"])
-    if seconds[0] > 20:
+    if seconds[0] > 2:
         break
 columns = [np.ascontiguousarray(getattr(schedule, name), np.int64).tobytes() for name in ("start", "kind", "promised")]
 depth = float((schedule.start - jobs.submit).sum() / max(int(np.ptp(jobs.submit)), 1))

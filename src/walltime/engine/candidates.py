@@ -22,7 +22,8 @@ from walltime.engine.plan import CHUNK, NEVER, NONE
 def _coarse(number):
     """A number made coarse: its exponent and eleven bits of it as a float."""
     bits = np.int64(np.float32(number).view(np.int32))
-    return np.uint16(min(max((bits >> 12) - (127 << 11), 0), NONE))
+    coarse = max((bits >> 12) - np.int64(127 << 11), np.int64(0))
+    return np.uint16(min(coarse, np.int64(NONE)))
 
 
 @kernel
