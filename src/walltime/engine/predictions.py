@@ -67,6 +67,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
                 state.ranked = state.horizon = 0
             if place < first and jobs[job].own_length != planned:
                 state.broken = 1
+                state.indexed = 0
 
 
 @kernel
