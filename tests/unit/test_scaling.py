@@ -201,7 +201,7 @@ def test_numbers__of_thousands_of_digits_get_one_line():
         lambda: shake(small(), 3, seed=10**5000),
         lambda: head(small(), 10**5000),
     ):
-        with pytest.raises(PolicyError, match="not (a number of over 300|one of over 16) digits"):
+        with pytest.raises(PolicyError, match=r"not (a number of over 300|one of over 16) digits"):
             wrong()
 
 
