@@ -1,5 +1,6 @@
 """The command line as a user meets it: results on standard output, one line on standard error for whatever is wrong."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -8,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
+from walltime.cli import bars
 from walltime.cli.main import run
 from walltime.engine.load import load
 
@@ -304,6 +307,23 @@ def test_interrupt__stops_the_run_and_leaves_no_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["long.swf"]
 
 
+def read_to_the_end(terminal: int) -> None:
+    with contextlib.suppress(OSError), open(terminal, "rb", buffering=0) as output:
+        while output.read(4096):
+            pass
+
+
+def test_interrupt_that_python_drops__is_raised_again_at_the_next_progress(monkeypatch):
+    monkeypatch.setattr(bars, "_interrupted", threading.Event())
+    bars.raise_if_interrupted()
+    with contextlib.suppress(KeyboardInterrupt):
+        bars.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        bars.raise_if_interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        bars.Row("a run", 10)
+
+
 def test_progress_bar__shows_on_a_terminal_after_a_second(tmp_path):
     log = long_log(tmp_path / "long.swf")
     mine, theirs = pty.openpty()
@@ -314,8 +334,10 @@ def test_progress_bar__shows_on_a_terminal_after_a_second(tmp_path):
     while b"conservative" not in seen and time.monotonic() < deadline:
         seen += os.read(mine, 4096)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    os.close(mine)
+    # A terminal that nobody reads would hold the program up.
+    threading.Thread(target=read_to_the_end, args=(mine,), daemon=True).start()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
     assert b"/60000" in seen.replace(b",", b"") or b"conservative" in seen
 
 

@@ -20,6 +20,22 @@ PATIENCE = 1.0
 """Seconds that something may take before its row appears."""
 _lock = threading.RLock()
 _display: Progress | None = None
+_interrupted = threading.Event()
+
+
+def interrupt(*_: object) -> None:
+    """Handle Ctrl-C: raise KeyboardInterrupt, now and again at the next sign of progress.
+
+    Where an exception cannot leave (in a finalizer, in a callback of compiled code) Python drops the first one.
+    """
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
+def raise_if_interrupted(*_: object) -> None:
+    """Raise KeyboardInterrupt once Ctrl-C was pressed, if this is the main thread."""
+    if _interrupted.is_set() and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
 
 
 class Row:
@@ -34,24 +50,27 @@ class Row:
 
     def update(self, done: int, **changes: Any) -> None:
         """Show how much is done, and other values of `description`, `total` or `note`."""
+        raise_if_interrupted()
         with _lock:
             self._state |= {"completed": done, **changes}
             if self._closed or time.monotonic() < self._appears:
                 return
             display = _opened()
             if self._task is None:
-                self._task = display.add_task(**self._state)
-            else:
-                display.update(self._task, **self._state)
+                # Nothing is drawn before the number of the row is known here: an interrupt would leave it on the terminal.
+                self._task = display.add_task(**self._state, start=True, visible=False)
+            display.update(self._task, visible=True, **self._state)
 
     def close(self) -> None:
         """Take the row away, and with the last one the display."""
         global _display
         with _lock:
             self._closed = True
-            if self._task is None or _display is None:
+            if _display is None:
                 return
-            _display.remove_task(self._task)
+            if self._task is not None:
+                _display.remove_task(self._task)
+                self._task = None
             if not _display.task_ids:
                 _display.stop()
                 _display = None
@@ -92,6 +111,8 @@ class CompilationRow:
 
     def __call__(self, state: Compilation) -> None:
         """Show how far it is."""
+        if not state.finished:
+            raise_if_interrupted()
         if state.finished:
             if self._row is not None:
                 self._row.close()

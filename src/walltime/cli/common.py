@@ -97,9 +97,9 @@ def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: 
 
 @contextmanager
 def progress_bar(total: int, label: str) -> Iterator[Any]:
-    """A callback that shows a bar on standard error once a run has lasted a second; None if nobody watches."""
+    """A callback that shows a bar on standard error once a run has lasted a second, if somebody watches, and lets Ctrl-C through."""
     with bars.row(label, total) as row:
-        yield row.update if row is not None else None
+        yield row.update if row is not None else bars.raise_if_interrupted
 
 
 def print_json(value: Mapping[str, Any]) -> None:

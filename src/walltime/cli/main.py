@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from walltime.cli import campaign, paper
 from walltime.cli.audit import audit
-from walltime.cli.bars import CompilationRow
+from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
@@ -67,6 +68,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; exit status 0 done, 1 the data is bad, 2 the call is wrong, 130 interrupted."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     sys.exit(run(sys.argv[1:]))
 
 
