@@ -51,9 +51,10 @@ if {log!r}:
     jobs = wt.read({log!r})
 else:
     jobs = MODELS["lublin99"].generate({jobs}, {procs}, {load}, 1).with_estimates(wt.FModel(4), seed=1)
+word = "prediction" if hasattr(wt, "Prediction") else "predictor"
 seconds = []
 for _ in range({runs}):
-    schedule = wt.simulate(jobs, {policy}, predictor={predictor})
+    schedule = wt.simulate(jobs, {policy}, **{{word: {predictor}}})
     seconds.append(schedule.seconds["simulate"])
     if seconds[0] > 2:
         break

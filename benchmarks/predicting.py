@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.common import Numbers, Options, Result, lublin, paper_logs, show, take_turns
 from walltime.engine.load import load
 from walltime.estimates import parse_predictor
-from walltime.estimates.predictors import STATISTICS, WINDOWS, Predictor, Tang13
+from walltime.predictors import STATISTICS, WINDOWS, Predictor, Tang13
 from walltime.policy import Easy
 from walltime.schedule import simulate
 from walltime.schedule.replay import replay_predictions
@@ -50,7 +50,7 @@ def predictions(options: Options) -> Result:
 
 
 def _work(workload: Workload, predictor: Predictor | None) -> Callable[[], float]:
-    return lambda: float(simulate(workload, Easy(), predictor=predictor).seconds["simulate"])
+    return lambda: float(simulate(workload, Easy(), prediction=predictor).seconds["simulate"])
 
 
 def replay(workload: Workload, options: Options) -> Numbers:

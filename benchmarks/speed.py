@@ -27,12 +27,12 @@ from benchmarks.common import (
 )
 from walltime.engine.run import Simulation
 from walltime.estimates import FModel
-from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid, Policy
+from walltime.policy import SJF, Conservative, Easy, NoBackfilling, Hybrid, Policy
 from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 
 POLICIES: dict[str, Policy] = {
-    "fcfs": Fcfs(),
+    "fcfs": NoBackfilling(),
     "easy": Easy(),
     "easy, backfill SJF": Easy(backfill_order=SJF),
     "hybrid:3": Hybrid(depth=3),

@@ -73,7 +73,7 @@ def policies(draw, kind: str | None = None, own: bool = True) -> Policy:
     order = draw(orders(own))
     match kind.partition(":"):
         case "fcfs", _, _:
-            return wt.Fcfs(order=order)
+            return wt.NoBackfilling(order=order)
         case "conservative", _, _:
             return wt.Conservative(order=order)
         case "conservative-scratch", _, _:
@@ -197,6 +197,8 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
         st.just(wt.ExactRuntime()),
         st.just(wt.UserRequest()),
         st.builds(wt.LastRun, key=keys),
+        st.builds(wt.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
+        st.builds(wt.Quantile, percent=st.integers(1, 100), key=keys, last=st.integers(0, 4), least=st.integers(1, 3)),
         st.builds(wt.Tsafrir07, k=st.integers(1, 3), key=keys, recompute=st.booleans() if again else st.just(False)),
         st.builds(
             wt.Tang13,

@@ -7,8 +7,12 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+
+from walltime import Workload
 from walltime.engine.compilation import Compilation, listen
-from walltime.engine.load import ENTRIES, load, load_predictor, predictors
+from walltime.engine.load import ENTRIES, load, load_predictor
+from walltime.predictors import PREDICTOR_NAMES, Jobs, predictor_class
 
 done: dict[str, int] = dict.fromkeys(ENTRIES, 0)
 
@@ -21,6 +25,8 @@ def note(state: Compilation) -> None:
 listen(note)
 for name in ENTRIES:
     load(name)
-for kind in predictors():
-    load_predictor(kind)
+columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable")}
+nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
+for predictor in PREDICTOR_NAMES:
+    load_predictor(predictor_class(predictor)().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
 Path(sys.argv[1]).write_text(json.dumps(done))

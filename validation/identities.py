@@ -18,7 +18,7 @@ from walltime.metrics import queue_length
 from walltime.schedule.overrun import effective_times
 
 POLICIES: tuple[wt.Policy, ...] = (
-    wt.Fcfs(),
+    wt.NoBackfilling(),
     wt.Easy(),
     wt.Easy(backfill_order=wt.SJF),
     wt.Easy(order=wt.WFP),
@@ -197,8 +197,8 @@ def fcfs_is_indifferent(workload: wt.Workload, simulate: Simulate) -> Finding:
     exact = perfect(workload)
     random = np.random.default_rng(len(workload))
     others = (exact.believed * 2, exact.believed * 10, np.full(len(exact), 86_400), random.integers(1, 10**6, len(exact)))
-    expected = whole(simulate(exact, wt.Fcfs()))
-    return total(differing(expected, whole(simulate(exact.with_believed(believed), wt.Fcfs()))) for believed in others)
+    expected = whole(simulate(exact, wt.NoBackfilling()))
+    return total(differing(expected, whole(simulate(exact.with_believed(believed), wt.NoBackfilling()))) for believed in others)
 
 
 # -------------------------------------------------------------------------------------------------------------- plain sense
@@ -313,7 +313,7 @@ def changed_by_factors(log: wt.Workload, simulate: Simulate = wt.simulate) -> di
     """Jobs that start at another second when perfect estimates are multiplied: under FCFS none, under EASY many (P3, heel and toe)."""
     factors = {f"{factor}": wt.FModel(factor, deterministic=True) for factor in (2, 10, 100)}
     moved = {}
-    for name, policy in {"fcfs": wt.Fcfs(), "easy": wt.Easy()}.items():
+    for name, policy in {"fcfs": wt.NoBackfilling(), "easy": wt.Easy()}.items():
         exact = simulate(perfect(log), policy)
         moved[name] = {
             factor: int((simulate(log.with_estimates(model), policy).start != exact.start).sum()) for factor, model in factors.items()

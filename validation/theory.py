@@ -28,7 +28,7 @@ ESTIMATES = 5.0
 """Bad estimates are up to so many times the runtime."""
 
 SAME = (
-    wt.Fcfs(),
+    wt.NoBackfilling(),
     wt.Easy(),
     wt.Hybrid(depth=3),
     wt.Conservative(),
@@ -226,7 +226,7 @@ def saturated(narrow: float, sizes: Sizes, simulate: Simulate = wt.simulate) -> 
         runtime = np.rint(random.exponential(MEAN, sizes.jobs)).astype(np.int64)
         procs = np.where(random.random(sizes.jobs) < narrow, 1, 2)
         workload = wt.Workload.from_arrays(submit=np.zeros(sizes.jobs, np.int64), runtime=runtime, procs=procs, machine_procs=2)
-        schedule = simulate(workload, wt.Fcfs())
+        schedule = simulate(workload, wt.NoBackfilling())
         values.append(utilization(schedule.start, schedule.end, procs, 2, 0, int(schedule.start[-1])))
     what = f"busy processors, {100 * narrow:g} % narrow jobs"
     return compare("saturated, 1 or 2 of 2 processors", 1.0, what, formulas.saturated_utilization(narrow), np.array(values))

@@ -17,23 +17,12 @@ if TYPE_CHECKING:
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
     from walltime.estimates import ExactEstimates as ExactEstimates
-    from walltime.estimates import ExactRuntime as ExactRuntime
     from walltime.estimates import FactorEstimates as FactorEstimates
     from walltime.estimates import FModel as FModel
-    from walltime.estimates import Gaussier15 as Gaussier15
-    from walltime.estimates import LastRun as LastRun
     from walltime.estimates import Mualem01 as Mualem01
-    from walltime.estimates import Mualem01History as Mualem01History
-    from walltime.estimates import PlainPredictor as PlainPredictor
-    from walltime.estimates import Predictor as Predictor
-    from walltime.estimates import Tang13 as Tang13
     from walltime.estimates import Tsafrir05 as Tsafrir05
-    from walltime.estimates import Tsafrir07 as Tsafrir07
     from walltime.estimates import UserEstimates as UserEstimates
-    from walltime.estimates import UserRequest as UserRequest
     from walltime.estimates import parse_estimates as parse_estimates
-    from walltime.estimates import parse_predictor as parse_predictor
-    from walltime.estimates import predictor as predictor
     from walltime.logs import SwfLog as SwfLog
     from walltime.logs import read as read
     from walltime.logs import read_log as read_log
@@ -45,11 +34,8 @@ if TYPE_CHECKING:
     from walltime.policy import FCFS as FCFS
     from walltime.policy import SJF as SJF
     from walltime.policy import WFP as WFP
-    from walltime.policy import Belief as Belief
     from walltime.policy import Conservative as Conservative
-    from walltime.policy import Correction as Correction
     from walltime.policy import Easy as Easy
-    from walltime.policy import Fcfs as Fcfs
     from walltime.policy import Hybrid as Hybrid
     from walltime.policy import PlainPolicy as PlainPolicy
     from walltime.policy import Policy as Policy
@@ -57,6 +43,22 @@ if TYPE_CHECKING:
     from walltime.policy import order as order
     from walltime.policy import parse_order as parse_order
     from walltime.policy import parse_policy as parse_policy
+    from walltime.predictors import Belief as Belief
+    from walltime.predictors import Correction as Correction
+    from walltime.predictors import ExactRuntime as ExactRuntime
+    from walltime.predictors import Gaussier15 as Gaussier15
+    from walltime.predictors import LastRun as LastRun
+    from walltime.predictors import Mualem01History as Mualem01History
+    from walltime.predictors import PlainPredictor as PlainPredictor
+    from walltime.predictors import Prediction as Prediction
+    from walltime.predictors import Predictor as Predictor
+    from walltime.predictors import Quantile as Quantile
+    from walltime.predictors import Similar15 as Similar15
+    from walltime.predictors import Tang13 as Tang13
+    from walltime.predictors import Tsafrir07 as Tsafrir07
+    from walltime.predictors import UserRequest as UserRequest
+    from walltime.predictors import parse_predictor as parse_predictor
+    from walltime.predictors import predictor as predictor
     from walltime.provenance import version as version
     from walltime.report import write_report as write_report
     from walltime.schedule import Batch as Batch
@@ -72,6 +74,8 @@ if TYPE_CHECKING:
     from walltime.schedule.replay import replay_predictions as replay_predictions
     from walltime.schedule.replication import Replications as Replications
     from walltime.schedule.replication import replicate as replicate
+    from walltime.schedule.scheduler import Scheduler as Scheduler
+    from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
     from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
     from walltime.workload.downey97 import Downey97 as Downey97
@@ -98,23 +102,12 @@ _HOMES = {
     ),
     "estimates": (
         "ExactEstimates",
-        "ExactRuntime",
         "FactorEstimates",
         "FModel",
-        "Gaussier15",
-        "LastRun",
         "Mualem01",
-        "Mualem01History",
         "parse_estimates",
-        "parse_predictor",
-        "PlainPredictor",
-        "Predictor",
-        "predictor",
-        "Tang13",
         "Tsafrir05",
-        "Tsafrir07",
         "UserEstimates",
-        "UserRequest",
     ),
     "logs": (
         "SwfLog",
@@ -129,13 +122,11 @@ _HOMES = {
     ),
     "logs.fetch": ("fetch",),
     "policy": (
-        "Belief",
         "Conservative",
-        "Correction",
         "Easy",
-        "Fcfs",
         "FCFS",
         "Hybrid",
+        "NoBackfilling",
         "order",
         "parse_order",
         "parse_policy",
@@ -144,6 +135,24 @@ _HOMES = {
         "SJF",
         "Wfp",
         "WFP",
+    ),
+    "predictors": (
+        "Belief",
+        "Correction",
+        "ExactRuntime",
+        "Gaussier15",
+        "LastRun",
+        "Mualem01History",
+        "PlainPredictor",
+        "Prediction",
+        "Predictor",
+        "Quantile",
+        "Similar15",
+        "Tang13",
+        "Tsafrir07",
+        "UserRequest",
+        "parse_predictor",
+        "predictor",
     ),
     "provenance": ("version",),
     "report": ("write_report",),
@@ -161,6 +170,10 @@ _HOMES = {
     "schedule.replay": (
         "Replay",
         "replay_predictions",
+    ),
+    "schedule.scheduler": (
+        "Scheduler",
+        "parse_scheduler",
     ),
     "schedule.replication": (
         "Replications",

@@ -48,7 +48,7 @@ def test_dozen_jobs__fcfs():
     #  29  6 ends, 3 free: 11 and 12 start.
     check(
         JOBS,
-        wt.Fcfs(),
+        wt.NoBackfilling(),
         start=[0, 2, 10, 10, 17, 19, 20, 25, 25, 27, 29, 29],
         kind="II RRRRRRRRRR",
         promised=[-1] * 12,

@@ -206,7 +206,7 @@ def test_easy__two_wild_and_two_mild_backfills(coincident):
 
 @BOTH
 @pytest.mark.parametrize(
-    "policy", [wt.Fcfs(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=0), wt.Hybrid(depth=2)]
+    "policy", [wt.NoBackfilling(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=0), wt.Hybrid(depth=2)]
 )
 def test_without_the_one_reservation_of_a_head__no_backfill_is_wild(policy, coincident):
     start = wt.simulate(MIXED, policy, coincident=coincident).start
@@ -266,7 +266,15 @@ def test_easy__a_delay_lasts_until_the_start_though_another_job_becomes_the_head
 @BOTH
 def test_fcfs__shortest_with_a_tie_and_trivial_starts(coincident):
     jobs = jobs_of(2, (0, 2, 5), (1, 1, 4), (1, 1, 4), (6, 2, 3), (7, 2, 2))
-    check(jobs, wt.Fcfs(), start=[0, 5, 5, 9, 12], shortest={1, 2, 3, 5}, alone={1, 3, 5}, sequence=[1, 2, 3, 4, 5], coincident=coincident)
+    check(
+        jobs,
+        wt.NoBackfilling(),
+        start=[0, 5, 5, 9, 12],
+        shortest={1, 2, 3, 5},
+        alone={1, 3, 5},
+        sequence=[1, 2, 3, 4, 5],
+        coincident=coincident,
+    )
 
 
 @BOTH
@@ -274,11 +282,11 @@ def test_fcfs__shortest_with_a_tie_and_trivial_starts(coincident):
 def test_fcfs__the_shortest_is_so_by_what_it_really_runs(overrun, third, shortest, coincident):
     # 2 says 2 and would run for 10, 3 for 4. Killed at its limit, 2 is the shorter one (SPEC Q-05b).
     jobs = jobs_of(1, (0, 1, 5), (1, 1, 2, 10), (1, 1, 4))
-    check(jobs, wt.Fcfs(), start=[0, 5, third], shortest=shortest, alone={1, 3}, coincident=coincident, overrun=overrun)
+    check(jobs, wt.NoBackfilling(), start=[0, 5, third], shortest=shortest, alone={1, 3}, coincident=coincident, overrun=overrun)
 
 
 @BOTH
 def test_shortest__is_by_the_real_runtime_whatever_the_estimate(coincident):
     # 2 says 9 and runs 1; 3 says 2 and runs 2. By estimate 3 goes first, and is not the shortest.
     jobs = jobs_of(1, (0, 1, 5), (1, 1, 9, 1), (1, 1, 2))
-    check(jobs, wt.Fcfs(order=wt.SJF), start=[0, 7, 5], shortest={1, 2}, alone={1, 2}, sequence=[1, 3, 2], coincident=coincident)
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 7, 5], shortest={1, 2}, alone={1, 2}, sequence=[1, 3, 2], coincident=coincident)

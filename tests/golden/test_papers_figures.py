@@ -152,7 +152,7 @@ def test_p3_fig1__job_4_is_backfilled_if_it_is_no_longer_than_the_hole(length):
     else:
         # 4 becomes the head when 3 starts, at 4, and gets its reservation, 7, then.
         check(jobs, wt.Easy(), start=[0, 0, 4, 7], kind="IIR R", promised=[-1, -1, 4, 7])
-    check(jobs, wt.Fcfs(), start=[0, 0, 4, 7], kind="IIRR", promised=[-1] * 4)
+    check(jobs, wt.NoBackfilling(), start=[0, 0, 4, 7], kind="IIRR", promised=[-1] * 4)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4])

@@ -154,7 +154,7 @@ def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="ke
         machine_procs=4,
         columns={"user": np.array([1, 1, 2])},
     )
-    return wt.simulate(jobs, policy or wt.Easy(), predictor=wt.LastRun(), correction=correction, engine=engine)
+    return wt.simulate(jobs, policy or wt.Easy(), prediction=wt.Prediction(wt.LastRun(), correction=correction), engine=engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -206,7 +206,7 @@ def test_corrections__move_the_reservation(engine, policy):
         machine_procs=4,
         columns={"user": np.array([1, 1, 2, 3])},
     )
-    done = wt.simulate(jobs, policy, predictor=wt.LastRun(), engine=engine)
+    done = wt.simulate(jobs, policy, prediction=wt.LastRun(), engine=engine)
     assert done.start.tolist() == [0, 1000, 1960, 1660]
     assert done.predictions.corrections.tolist() == [0, 3, 0, 0]
 
@@ -245,7 +245,7 @@ def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
         machine_procs=10,
         columns={"executable": np.array([1, 2, waiting])},
     )
-    done = wt.simulate(jobs, wt.Easy(), predictor=wt.predictor(FigureTwelve), believe=believe, correction="estimate")
+    done = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictor(FigureTwelve), believe=believe, correction="estimate"))
     return done.start.tolist(), done.promised.tolist()
 
 

@@ -12,7 +12,7 @@ import walltime as wt
 from tests.golden.worked import check, jobs_of
 
 BACKFILLING = [wt.Easy(), wt.Hybrid(depth=3), wt.Conservative(), wt.Conservative(variant="scratch")]
-ALL = [wt.Fcfs(), wt.Hybrid(depth=0), *BACKFILLING]
+ALL = [wt.NoBackfilling(), wt.Hybrid(depth=0), *BACKFILLING]
 by_label = pytest.mark.parametrize("policy", ALL, ids=lambda p: p.label)
 
 
@@ -30,7 +30,7 @@ def test_ties__jobs_of_one_second_go_by_job_id(policy):
 def test_ties__equal_scores_go_by_arrival():
     # a runs until 10. c (2 long) goes first; b and d are equally long, b arrived earlier.
     jobs = jobs_of(1, (0, 1, 10), (1, 1, 4), (2, 1, 2), (3, 1, 4))
-    check(jobs, wt.Fcfs(order=wt.SJF), start=[0, 12, 10, 16], kind="I R R R")
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 12, 10, 16], kind="I R R R")
 
 
 def test_order__wfp_is_recomputed_at_each_pass():
@@ -38,16 +38,16 @@ def test_order__wfp_is_recomputed_at_each_pass():
     #   at 10  x (9/3)**3 * 2 = 54, y (8/2)**3 * 2 = 128, z (6/3)**3 * 2 = 16: y runs 10-12
     #   at 12  x (11/3)**3 * 2 = 98.6, z (8/3)**3 * 2 = 37.9: x runs 12-15, then z
     jobs = jobs_of(2, (0, 2, 10), (1, 2, 3), (2, 2, 2), (4, 2, 3))
-    check(jobs, wt.Fcfs(order=wt.WFP), start=[0, 12, 10, 15], kind="I R R R")
-    check(jobs, wt.Fcfs(), start=[0, 10, 13, 15], kind="I R R R")
+    check(jobs, wt.NoBackfilling(order=wt.WFP), start=[0, 12, 10, 15], kind="I R R R")
+    check(jobs, wt.NoBackfilling(), start=[0, 10, 13, 15], kind="I R R R")
 
 
 def test_order__wfp_prefers_wide_jobs_and_the_exponent_long_waits():
     # At 10: x waited 8 of 4 seconds, one processor; y waited 6 of 4, two processors.
     #   exponent 1: 2 * 1 = 2 against 1.5 * 2 = 3, y first.     exponent 3: 8 against 3.375 * 2 = 6.75, x first.
     jobs = jobs_of(2, (0, 2, 10), (2, 1, 4), (4, 2, 4))
-    check(jobs, wt.Fcfs(order=wt.Wfp(exponent=1)), start=[0, 14, 10], kind="I R R")
-    check(jobs, wt.Fcfs(order=wt.Wfp(exponent=3)), start=[0, 10, 14], kind="I R R")
+    check(jobs, wt.NoBackfilling(order=wt.Wfp(exponent=1)), start=[0, 14, 10], kind="I R R")
+    check(jobs, wt.NoBackfilling(order=wt.Wfp(exponent=3)), start=[0, 10, 14], kind="I R R")
 
 
 @wt.order
@@ -58,7 +58,7 @@ def widest(procs):
 def test_order__of_the_user():
     jobs = jobs_of(3, (0, 3, 10), (1, 1, 5), (2, 3, 5), (3, 2, 5))
     # At 10 the three-wide job runs alone, then the other two side by side.
-    check(jobs, wt.Fcfs(order=widest), start=[0, 15, 10, 15], kind="I R R R")
+    check(jobs, wt.NoBackfilling(order=widest), start=[0, 15, 10, 15], kind="I R R R")
 
 
 def test_order__and_backfill_order_are_separate():
@@ -107,7 +107,7 @@ def test_wide_job__holes_are_filled_up_to_the_very_second_before_it():
     for policy in BACKFILLING:
         check(jobs, policy, start=[0, 10, 13, 13, 4], kind="I R R R B")
     # w alone on the machine; the others after it. e finds no room beside c and d, which run 13-22 and 13-21.
-    check(jobs, wt.Fcfs(), start=[0, 10, 13, 13, 21], kind="I R R R R")
+    check(jobs, wt.NoBackfilling(), start=[0, 10, 13, 13, 21], kind="I R R R R")
     # Nobody reserves: c 2-11 beside a; d, at 3, finds no room; at 10 d follows a and at 11 e follows c; w waits until 18.
     check(jobs, wt.Hybrid(depth=0), start=[0, 18, 2, 10, 11], kind="I R B B B")
 
@@ -222,7 +222,7 @@ def test_believed__is_what_backfilling_plans_with():
 def test_believed__is_what_orders_compare():
     # Requested 2 and 6, believed 8 and 3.
     jobs = believing(jobs_of(1, (0, 1, 5), (1, 1, 2), (2, 1, 6)), 5, 8, 3)
-    check(jobs, wt.Fcfs(order=wt.SJF), start=[0, 11, 5], kind="I R R")
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 11, 5], kind="I R R")
 
 
 # --------------------------------------------------------------------------------------------------------- coincident events
@@ -262,8 +262,8 @@ def test_coincident__two_ends_as_expected_do_not():
 def test_coincident__arrivals_of_one_second_compete_only_in_a_batch():
     # One processor, shortest first; x (4 long) and y (1 long) arrive at 3.
     jobs = jobs_of(1, (3, 1, 4), (3, 1, 1))
-    check(jobs, wt.Fcfs(order=wt.SJF), start=[4, 3], kind="RI", coincident=["batch"])
-    check(jobs, wt.Fcfs(order=wt.SJF), start=[3, 7], kind="IR", coincident=["sequential"])
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[4, 3], kind="RI", coincident=["batch"])
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[3, 7], kind="IR", coincident=["sequential"])
 
 
 def test_coincident__an_overdue_job_is_not_gone_before_its_termination():

@@ -28,7 +28,7 @@ from walltime.engine.reference import Reference
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
 SMALL, LARGE = examples(100), examples(40)
 NAMED = (
-    wt.Fcfs(),
+    wt.NoBackfilling(),
     wt.Easy(),
     wt.Easy(backfill_order=wt.SJF),
     wt.Easy(order=wt.SJF),
@@ -208,7 +208,7 @@ def test_dynamics__sequence_has_every_job_once_in_order_of_start(coincident, wor
 @SMALL
 @given(workload=st.one_of(workloads(PERFECT, max_size=25), crowded(PERFECT)))
 def test_dynamics__shortest_first_with_perfect_estimates_chooses_the_shortest(coincident, workload):
-    assert wt.simulate(workload, wt.Fcfs(order=wt.SJF), coincident=coincident, dynamics=True).dynamics.shortest.all()
+    assert wt.simulate(workload, wt.NoBackfilling(order=wt.SJF), coincident=coincident, dynamics=True).dynamics.shortest.all()
 
 
 @in_both_modes

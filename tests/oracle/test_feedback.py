@@ -21,7 +21,7 @@ def chain(**changes):
 @pytest.mark.parametrize("coincident", ["batch", "sequential"])
 def test_feedback__submits_a_job_when_the_one_before_it_has_ended(engine, coincident):
     """Job 1 runs 0-10. Job 4 came at 3 and goes first, 10-18; job 2 is submitted at 10 and runs 18-28. Job 3 comes 5 s later, at 33."""
-    schedule = wt.simulate(chain(), wt.Fcfs(), engine=engine, coincident=coincident)
+    schedule = wt.simulate(chain(), wt.NoBackfilling(), engine=engine, coincident=coincident)
     by_id = dict(zip(schedule.workload.job_id.tolist(), zip(schedule.submit.tolist(), schedule.start.tolist(), strict=True), strict=True))
     assert by_id == {1: (0, 0), 4: (3, 10), 2: (10, 18), 3: (33, 33)}
     assert schedule.wait.sum() == 7 + 8
@@ -30,13 +30,13 @@ def test_feedback__submits_a_job_when_the_one_before_it_has_ended(engine, coinci
 
 
 def test_without_feedback__the_submissions_are_fixed():
-    schedule = wt.simulate(chain(feedback=False), wt.Fcfs())
+    schedule = wt.simulate(chain(feedback=False), wt.NoBackfilling())
     assert sorted(zip(schedule.submit.tolist(), schedule.start.tolist(), strict=True)) == [(0, 0), (3, 10), (10, 18), (25, 28)]
 
 
 def test_feedback__ignores_a_predecessor_that_is_not_there():
     columns = {"preceding_job": [-1, 99, 2, -1], "think_time": [-1, 0, 5, -1]}
-    schedule = wt.simulate(chain(columns=columns), wt.Fcfs())
+    schedule = wt.simulate(chain(columns=columns), wt.NoBackfilling())
     assert schedule.submit[schedule.workload.job_id == 2] == 10
 
 

@@ -76,7 +76,7 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
         assert np.array_equal(getattr(pieces, name), getattr(whole, name)), name
 
 
-KTH_POLICIES = (wt.Fcfs(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=3))
+KTH_POLICIES = (wt.NoBackfilling(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=3))
 
 
 @pytest.fixture(scope="module")

@@ -42,8 +42,8 @@ def narrow(procs, submit):
 
 
 ORDERED = [
-    wt.Fcfs(order=wt.SJF),
-    wt.Fcfs(order=wt.WFP),
+    wt.NoBackfilling(order=wt.SJF),
+    wt.NoBackfilling(order=wt.WFP),
     wt.Easy(order=wt.SJF),
     wt.Easy(order=wt.WFP),
     wt.Easy(order=wt.Wfp(exponent=2, threshold=0.75)),
@@ -230,7 +230,7 @@ def test_easy__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_fcfs__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
-    assert_engines_agree(crush(seed), wt.Fcfs(), COINCIDENT[seed // 4 % 2], OVERRUN[seed % 3])
+    assert_engines_agree(crush(seed), wt.NoBackfilling(), COINCIDENT[seed // 4 % 2], OVERRUN[seed % 3])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -54,10 +54,12 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
         data.draw(policies(kind), label="policy"),
         coincident=coincident,
         overrun=data.draw(st.sampled_from(OVERRUN)),
-        predictor=data.draw(predictors(again=history == "simulation"), label="predictor"),
-        believe=data.draw(st.sampled_from(BITS), label="believe"),
-        correction=data.draw(st.sampled_from(CORRECTIONS), label="correction"),
-        history=history,
+        prediction=wt.Prediction(
+            data.draw(predictors(again=history == "simulation"), label="predictor"),
+            believe=data.draw(st.sampled_from(BITS), label="believe"),
+            correction=data.draw(st.sampled_from(CORRECTIONS), label="correction"),
+            history=history,
+        ),
     )
 
 
@@ -71,7 +73,7 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     predictor = data.draw(st.sampled_from((wt.LastRun(), wt.Tang13(key="all", statistic="p10", least=1, window=None))))
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
-    assert_engines_agree(workload, policy, predictor=predictor, believe=believe, correction=correction)
+    assert_engines_agree(workload, policy, prediction=wt.Prediction(predictor, believe=believe, correction=correction))
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
@@ -86,7 +88,7 @@ def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coinci
     with pytest.MonkeyPatch.context() as patch:  # the queue is indexed from a few jobs on, and has to be indexed anew
         patch.setattr(index, "LONG", 3)
         patch.setattr(index, "SHORT", 2)
-        assert_engines_agree(workload, policy, coincident=coincident, predictor=predictor, believe=believe)
+        assert_engines_agree(workload, policy, coincident=coincident, prediction=wt.Prediction(predictor, believe=believe))
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
@@ -98,7 +100,7 @@ def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     backfill_order = data.draw(st.sampled_from((None, wt.SJF)))
     policy = wt.Hybrid(order=order, backfill_order=backfill_order, depth=data.draw(st.integers(0, 1)))
     believe = data.draw(st.sampled_from(BITS))
-    assert_engines_agree(workload, policy, coincident=coincident, predictor=data.draw(predictors()), believe=believe)
+    assert_engines_agree(workload, policy, coincident=coincident, prediction=wt.Prediction(data.draw(predictors()), believe=believe))
 
 
 @examples(100)
@@ -107,8 +109,8 @@ def test_simulation__without_belief_is_the_one_without_predictions(data):
     workload = data.draw(with_users(workloads(max_size=25)), label="workload")
     policy = data.draw(policies(), label="policy")
     plain = wt.simulate(workload, policy)
-    nowhere = wt.simulate(workload, policy, predictor=data.draw(predictors(), label="predictor"), believe="none")
-    same = wt.simulate(workload, policy, predictor=wt.UserRequest())
+    nowhere = wt.simulate(workload, policy, prediction=wt.Prediction(data.draw(predictors(), label="predictor"), believe="none"))
+    same = wt.simulate(workload, policy, prediction=wt.UserRequest())
     for name in COLUMNS:
         assert np.array_equal(getattr(plain, name), getattr(nowhere, name)), name
         if workload.believed is workload.requested:
@@ -156,7 +158,7 @@ PREDICTORS = ("tang13:window=all", "tang13:cobalt,key=user", "tsafrir07:recomput
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy):
     jobs = wt.head(wt.read(trace_path("KTH-SP2-1996-2")), 1500)
-    done = assert_engines_agree(jobs, policy, predictor=wt.parse_predictor(name))
+    done = assert_engines_agree(jobs, policy, prediction=wt.parse_predictor(name))
     assert done.predictions.corrections.sum() > 100
 
 
@@ -174,6 +176,6 @@ def test_kernel__equals_reference_with_long_queues_predicted_again(seed, monkeyp
         machine_procs=8,
         columns={"user": draw.integers(1, 40, 350)},
     )
-    done = assert_engines_agree(jobs, wt.Easy(), predictor=wt.Tsafrir07(k=1, recompute=True), believe="110")
+    done = assert_engines_agree(jobs, wt.Easy(), prediction=wt.Prediction(wt.Tsafrir07(k=1, recompute=True), believe="110"))
     waiting = np.searchsorted(np.sort(done.submit), done.start, "right") - np.arange(1, 351)
     assert waiting.max() > 150

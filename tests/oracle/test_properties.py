@@ -95,7 +95,7 @@ def test_hybrid__deeper_than_the_queue_is_conservative_from_scratch(coincident, 
 @SOME
 @given(workload=any_size(), overrun=st.sampled_from(OVERRUN))
 def test_fcfs__starts_in_order_of_arrival(coincident, workload, overrun):
-    schedule = wt.simulate(workload, wt.Fcfs(), coincident=coincident, overrun=overrun)
+    schedule = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident, overrun=overrun)
     assert (np.diff(schedule.start) >= 0).all()
     assert (schedule.kind != 2).all()
     assert (schedule.promised == -1).all()
@@ -107,10 +107,10 @@ def test_fcfs__starts_in_order_of_arrival(coincident, workload, overrun):
 def test_fcfs__does_not_depend_on_the_estimates(coincident, workload, factor, data):
     # SPEC R-06: it must not change the FCFS schedule, whereas a factor may change EASY's (P3, heel and toe).
     others = data.draw(st.lists(st.integers(1, 99), min_size=len(workload), max_size=len(workload)))
-    expected = wt.simulate(workload, wt.Fcfs(), coincident=coincident)
+    expected = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident)
     for believed in (workload.believed * factor, np.array(others)):
         told = workload.with_believed(believed)
-        same(expected, wt.simulate(told, wt.Fcfs(), coincident=coincident))
+        same(expected, wt.simulate(told, wt.NoBackfilling(), coincident=coincident))
 
 
 # --------------------------------------------------------------------------------------------------------------- plain sense

@@ -26,7 +26,7 @@ from walltime.workload.workload import MAX_TIME
 JOBS = MODELS["lublin99"].generate(600, 64, 0.9, seed=3).with_estimates(wt.FModel(3), seed=8)
 CASES = [
     wt.Case(),
-    wt.Case(wt.Fcfs()),
+    wt.Case(wt.NoBackfilling()),
     wt.Case(wt.Conservative()),
     wt.Case(wt.Conservative(), wt.FModel(4), seed=2),
     wt.Case(wt.Hybrid(depth=3), wt.FModel(4), seed=3),
@@ -112,7 +112,6 @@ def test_simulate_many__without_cases_or_jobs():
 @pytest.mark.parametrize(
     ("case", "options", "message"),
     [
-        (wt.Case("easy"), {}, "must be one such as"),
         (wt.Case(estimates=np.ones(3, np.int64)), {}, "one entry per job"),
         (wt.Case(estimates=JOBS.requested.astype(float)), {}, "must be int64"),
         (wt.Case(), {"trim": "p4"}, "unknown trim"),

@@ -81,7 +81,7 @@ def test_simulate__prints_one_json_object_with_the_agreed_names(capsys, log):
 def test_simulate__prints_a_readable_table(capsys, log):
     status, out, err = call(capsys, "simulate", log)
     assert (status, err) == (0, "")
-    assert "easy on small: 4 jobs, 4 processors" in out
+    assert "EASY on small: 4 jobs, 4 processors" in out
     assert re.search(r"mean wait\s+6\.5 s", out)
 
 
@@ -238,8 +238,8 @@ def test_job_wider_than_the_machine__stops_the_run_if_asked(capsys, log):
 BAD_CALLS = {
     "no processors": (["--procs", "0"], "--procs"),
     "negative processors": (["--procs", "-4"], "--procs"),
-    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, hybrid:DEPTH"),
-    "a hybrid without depth": (["--policy", "hybrid"], "hybrid:DEPTH"),
+    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, hybrid:depth=N"),
+    "a hybrid without depth": (["--policy", "hybrid"], "hybrid needs its depth: hybrid:depth=3"),
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
     "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),

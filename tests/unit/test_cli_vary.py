@@ -127,7 +127,7 @@ def test_estimates__of_every_kind_run(capsys, log, model):
 def test_feedback__makes_jobs_wait_for_the_one_before(capsys, chains):
     alone, waiting = (result(capsys, "simulate", chains, "--policy", "fcfs", *option) for option in ([], ["--feedback"]))
     assert waiting["mean_wait"] < alone["mean_wait"], "a job that is not submitted yet does not wait"
-    expected = wt.simulate(wt.read(chains).with_feedback(), wt.Fcfs()).summary()
+    expected = wt.simulate(wt.read(chains).with_feedback(), wt.NoBackfilling()).summary()
     assert waiting["mean_wait"] == expected.mean_wait
 
 

@@ -10,7 +10,7 @@ import pytest
 import walltime as wt
 from tests.traces import trace_path
 from walltime.errors import PolicyError
-from walltime.estimates.predictors import gaussier15 as g
+from walltime.predictors import gaussier15 as g
 
 KNOWN = {name: [-1] * 4 for name in ("user", "group", "executable", "queue", "partition")} | {
     "job_id": [1, 2, 3, 4],
@@ -20,16 +20,16 @@ KNOWN = {name: [-1] * 4 for name in ("user", "group", "executable", "queue", "pa
 KNOWN["user"] = [7, 7, 7, 7]
 
 
-def started(index: int, start: int) -> wt.estimates.StartedJob:
-    return wt.estimates.StartedJob(KNOWN, index, start, start)
+def started(index: int, start: int) -> wt.predictors.StartedJob:
+    return wt.predictors.StartedJob(KNOWN, index, start, start)
 
 
-def submitted(index: int, now: int) -> wt.estimates.SubmittedJob:
-    return wt.estimates.SubmittedJob(KNOWN, index, now, now)
+def submitted(index: int, now: int) -> wt.predictors.SubmittedJob:
+    return wt.predictors.SubmittedJob(KNOWN, index, now, now)
 
 
-def finished(index: int, start: int, end: int) -> wt.estimates.FinishedJob:
-    return wt.estimates.FinishedJob(KNOWN, index, start, start, end)
+def finished(index: int, start: int, end: int) -> wt.predictors.FinishedJob:
+    return wt.predictors.FinishedJob(KNOWN, index, start, start, end)
 
 
 def test_features__of_a_user_without_a_past_are_the_request_and_the_hour():
@@ -123,7 +123,7 @@ def test_kernel__predicts_what_plain_python_does():
     )
     for options in ({}, {"over": "exp", "under": "square", "over_coefficient": 0.001, "l2": 0.0}):
         predictor = wt.Gaussier15(**options)
-        kernel, plain = (wt.simulate(jobs, wt.Easy(), predictor=predictor, engine=engine) for engine in ("kernel", "reference"))
+        kernel, plain = (wt.simulate(jobs, wt.Easy(), prediction=predictor, engine=engine) for engine in ("kernel", "reference"))
         assert np.array_equal(kernel.predictions.predicted, plain.predictions.predicted)
         assert np.array_equal(kernel.start, plain.start)
         assert len(np.unique(kernel.predictions.predicted)) > 20
@@ -135,5 +135,5 @@ def test_kernel__predicts_what_plain_python_does():
 def test_kth__with_shortest_backfilled_first_it_beats_easy():
     jobs = wt.read(trace_path("KTH-SP2-1996-2"))
     easy = wt.simulate(jobs, wt.Easy()).summary().mean_bounded_slowdown
-    learned = wt.simulate(jobs, wt.Easy(backfill_order=wt.SJF), predictor=wt.Gaussier15())
+    learned = wt.simulate(jobs, wt.Easy(backfill_order=wt.SJF), prediction=wt.Gaussier15())
     assert learned.summary().mean_bounded_slowdown < easy

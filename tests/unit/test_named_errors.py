@@ -44,7 +44,7 @@ def test_compare__of_no_schedules(given):
 
 
 def test_compare__of_a_list_says_how_to_spread_it():
-    schedule = wt.simulate(JOBS, wt.Fcfs())
+    schedule = wt.simulate(JOBS, wt.NoBackfilling())
     assert "write compare(*schedules)" in message_of(wt.WorkloadError, wt.compare, [schedule, schedule])
 
 
@@ -71,7 +71,7 @@ def test_replicate__of_no_seeds(seeds, message):
 
 @pytest.mark.parametrize("seeds", [range(2), [0, 1], np.arange(2), (seed for seed in (0, 1))], ids=["range", "list", "array", "generator"])
 def test_replicate__takes_seeds_of_any_kind(seeds):
-    assert wt.replicate(lambda seed: wt.shake(JOBS, 9, seed), wt.Fcfs(), seeds).seeds == [0, 1]
+    assert wt.replicate(lambda seed: wt.shake(JOBS, 9, seed), wt.NoBackfilling(), seeds).seeds == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_cases__of_another_type():
 
 @pytest.mark.parametrize("name", ["wait", "as_dict", "__class__", 5])
 def test_measure__that_is_not_known(name):
-    schedule = wt.simulate(JOBS, wt.Fcfs())
+    schedule = wt.simulate(JOBS, wt.NoBackfilling())
     comparison = wt.compare(schedule, schedule)
-    several = wt.replicate(lambda seed: JOBS, wt.Fcfs(), [1, 2])
+    several = wt.replicate(lambda seed: JOBS, wt.NoBackfilling(), [1, 2])
     batch = wt.simulate_many(JOBS, [wt.Case()])
     for message in (
         message_of(wt.PolicyError, comparison.difference, name),

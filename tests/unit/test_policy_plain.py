@@ -29,12 +29,15 @@ def test_plain_policy__decides_who_starts():
     assert schedule.kind.tolist() == [0, 1, 2, 2]
     assert schedule.promised.tolist() == [-1] * 4
     assert schedule.end.tolist() == [9, 13, 5, 7]
-    assert schedule.policy.name == "widestfirst"
+    assert schedule.policy.name == "WidestFirst"
 
 
-def test_plain_policy__runs_on_the_reference_whichever_engine_is_named():
-    assert wt.simulate(JOBS, WidestFirst(), engine="kernel").start.tolist() == [0, 9, 2, 5]
-    assert wt.simulate(JOBS, WidestFirst(), engine="reference").start.tolist() == [0, 9, 2, 5]
+def test_plain_policy__runs_on_the_reference_engine_and_says_so():
+    schedule = wt.simulate(JOBS, WidestFirst())
+    assert schedule.start.tolist() == [0, 9, 2, 5]
+    assert schedule.engine == "reference"
+    with pytest.raises(wt.PolicyError, match=r"^WidestFirst runs on the reference engine only; leave the engine to be chosen"):
+        wt.simulate(JOBS, WidestFirst(), engine="kernel")
 
 
 def test_plain_policy__that_backfills_without_reservations_equals_hybrid_zero():
@@ -71,7 +74,7 @@ def test_plain_policy__choosing_a_job_that_does_not_fit():
         def choose(self, now, waiting, running, free):
             return waiting
 
-    with pytest.raises(wt.PolicyError, match=r"^greedy chose job number 2, which needs 2 processors of 1 free$"):
+    with pytest.raises(wt.PolicyError, match=r"^Greedy chose job number 2, which needs 2 processors of 1 free$"):
         wt.simulate(JOBS, Greedy())
 
 
@@ -81,7 +84,7 @@ def test_plain_policy__choosing_a_job_twice():
         def choose(self, now, waiting, running, free):
             return [*waiting[:1], *waiting[:1]]
 
-    with pytest.raises(wt.PolicyError, match=r"^twice chose job number 1, which is not waiting$"):
+    with pytest.raises(wt.PolicyError, match=r"^Twice chose job number 1, which is not waiting$"):
         wt.simulate(JOBS, Twice())
 
 
@@ -91,7 +94,7 @@ def test_plain_policy__choosing_a_running_job():
         def choose(self, now, waiting, running, free):
             return running or waiting
 
-    with pytest.raises(wt.PolicyError, match=r"^again chose job number 1, which is not waiting$"):
+    with pytest.raises(wt.PolicyError, match=r"^Again chose job number 1, which is not waiting$"):
         wt.simulate(JOBS, Again())
 
 

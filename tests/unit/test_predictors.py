@@ -10,8 +10,7 @@ import pytest
 import walltime as wt
 from tests.traces import trace_path
 from walltime import metrics
-from walltime.estimates import PREDICTOR_NAMES
-from walltime.estimates.predictors import STATISTICS, WINDOWS
+from walltime.predictors import PREDICTOR_NAMES, STATISTICS, WINDOWS
 
 
 def some_jobs(count: int = 300, seed: int = 1) -> wt.Workload:
@@ -77,7 +76,7 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"predictor": "tang13"}, "predictor must be one such as walltime.Tang13(), not 'tang13'"),
+        ({"predictor": 7}, "predictor must be one such as walltime.Tang13(), not 7"),
         ({"believe": "often"}, "unknown belief 'often'; known are regular, selective, none, or three bits"),
         ({"believe": "12"}, "unknown belief"),
         ({"correction": "never"}, "unknown correction 'never'; known are tsafrir07, estimate, double, none and tsafrir07:elapsed"),
@@ -88,7 +87,7 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
 )
 def test_simulate__refuses_unknown_options(options, message):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.simulate(JOBS, wt.Easy(), **({"predictor": wt.LastRun()} | options))
+        wt.Prediction(**({"predictor": wt.LastRun()} | options))
     assert message in str(caught.value)
 
 
@@ -115,12 +114,12 @@ def test_wfp__threshold_needs_a_policy_with_one_reservation():
 def test_predictor__needs_its_columns(engine):
     bare = dataclasses.replace(JOBS, columns={"user": JOBS.columns["user"]})
     with pytest.raises(wt.WorkloadError, match="the log does not say the group of its jobs, which tang13 needs"):
-        wt.simulate(bare, wt.Easy(), predictor=wt.Tang13(), engine=engine)
+        wt.simulate(bare, wt.Easy(), prediction=wt.Tang13(), engine=engine)
     with pytest.raises(wt.WorkloadError, match="the log has no waits"):
-        wt.simulate(bare, wt.Easy(), predictor=wt.LastRun(), history="log", engine=engine)
+        wt.simulate(bare, wt.Easy(), prediction=wt.Prediction(wt.LastRun(), history="log"), engine=engine)
     feedback = JOBS.with_feedback()
     with pytest.raises(wt.WorkloadError, match="with feedback jobs are not submitted when they were in the log"):
-        wt.simulate(feedback, wt.Easy(), predictor=wt.LastRun(), history="log", engine=engine)
+        wt.simulate(feedback, wt.Easy(), prediction=wt.Prediction(wt.LastRun(), history="log"), engine=engine)
 
 
 class Curious:
@@ -142,7 +141,7 @@ class Curious:
 
 
 def test_plain_predictor__sees_nothing_of_the_future():
-    done = wt.simulate(JOBS, wt.Easy(), predictor=wt.predictor(Curious))
+    done = wt.simulate(JOBS, wt.Easy(), prediction=wt.predictor(Curious))
     assert (done.predictions.predicted == np.minimum(60 + JOBS.columns["user"], JOBS.requested)).all()
     assert (done.predictions.basis == 1).all()
 
@@ -159,10 +158,13 @@ def test_plain_predictor__begins_afresh_each_time_and_runs_on_the_log_compiled()
             self.seen += 1
 
     predictor = wt.predictor(Counting)
-    first, second = (wt.simulate(JOBS, wt.Easy(), predictor=predictor) for _ in range(2))
+    first, second = (wt.simulate(JOBS, wt.Easy(), prediction=predictor) for _ in range(2))
     assert (first.predictions.predicted == second.predictions.predicted).all()
     assert first.predictions.basis[0] == 0
-    logs = [wt.simulate(JOBS, wt.Easy(), predictor=predictor, history="log", engine=engine) for engine in ("kernel", "reference")]
+    logs = [
+        wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, history="log"), engine=engine)
+        for engine in ("kernel", "reference")
+    ]
     assert (logs[0].start == logs[1].start).all()
     assert (logs[0].predictions.predicted == logs[1].predictions.predicted).all()
     [replay] = wt.replay_predictions(JOBS, [predictor], "log")
@@ -179,15 +181,15 @@ def test_plain_predictor__must_give_a_number(value):
             pass
 
     with pytest.raises(wt.PolicyError, match=r"Vague predicts .* for job 1, which is no number of seconds"):
-        wt.simulate(JOBS, wt.Easy(), predictor=wt.predictor(Vague))
+        wt.simulate(JOBS, wt.Easy(), prediction=wt.predictor(Vague))
     with pytest.raises(wt.PolicyError, match="has no method predict"):
-        wt.simulate(JOBS, wt.Easy(), predictor=wt.predictor(list))
+        wt.simulate(JOBS, wt.Easy(), prediction=wt.predictor(list))
 
 
 def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
     chosen = [wt.LastRun(), wt.Tang13(key="user"), wt.Mualem01History()]
     for predictor, replay in zip(chosen, wt.replay_predictions(JOBS, chosen, wt.simulate(JOBS, wt.Easy())), strict=True):
-        done = wt.simulate(JOBS, wt.Easy(), predictor=predictor, believe="none")
+        done = wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, believe="none"))
         assert (done.predictions.predicted == replay.predicted).all()
         assert replay.ends == "easy"
         assert replay.summary().mean_accuracy == done.prediction_summary().mean_accuracy
@@ -233,16 +235,16 @@ def test_replay__of_p4_on_kth_shows_its_trends():
 
 CASES = [
     wt.Case(),
-    wt.Case(predictor=wt.Tang13(key="user")),
-    wt.Case(predictor=wt.Tang13(key="user"), believe="selective"),
-    wt.Case(estimates=wt.FModel(4), seed=2, predictor=wt.Tang13(key="triple", least=2)),
-    wt.Case(estimates=wt.FModel(4), seed=3, predictor=wt.Tang13(key="triple", least=2)),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), predictor=wt.Tsafrir07(recompute=True)),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), predictor=wt.Tsafrir07(recompute=True), correction="double"),
-    wt.Case(wt.Conservative(), predictor=wt.Mualem01History()),
-    wt.Case(wt.Conservative(), estimates=JOBS.requested + 100, predictor=wt.ExactRuntime(), believe="001"),
-    wt.Case(predictor=wt.LastRun(), history="log"),
-    wt.Case(predictor=wt.Tang13(key="user")),
+    wt.Case(prediction=wt.Tang13(key="user")),
+    wt.Case(prediction=wt.Prediction(wt.Tang13(key="user"), believe="selective")),
+    wt.Case(estimates=wt.FModel(4), seed=2, prediction=wt.Tang13(key="triple", least=2)),
+    wt.Case(estimates=wt.FModel(4), seed=3, prediction=wt.Tang13(key="triple", least=2)),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.Tsafrir07(recompute=True)),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.Prediction(wt.Tsafrir07(recompute=True), correction="double")),
+    wt.Case(wt.Conservative(), prediction=wt.Mualem01History()),
+    wt.Case(wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.ExactRuntime(), believe="001")),
+    wt.Case(prediction=wt.Prediction(wt.LastRun(), history="log")),
+    wt.Case(prediction=wt.Tang13(key="user")),
 ]
 
 
@@ -256,31 +258,39 @@ def test_simulate_many__equals_simulate_with_predictions(workers, overrun):
             jobs = jobs.with_believed(case.estimates)
         elif case.estimates is not None:
             jobs = jobs.with_estimates(case.estimates, case.seed)
-        options = {name: getattr(case, name) for name in ("predictor", "believe", "correction", "history")}
-        alone = wt.simulate(jobs, case.policy, overrun=overrun, **options)
+        alone = wt.simulate(jobs, case.policy, overrun=overrun, prediction=case.prediction)
         assert batch.summaries[number].mean_wait == alone.summary().mean_wait
-        if case.predictor is None:
+        if case.prediction is None:
             assert batch.predictions[number] is None
         else:
             assert batch.predictions[number].as_dict() == alone.prediction_summary().as_dict()
     assert np.isnan(batch.values("mean_accuracy")[0])
     table = batch.table()
-    assert table["predictor"].to_list()[:3] == [None, "tang13:key=user", "tang13:key=user 110"]
+    spelled = ["easy", "easy:predictor=tang13:key=user", "easy:predictor=tang13:key=user,believe=selective"]
+    assert table["policy"].to_list()[:3] == spelled
     assert table["mean_accuracy"][1] == batch.predictions[1].mean_accuracy
 
 
-def test_simulate_many__refuses_predictors_in_plain_python():
-    with pytest.raises(wt.PolicyError, match="Curious is plain Python"):
-        wt.simulate_many(JOBS, [wt.Case(predictor=wt.predictor(Curious))])
+def test_simulate_many__runs_predictors_and_policies_in_plain_python_too():
+    cases = [wt.Case(prediction=wt.predictor(Curious)), wt.Case(wt.Easy(extra="literal"), wt.FModel(4), 1), wt.Case()]
+    batch = wt.simulate_many(JOBS, cases)
+    alone = wt.simulate(JOBS, wt.Easy(), prediction=wt.predictor(Curious))
+    assert batch.summaries[0] == alone.summary()
+    assert batch.predictions[0] == alone.prediction_summary()
+    assert batch.summaries[1] == wt.simulate(JOBS.with_estimates(wt.FModel(4), 1), cases[1].policy).summary()
+    assert batch.summaries[2].mean_wait == wt.simulate(JOBS, "easy").summary().mean_wait
+
+
+def test_simulate_many__refuses_what_it_does_not_know():
     with pytest.raises(wt.PolicyError, match="unknown belief"):
-        wt.simulate_many(JOBS, [wt.Case(predictor=wt.LastRun(), believe="often")])
+        wt.simulate_many(JOBS, [wt.Case(prediction=wt.Prediction(wt.LastRun(), believe="often"))])
     with pytest.raises(wt.PolicyError, match="no runtime was predicted"):
         wt.simulate(JOBS, wt.Easy()).prediction_summary()
 
 
-@pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative(), wt.Fcfs()], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative(), wt.NoBackfilling()], ids=lambda p: p.name)
 def test_audit__of_a_schedule_with_predictions_finds_nothing(policy):
-    report = wt.simulate(JOBS, policy, predictor=wt.LastRun()).audit()
+    report = wt.simulate(JOBS, policy, prediction=wt.LastRun()).audit()
     assert report.ok, report
     assert "promise_broken" in report.skipped
 

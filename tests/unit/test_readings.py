@@ -157,7 +157,7 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
 def test_readings_of_policies__at_their_default_are_the_policies():
     assert wt.Easy(extra="all", shadow="afresh") == wt.Easy()
     assert wt.Conservative(compression="once") == wt.Conservative()
-    assert [policy.readings for policy in (wt.Fcfs(), wt.Easy(), wt.Hybrid(), wt.Conservative())] == [()] * 4
+    assert [policy.readings for policy in (wt.NoBackfilling(), wt.Easy(), wt.Hybrid(), wt.Conservative())] == [()] * 4
     assert wt.Easy(extra="literal", shadow="kept").label == "easy[literal extra nodes, shadow time kept]"
     assert wt.Easy(backfill_order=wt.SJF, shadow="kept").label == "easy[fcfs, backfill sjf, shadow time kept]"
     assert wt.Conservative(compression="fixpoint").label == "conservative[compression fixpoint]"

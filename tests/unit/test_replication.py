@@ -59,7 +59,7 @@ def test_statistics__are_those_of_the_values(one_thread):
 
 
 def test_difference__is_taken_in_pairs(one_thread):
-    other = replicate(shaken, wt.Fcfs(), range(8), workers=2)
+    other = replicate(shaken, wt.NoBackfilling(), range(8), workers=2)
     difference = other.difference("mean_wait", one_thread)
     pairs = other.values("mean_wait") - one_thread.values("mean_wait")
     assert difference.mean == pytest.approx(pairs.mean())

@@ -13,7 +13,7 @@ import pytest
 
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
-from walltime.policy import SJF, Conservative, Easy, Fcfs, Hybrid
+from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, order
 from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
 from walltime.report.care import cautions
 from walltime.report.page import render
@@ -104,14 +104,14 @@ def test_human_numbers__edges():
 
 
 def test_labels__tell_policies_apart():
-    several = [Easy(), Fcfs(order=SJF), Easy(), Conservative(variant="scratch"), Hybrid(depth=1), Easy(backfill_order=SJF)]
+    several = [Easy(), NoBackfilling(order=SJF), Easy(), Conservative(variant="scratch"), Hybrid(depth=1), Easy(backfill_order=SJF)]
     assert labels([made(p, jobs=1) for p in several]) == [
         "EASY (1)",
         "No backfilling [sjf]",
         "EASY (2)",
         "Conservative from scratch",
         "Hybrid (1 reservation)",
-        "EASY [fcfs, backfill sjf]",
+        "EASY [backfill sjf]",
     ]
 
 
@@ -123,7 +123,7 @@ def test_answer__one_policy():
 
 
 def test_answer__better_worse_and_equal():
-    fcfs, easy, cons = made(Fcfs(), 7200), made(Easy(), 60, kind=Kind.BACKFILLED), made(Conservative(), 120)
+    fcfs, easy, cons = made(NoBackfilling(), 7200), made(Easy(), 60, kind=Kind.BACKFILLED), made(Conservative(), 120)
     better = sentence(fcfs, easy, cons)
     assert better.startswith("On log, EASY cuts the mean wait from 2 h 00 min to 1 min 00 s and the mean bounded slowdown from ")
     assert ", compared with FCFS, with 100 % of the jobs backfilled; conservative comes to 2 min 00 s and " in better
@@ -131,13 +131,13 @@ def test_answer__better_worse_and_equal():
     worse = sentence(easy, fcfs)
     assert worse.startswith("On log, FCFS raises the mean wait from 1 min 00 s to 2 h 00 min and the mean bounded slowdown from ")
     assert worse.endswith(", compared with EASY.")
-    equal = sentence(made(Fcfs()), made(Conservative()))
+    equal = sentence(made(NoBackfilling()), made(Conservative()))
     assert "conservative leaves the mean wait at 0 s and the mean bounded slowdown at 1.00, compared with FCFS" in equal
 
 
 def test_answer__wait_and_slowdown_may_disagree():
     wait = np.zeros(300, np.int64)
-    one = made(Fcfs(), 100)
+    one = made(NoBackfilling(), 100)
     wait[np.argmax(one.runtime)] = 40_000
     told = sentence(one, made(Easy(), wait))
     assert re.search(r"EASY raises the mean wait from .* to .* but cuts the mean bounded slowdown from .* to ", told)
@@ -157,7 +157,7 @@ def test_answer__many_policies_names_the_best():
 
 
 def test_page__parses_and_needs_nothing_else():
-    page = render([made(Fcfs(), 3000), made(Easy(), 50, kind=Kind.RESERVED), made(Conservative(), 80)])
+    page = render([made(NoBackfilling(), 3000), made(Easy(), 50, kind=Kind.RESERVED), made(Conservative(), 80)])
     found = Page(page)
     assert found.tags.count("svg") == 6
     assert "script" not in found.tags
@@ -176,11 +176,11 @@ def test_page__parses_and_needs_nothing_else():
 
 
 def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
-    schedules = [made(Fcfs(), 3000), made(Easy(), 50)]
+    schedules = [made(NoBackfilling(), 3000), made(Easy(), 50)]
     one = write_report(tmp_path / "one.html", schedules).read_bytes()
     assert write_report(tmp_path / "two.html", schedules).read_bytes() == one
     code = f"import sys; sys.path.insert(0, {str(__file__.rsplit('/', 1)[0])!r}); import test_report as t; "
-    code += "sys.stdout.buffer.write(t.render([t.made(t.Fcfs(), 3000), t.made(t.Easy(), 50)]).encode())"
+    code += "sys.stdout.buffer.write(t.render([t.made(t.NoBackfilling(), 3000), t.made(t.Easy(), 50)]).encode())"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == one
 
 
@@ -200,13 +200,13 @@ def test_page__a_formula_in_a_name_is_only_text():
 
 @pytest.mark.parametrize("jobs", [0, 1, 2])
 def test_page__hardly_any_jobs(jobs):
-    found = Page(render([made(Fcfs(), jobs=jobs), made(Easy(), jobs=jobs)]))
+    found = Page(render([made(NoBackfilling(), jobs=jobs), made(Easy(), jobs=jobs)]))
     assert any("there is nothing to compare" in text for text in found.texts) == (jobs == 0)
 
 
 def test_page__jobs_without_runtime_and_no_calendar():
     w = Workload.from_arrays(submit=[5, 5], runtime=[0, 0], procs=[1, 1], machine_procs=1)
-    zero = Schedule(w, Fcfs(), w.submit, w.submit, w.runtime, np.zeros(2, np.uint8), w.submit)
+    zero = Schedule(w, NoBackfilling(), w.submit, w.submit, w.runtime, np.zeros(2, np.uint8), w.submit)
     Page(render([zero]))
 
 
@@ -252,7 +252,7 @@ def test_cautions__saturated_and_growing():
     n = 2000
     a = np.arange(n)
     w = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1, origin=Origin(sha256="0"))
-    late = Schedule(w, Fcfs(), 2 * a, 2 * a + 2, w.runtime, np.ones(n, np.uint8), a * 0 - 1)
+    late = Schedule(w, NoBackfilling(), 2 * a, 2 * a + 2, w.runtime, np.ones(n, np.uint8), a * 0 - 1)
     told = care(late, trim="p3")
     assert "Saturated: the jobs ask for 200 %" in told
     assert "Under FCFS the queue is longer in every quarter" in told
@@ -279,13 +279,14 @@ def test_cautions__what_else_can_mislead():
 
 
 def test_repeat_command__only_where_one_line_says_it():
-    line = repeat_command([made(Fcfs()), made(Hybrid(depth=2))], "p3")
+    line = repeat_command([made(NoBackfilling()), made(Hybrid(depth=2))], "p3")
     assert line == (
-        "walltime compare log --procs 4096 --policy fcfs --policy hybrid:2 --order fcfs --overrun kill --coincident batch --trim p3 "
+        "walltime compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim p3 "
         "--report report.html"
     )
-    assert repeat_command([made(Fcfs()), made(Easy(order=SJF))], "none") is None
-    assert repeat_command([made(Easy(backfill_order=SJF))], "none") is None
+    mixed = repeat_command([made(NoBackfilling()), made(Easy(order=SJF)), made(Easy(backfill_order=SJF))], "none")
+    assert "--policy fcfs --policy easy:order=sjf --policy easy:backfill-order=sjf " in mixed
+    assert repeat_command([made(Easy(order=order(lambda procs: procs)))], "none") is None
     assert repeat_command([made(origin=Origin())], "none") is None
 
 
@@ -335,8 +336,8 @@ def test_page__says_what_was_chosen_and_done():
     assert (found["seed"], found["estimates"], found["feedback"]) == ("3", "f:4", "no")
     assert found["steps"] == "the first 300 jobs; load 0.9"
     assert (found["order"], found["backfill_order"]) == ("sjf", "sjf")
-    assert rows(render([made(Fcfs()), made(Easy(backfill_order=SJF))]))["backfill_order"] == "sjf"
-    several = [made(Fcfs()), made(Easy(backfill_order=SJF)), made(Easy())]
+    assert rows(render([made(NoBackfilling()), made(Easy(backfill_order=SJF))]))["backfill_order"] == "sjf"
+    several = [made(NoBackfilling()), made(Easy(backfill_order=SJF)), made(Easy())]
     assert rows(render(several))["backfill_order"] == "none; sjf; fcfs"
     assert rows(render(several))["steps"] == "none"
 
@@ -385,7 +386,7 @@ def over_months(policy, wait, days, start=10**9):
 
 
 def test_page__months():
-    one, two = over_months(Fcfs(), 3600, 80), over_months(Easy(), 0, 80)
+    one, two = over_months(NoBackfilling(), 3600, 80), over_months(Easy(), 0, 80)
     page = render([one, two])
     table = page[page.index("<h2>By month</h2>") : page.index("<h2>How the waits")]
     assert table.index("<details>") < table.index("<table")
@@ -402,4 +403,4 @@ def test_page__months():
 
 @pytest.mark.parametrize(("days", "start"), [(5, 10**9), (31 * 125, 10**9), (80, None), (80, 10**14)])
 def test_page__months_only_where_there_are_some(days, start):
-    assert "By month" not in render([over_months(Fcfs(), 0, days, start)])
+    assert "By month" not in render([over_months(NoBackfilling(), 0, days, start)])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walltime.errors import WorkloadError
-from walltime.policy import Fcfs
+from walltime.policy import NoBackfilling
 from walltime.report import figures
 from walltime.report.estimates import estimates_figure, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
@@ -31,7 +31,7 @@ def in_order(submit, runtime, procs, machine_procs):
         start[i] = last = max(int(w.submit[i]), int(free_at[w.procs[i] - 1]), last)
         free_at[: w.procs[i]] = start[i] + w.runtime[i]
     kind = np.where(start > w.submit, 1, 0).astype(np.uint8)
-    return Schedule(w, Fcfs(), start, start + w.runtime, w.runtime, kind, start)
+    return Schedule(w, NoBackfilling(), start, start + w.runtime, w.runtime, kind, start)
 
 
 def random_schedule(n=800, seed=3, machine=32):
@@ -74,7 +74,7 @@ def test_choose_stretch__shows_about_as_many_jobs_as_asked_for():
     begin, end = choose_stretch([s])
     shown = int(((s.start < end) & (s.end > begin) & (s.runtime > 0)).sum())
     assert JOBS <= shown <= 1.3 * JOBS
-    slow = Schedule(s.workload, Fcfs(), 3 * s.start, 3 * s.start + s.runtime, s.runtime, s.kind, s.promised)
+    slow = Schedule(s.workload, NoBackfilling(), 3 * s.start, 3 * s.start + s.runtime, s.runtime, s.kind, s.promised)
     begin, end = choose_stretch([s, slow])
     assert min(int(((x.start < end) & (x.end > begin) & (x.runtime > 0)).sum()) for x in (s, slow)) >= JOBS
     waiting = ((s.workload.submit < end) & (s.start > begin)).sum()
@@ -161,7 +161,7 @@ def test_size__of_a_page_of_a_long_log():
     submit = np.sort(rng.integers(0, 80_000_000, n))
     w = Workload.from_arrays(submit=submit, runtime=rng.integers(1, 4000, n), procs=rng.integers(1, 64, n), machine_procs=2**14)
     start = submit + rng.integers(0, 900, n)
-    s = Schedule(w, Fcfs(), start, start + w.runtime, w.runtime, np.zeros(n, np.uint8), start)
+    s = Schedule(w, NoBackfilling(), start, start + w.runtime, w.runtime, np.zeros(n, np.uint8), start)
     from walltime.report.page import render
 
     assert len(render([s])) < 1_000_000
@@ -176,7 +176,7 @@ def test_queue_and_utilization__ticks_at_the_firsts_of_months():
         machine_procs=2,
         origin=Origin(unix_start_time=0, time_zone="3600"),
     )
-    s = Schedule(w, Fcfs(), w.submit, w.submit + day, w.runtime, np.zeros(2, np.uint8), w.submit)
+    s = Schedule(w, NoBackfilling(), w.submit, w.submit + day, w.runtime, np.zeros(2, np.uint8), w.submit)
     axes = figures.queue_and_utilization([s]).axes[1]
     assert [t.get_text() for t in axes.get_xticklabels()] == ["Feb\n1970", "Mar\n1970", "Apr\n1970"]
     assert axes.get_xticks()[0] == 31 * day - 3600
@@ -185,7 +185,7 @@ def test_queue_and_utilization__ticks_at_the_firsts_of_months():
 
 def test_moment__outside_the_calendar_is_counted_from_the_first_submission():
     w = Workload.from_arrays(submit=[60], runtime=[1], procs=[1], machine_procs=1, origin=Origin(unix_start_time=2**59))
-    s = Schedule(w, Fcfs(), w.submit, w.submit + 1, w.runtime, np.zeros(1, np.uint8), w.submit)
+    s = Schedule(w, NoBackfilling(), w.submit, w.submit + 1, w.runtime, np.zeros(1, np.uint8), w.submit)
     assert figures.moment(s, 60) == "the first submission"
     assert figures.moment(s, 180) == "2 min 00 s after the first submission"
 

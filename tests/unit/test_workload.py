@@ -51,7 +51,7 @@ def test_workload__without_job_ids_keeps_the_given_order_within_a_second():
 def test_workload__that_was_sorted_says_so_and_gives_results_in_the_given_order():
     jobs = make(submit=[5, 0, 5], procs=[1, 2, 3], runtime=[10, 20, 30], requested=[10, 20, 30])
     assert (jobs.order.tolist(), dict(jobs.origin.changed)) == ([1, 0, 2], {"reordered": 1})
-    schedule = wt.simulate(jobs, wt.Fcfs())
+    schedule = wt.simulate(jobs, wt.NoBackfilling())
     assert jobs.in_given_order(jobs.runtime).tolist() == [10, 20, 30]
     assert jobs.in_given_order(schedule.start).tolist() == [schedule.start[1], schedule.start[0], schedule.start[2]]
     with pytest.raises(ValueError, match="read-only"):

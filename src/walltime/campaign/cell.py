@@ -11,19 +11,34 @@ from pathlib import Path
 from typing import Any
 
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
+from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
+from walltime.policy import files_in, split, takes
 from walltime.provenance import version
+from walltime.schedule.scheduler import PREDICTION_WORDS, Scheduler, parse_scheduler
 from walltime.syntax import syntax_hash
 
+SPELLED = ("policy", "order", "backfill_order")
+"""The words whose values may name a file of the user's own."""
 RANDOM_SCALING = ("size", "thin", "users")
-RESULTS = ("campaign/groups.py", "campaign/work.py", "engine", "estimates", "logs", "metrics", "policy", "schedule", "workload")
+RESULTS = (
+    "campaign/groups.py",
+    "campaign/work.py",
+    "engine",
+    "estimates",
+    "logs",
+    "metrics",
+    "policy",
+    "predictors",
+    "schedule",
+    "workload",
+)
 """The parts of the package that results depend on..."""
 NO_RESULTS = (
     "engine/cache.py",
     "engine/compilation.py",
     "engine/folder.py",
     "engine/load.py",
-    "engine/reference.py",
     "estimates/suggestion.py",
     "logs/catalogue.py",
     "logs/fetch.py",
@@ -86,9 +101,12 @@ class Cell:
         settings = self.settings
         settings["trace"] = sha256
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
-        for name in ("order", "backfill_order"):
-            if ".py:" in (settings[name] or ""):
-                settings[name] = (_checksum_of_code(settings[name]), settings[name].rpartition(":")[2])
+        for name in SPELLED:
+            text = settings[name] or ""
+            if files := [Path(file) for file in files_in(text)]:
+                for file in files:
+                    text = text.replace(str(file), file.name)
+                settings[name] = ([syntax_hash([file], file.parent) for file in files], text)
         what = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version()]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -102,9 +120,15 @@ def _random_estimates(text: str) -> bool:
     return parse_estimates(text).random
 
 
-def _checksum_of_code(order: str) -> str:
-    file = Path(order.rpartition(":")[0])
-    return syntax_hash([file], file.parent)
+def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
+    """The scheduler that a cell with these settings runs; raises PolicyError for an option that does not fit."""
+    words = {word.replace("_", "-"): settings.get(word) for word in ("order", "backfill_order")}
+    text = settings.get("policy") or "easy"
+    if words["backfill-order"] and not takes(split(text, PREDICTION_WORDS)[0], "backfill-order"):
+        raise PolicyError(f"{text} has no backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+    if settings.get("predictor"):
+        words |= {word: settings.get(word) for word in PREDICTION_WORDS}
+    return parse_scheduler(text, words)
 
 
 @functools.cache

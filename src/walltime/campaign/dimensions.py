@@ -10,11 +10,11 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
-from walltime.estimates.predictors import parse_predictor
 from walltime.logs.filters import select
-from walltime.policy import parse_belief, parse_correction, parse_order, parse_policy
+from walltime.policy import parse_order
+from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
 from walltime.schedule.overrun import OVERRUN
-from walltime.schedule.prediction import HISTORIES
+from walltime.schedule.scheduler import parse_scheduler
 from walltime.schedule.variation import parse_span
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME
@@ -82,7 +82,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("partial", str, "summary", "jobs that were interrupted", _one_of("summary", "parts")),
         Dimension("shake", int, 0, "move each submission by up to so many seconds", _between(0, 2**40, "it must be at least 0")),
         Dimension("feedback", bool, False, "submit jobs after the jobs that precede them"),
-        Dimension("policy", str, "easy", "scheduling policy", parse_policy),
+        Dimension("policy", str, "easy", "scheduling policy, with options as on the command line", parse_scheduler),
         Dimension("order", str, "fcfs", "order of the queue", parse_order),
         Dimension("backfill_order", str, None, "order in which jobs are tried for backfilling", parse_order),
         Dimension("estimates", str, "user", "what the scheduler is told", parse_estimates),

@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from walltime.campaign.cell import Cell
+from walltime.campaign.cell import SPELLED, Cell, scheduler_of
 from walltime.campaign.dimensions import DEFAULT, DIMENSIONS
 from walltime.campaign.groups import GROUPINGS
 from walltime.errors import PolicyError, WalltimeError
 from walltime.logs.output import printable
 from walltime.metrics import TRIMS
-from walltime.policy import parse_order, parse_policy
+from walltime.policy import placed
 
 MOST_CELLS = 10_000_000
 SETTINGS: Mapping[str, type] = {"name": str, "store": str, "seeds": object, "trim": str, "dynamics": bool, "groups": list}
@@ -85,24 +85,24 @@ def read_plan(path: str | Path) -> Plan:
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{printable(path)}: is no TOML: {error}") from error
     try:
-        return _plan(path, _with_own_orders(given, path.parent))
+        return _plan(path, _with_own_files(given, path.parent))
     except WalltimeError as error:
         raise PolicyError(f"{printable(path)}: {error}") from error
 
 
-def _with_own_orders(given: Any, folder: Path) -> Any:
-    """The same, with the files of orders of one's own, FILE.py:NAME, looked for in the plan's folder."""
+def _with_own_files(given: Any, folder: Path) -> Any:
+    """The same, with the files of the user's own orders and policies, FILE.py:NAME, looked for in the plan's folder."""
     if isinstance(given, Mapping):
-        own = {name: given[name] for name in ("order", "backfill_order") if name in given}
-        others = {name: _with_own_orders(value, folder) for name, value in given.items() if name not in own}
+        own = {name: given[name] for name in SPELLED if name in given}
+        others = {name: _with_own_files(value, folder) for name, value in given.items() if name not in own}
         return others | {name: _placed(value, folder) for name, value in own.items()}
-    return [_with_own_orders(item, folder) for item in given] if isinstance(given, list) else given
+    return [_with_own_files(item, folder) for item in given] if isinstance(given, list) else given
 
 
 def _placed(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [_placed(item, folder) for item in value]
-    return str((folder / value).resolve()) if isinstance(value, str) and ".py:" in value else value
+    return placed(value, folder) if isinstance(value, str) else value
 
 
 def _plan(path: Path, given: Mapping[str, Any]) -> Plan:
@@ -230,11 +230,10 @@ def _check(plan: Plan) -> None:
             raise PolicyError("jobs says how many a model makes up; a trace has its own, and head takes the first of them")
         if settings.get("scale_by") is not None and settings.get("load") is None and "load" not in named:
             raise PolicyError("scale_by says how to reach a load; give both")
-        order, backfill = settings.get("order") or "fcfs", settings.get("backfill_order")
         try:
-            parse_policy(settings.get("policy") or "easy", parse_order(order), parse_order(backfill) if backfill else None)
+            scheduler_of(settings)
         except PolicyError as error:
-            raise PolicyError(f"backfill_order: {error}" if backfill else str(error)) from error
+            raise PolicyError(f"backfill_order: {error}" if settings.get("backfill_order") else str(error)) from error
     if len(plan.seeds) > 1 and not any(cell.seed is not None for cell in plan.cells):
         raise PolicyError("nothing in it is random, so its seeds all give the same; shake the log, draw estimates, or leave seeds out")
 

@@ -10,14 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from walltime.campaign.cell import Cell, engine_version
+from walltime.campaign.cell import Cell, engine_version, scheduler_of
 from walltime.campaign.groups import group_rows
 from walltime.campaign.store import SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
-from walltime.estimates.predictors import parse_predictor
 from walltime.logs import read
-from walltime.policy import parse_order, parse_policy
 from walltime.provenance import version
 from walltime.schedule.batch import Case, Lane
 from walltime.schedule.variation import Variation
@@ -86,10 +84,7 @@ def describe(cell: Cell) -> str:
 def case_of(cell: Cell) -> Case:
     """What a cell simulates its workload for."""
     s = cell.settings
-    order, backfill = parse_order(s["order"]), parse_order(s["backfill_order"]) if s["backfill_order"] else None
-    predictor = parse_predictor(s["predictor"]) if s["predictor"] else None
-    believed = {name: s[name] for name in ("believe", "correction", "history")}
-    return Case(parse_policy(s["policy"], order, backfill), parse_estimates(s["estimates"]), cell.seed or 0, predictor, **believed)
+    return Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
 
 
 def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]], float]:

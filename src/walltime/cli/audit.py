@@ -33,15 +33,16 @@ def audit(
     """Check a schedule, from whichever simulator, against its log; exit status 1 if a rule is broken."""
     from walltime.cli import common
     from walltime.estimates import parse_estimates
-    from walltime.policy import parse_order, parse_policy
     from walltime.schedule import audit as check
     from walltime.schedule import read_schedule
 
-    chosen = parse_policy(policy, parse_order(order)) if policy else None
+    scheduler = common.schedulers([policy], order, None)[0] if policy else None
+    chosen = scheduler.policy if scheduler else None
     model = parse_estimates(estimates)
     workload, _ = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
     workload = workload.with_feedback(feedback).with_estimates(model, seed)
-    report = check(workload, read_schedule(schedule), chosen, overrun=overrun.value, coincident=coincident.value)
+    bounded = scheduler is None or scheduler.prediction is None
+    report = check(workload, read_schedule(schedule), chosen, bounded=bounded, overrun=overrun.value, coincident=coincident.value)
     if as_json:
         common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": chosen.label if chosen else None, **report.as_dict()})
     elif report.ok:

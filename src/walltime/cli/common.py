@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
-    from walltime.policy import Policy
     from walltime.schedule import Schedule
+    from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
 
@@ -84,15 +84,41 @@ def note(message: str) -> None:
     typer.echo(f"walltime: {message}", err=True)
 
 
-def run_policy(workload: Workload, policy: Policy, *, coincident: str, overrun: str, dynamics: bool = False, **prediction: Any) -> Schedule:
-    """Simulate, with a progress bar when it takes long.
+def schedulers(
+    texts: Sequence[str],
+    order: str,
+    backfill_order: str | None,
+    predictor: str | None = None,
+    believe: str = "regular",
+    correction: str = "tsafrir07",
+    history: str = "simulation",
+) -> list[Scheduler]:
+    """The schedulers that are spelled so; the options are for all of them that do not say otherwise.
 
-    `prediction`: a predictor, and what is done with it, as for `walltime.simulate`.
+    Raises PolicyError for what cannot be read, and for an option that none of them can use.
     """
-    from walltime.schedule import simulate
+    from walltime.policy import split, takes
+    from walltime.schedule.scheduler import PREDICTION_WORDS, parse_scheduler
 
-    with progress_bar(len(workload), policy.label) as progress:
-        return simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress, **prediction)
+    defaults = {"order": order, "backfill-order": backfill_order, "predictor": predictor}
+    used = {"believe": (believe, "regular"), "correction": (correction, "tsafrir07"), "history": (history, "simulation")}
+    defaults |= {name: value for name, (value, usual) in used.items() if value != usual}
+    found = [parse_scheduler(text, defaults) for text in texts]
+    if backfill_order is not None and not any(takes(split(text, PREDICTION_WORDS)[0], "backfill-order") for text in texts):
+        raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+    if len(defaults) > 3 and not any(scheduler.prediction for scheduler in found):
+        raise PolicyError("--believe, --correction and --history say what is done with predictions; name a --predictor too")
+    return found
+
+
+def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, overrun: str, dynamics: bool = False) -> Schedule:
+    """Simulate, with a progress bar when it takes long."""
+    from walltime.schedule import simulate
+    from walltime.schedule.scheduler import Scheduler
+
+    scheduler = Scheduler.of(policy)
+    with progress_bar(len(workload), scheduler.label) as progress:
+        return simulate(workload, scheduler, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress)
 
 
 @contextmanager
@@ -192,7 +218,8 @@ def run_record(
         "trace": str(trace),
         "sha256": w.origin.sha256,
         "procs": w.machine_procs,
-        "policy": schedule.policy.label,
+        "policy": schedule.label,
+        "engine": schedule.engine,
         **summary.as_dict(),
         "dropped": dict(w.origin.dropped),
         "changed": dict(w.origin.changed),
@@ -208,6 +235,10 @@ def run_record(
         "seconds": {"read": seconds_read, **schedule.seconds, "measure": measure},
         "version": version(),
     }
+    if schedule.predictions is not None:
+        made = schedule.predictions.prediction
+        said = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}
+        record["predictions"] = said | {"history": made.history} | schedule.prediction_summary(trim).as_dict()
     return record, summary
 
 

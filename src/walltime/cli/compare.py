@@ -25,6 +25,10 @@ def compare(
     backfill_order: o.BackfillOrderOption = None,
     estimates: o.EstimatesOption = "user",
     seed: o.SeedOption = 0,
+    predictor: o.PredictorOption = None,
+    believe: o.BelieveOption = "regular",
+    correction: o.CorrectionOption = "tsafrir07",
+    history: o.HistoryOption = "simulation",
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
     procs: o.ProcsOption = None,
@@ -50,11 +54,9 @@ def compare(
     from walltime.cli import common
     from walltime.cli.vary import run_replications
     from walltime.estimates import parse_estimates
-    from walltime.policy import parse_order, parse_policies
     from walltime.schedule.variation import Variation
 
-    own = parse_order(backfill_order) if backfill_order else None
-    chosen = parse_policies(policy or DEFAULT, parse_order(order), own)
+    chosen = common.schedulers(policy or DEFAULT, order, backfill_order, predictor, believe, correction, history)
     if report is not None:
         common.check_output(report, (".html", ".htm"))
     if month_of != o.By.end and not monthly:

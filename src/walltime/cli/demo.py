@@ -21,12 +21,11 @@ def demo(
     """Replay a workload made up by the model Lublin'99 under FCFS, EASY and conservative backfilling; no files needed."""
     from walltime.cli import common
     from walltime.cli.compare import DEFAULT, as_object, print_comparison, write_page
-    from walltime.policy import parse_policy
     from walltime.workload.models import MODELS
 
     common.check_output(out, (".html", ".htm"))
     workload = common.make_up(MODELS["lublin99"], jobs, procs, load, seed)
-    schedules = [common.run_policy(workload, parse_policy(name), coincident="batch", overrun="kill") for name in DEFAULT]
+    schedules = [common.run_policy(workload, name, coincident="batch", overrun="kill") for name in DEFAULT]
     write_page(out, schedules, "none", seed=seed)
     if as_json:
         records = [

@@ -123,7 +123,8 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="fcfs, easy, conservative, conservative-scratch, or hybrid:DEPTH with reservations for DEPTH jobs.",
+        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, or FILE.py:NAME for one of your own; with options, as in "
+        "easy:backfill-order=sjf,predictor=tsafrir07.",
         rich_help_panel=RUN,
     ),
 ]

@@ -10,7 +10,7 @@ import typer
 from walltime.cli import options as o
 
 if TYPE_CHECKING:
-    from walltime.estimates.predictors import Predictor
+    from walltime.predictors import Predictor
     from walltime.schedule.replay import Replay
     from walltime.workload import Workload
 
@@ -59,7 +59,7 @@ def predict(
     """Replay predictors beside a log: how accurate, and how many jobs are over- and under-estimated; nothing is scheduled."""
     from walltime.cli import common
     from walltime.errors import PolicyError
-    from walltime.estimates.predictors import parse_predictor
+    from walltime.predictors import parse_predictor
     from walltime.schedule.replay import replay_predictions
 
     if ends not in ("auto", "log", "easy"):
@@ -87,7 +87,7 @@ def predict(
 def schemes(workload: Workload, threshold: float) -> list[Predictor]:
     """Every key that the log admits, with every statistic and window of P4."""
     from walltime.errors import WorkloadError
-    from walltime.estimates.predictors import STATISTICS, WINDOWS, Tang13
+    from walltime.predictors import STATISTICS, WINDOWS, Tang13
 
     def has(name: str) -> bool:
         column = workload.columns.get(name)

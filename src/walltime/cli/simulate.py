@@ -58,19 +58,11 @@ def simulate(
     from walltime.cli import common
     from walltime.cli.vary import run_replications
     from walltime.estimates import parse_estimates
-    from walltime.policy import parse_order, parse_policy
     from walltime.schedule.files import FORMATS
     from walltime.schedule.variation import Variation
 
-    chosen = parse_policy(policy, parse_order(order), parse_order(backfill_order) if backfill_order else None)
+    [chosen] = common.schedulers([policy], order, backfill_order, predictor, believe, correction, history)
     model = parse_estimates(estimates)
-    prediction: dict[str, Any] = {}
-    if predictor is not None:
-        from walltime.estimates.predictors import parse_predictor
-
-        prediction = {"predictor": parse_predictor(predictor), "believe": believe, "correction": correction, "history": history}
-    elif (believe, correction, history) != ("regular", "tsafrir07", "simulation"):
-        raise PolicyError("--believe, --correction and --history say what is done with predictions; name a --predictor too")
     if out is not None:
         common.check_output(out, FORMATS)
     if month_of != o.By.end and not monthly:
@@ -82,8 +74,6 @@ def simulate(
     if replications > 1:
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
-        if prediction:
-            raise PolicyError("replications with a predictor are a campaign's: write a plan, or take one replication")
         run_replications(
             variation,
             workload,
@@ -99,7 +89,7 @@ def simulate(
         return
     workload = variation.replica(workload, model, seed)
     common.note_cut_short(workload, model)
-    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value, dynamics=dynamics, **prediction)
+    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value, dynamics=dynamics)
     record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)
     batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
     if batches is not None:
@@ -115,14 +105,7 @@ def simulate(
     found = schedule.dynamics_summary(trim.value) if dynamics else None
     if found is not None:
         record["dynamics"] = found.as_dict()
-    learned = schedule.prediction_summary(trim.value) if prediction else None
-    if learned is not None:
-        record["predictions"] = {
-            "predictor": predictor,
-            "believe": believe,
-            "correction": correction,
-            "history": history,
-        } | learned.as_dict()
+    learned = schedule.prediction_summary(trim.value) if schedule.predictions is not None else None
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
@@ -139,7 +122,7 @@ def simulate(
             f"{batches.batches} batches of {batch_means:,}, stopped: {batches.stopped})"
         )
     if found is not None:
-        _print_dynamics(found, chosen)
+        _print_dynamics(found, chosen.policy)
     if learned is not None:
         _print_predictions(schedule, learned)
     if monthly:
@@ -169,7 +152,7 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
         ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
         ("killed at their limit", f"{record['killed']:,}", ""),
     ]
-    title = f"{schedule.policy.label} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
+    title = f"{schedule.title} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
     print_facts(title, facts)
     typer.echo(f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)")
 
@@ -194,7 +177,7 @@ def _print_predictions(schedule: Any, p: Any) -> None:
         ("corrections", f"{p.corrections:,}", "of jobs that outlived their predictions"),
         ("promises broken", f"{p.promises_broken:,}", f"of {p.promised_jobs:,} jobs with a reservation {late}".rstrip()),
     ]
-    print_facts(f"predictions by {schedule.predictions.setting.label}", facts)
+    print_facts(f"predictions by {schedule.predictions.prediction.title}", facts)
 
 
 def _print_dynamics(d: Any, policy: Any) -> None:

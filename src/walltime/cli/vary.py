@@ -11,8 +11,8 @@ from walltime.schedule.variation import Variation
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
-    from walltime.policy import Policy
     from walltime.schedule.replication import Replications
+    from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
 
 METRICS = ("mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "utilization", "backfilled_percent")
@@ -23,7 +23,7 @@ def run_replications(
     variation: Variation,
     workload: Workload,
     model: EstimateModel,
-    policies: Sequence[Policy],
+    schedulers: Sequence[Scheduler],
     seeds: range,
     *,
     as_json: bool,
@@ -39,9 +39,9 @@ def run_replications(
 
     variation.check_replications(model)
     results = []
-    for policy in policies:
-        with progress_bar(len(seeds), f"{policy.label}, {len(seeds)} replications") as progress:
-            results.append(replicate(lambda seed: variation.replica(workload, model, seed), policy, seeds, progress=progress, **options))
+    for scheduler in schedulers:
+        with progress_bar(len(seeds), f"{scheduler.label}, {len(seeds)} replications") as progress:
+            results.append(replicate(lambda seed: variation.replica(workload, model, seed), scheduler, seeds, progress=progress, **options))
     if as_json:
         print_json(replication_object(workload, as_records(results), shake=variation.shake, **options, **settings))
         return
@@ -53,7 +53,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
     """What `--json` prints of replications: mean, percentile band, spread, and paired differences to the first policy."""
     records = []
     for result in results:
-        record: dict[str, Any] = {"policy": result.policy.label, "seeds": list(result.seeds)}
+        record: dict[str, Any] = {"policy": result.scheduler.label, "seeds": list(result.seeds)}
         for name in METRICS:
             band = result.band(name)
             record[name] = {"mean": band.mean, "p5": band.low, "p95": band.high, "relative_spread": result.spread(name)}
@@ -77,13 +77,13 @@ def print_replications(title: str, results: Sequence[Replications]) -> None:
     for result in results:
         for name in METRICS:
             band = result.band(name)
-            row = [f"{result.policy.label}: {name.replace('_', ' ')}", f"{band.mean:,.2f}", f"{band.low:,.2f}", f"{band.high:,.2f}"]
+            row = [f"{result.scheduler.label}: {name.replace('_', ' ')}", f"{band.mean:,.2f}", f"{band.low:,.2f}", f"{band.high:,.2f}"]
             row.append(f"{100 * result.spread(name):.1f} %")
             if len(results) > 1:
                 row.append("" if result is results[0] else _difference(result, results[0], name))
             rows.append(row)
     columns = ["", "mean", "5th percentile", "95th percentile", "spread"]
-    print_table(title, [*columns, *([f"difference to {results[0].policy.label}"] if len(results) > 1 else [])], rows)
+    print_table(title, [*columns, *([f"difference to {results[0].scheduler.label}"] if len(results) > 1 else [])], rows)
     typer.echo("The percentiles are of single replications; they are no confidence interval of the mean.")
     typer.echo("The spread is the standard deviation of the replications over their mean.")
     if len(results) > 1:

@@ -17,6 +17,7 @@ from typing import Any
 import numba
 
 from walltime.engine.folder import cache_folder
+from walltime.syntax import syntax_hash
 
 
 def keep_on_disk(dispatcher: Any) -> None:
@@ -37,6 +38,17 @@ def keep_on_disk(dispatcher: Any) -> None:
 def file_name(function: Any) -> str:
     """How the files of this function begin: its module and its name, without the line."""
     return f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+
+
+def _version_of_others(function: Any) -> str:
+    """A hash of the package that a function is from, if that is not the engine, whose version is in the folder's name."""
+    file = Path(function.__code__.co_filename)
+    return "" if file.parent == Path(__file__).parent else f"-{_package_hash(file.parent)}"
+
+
+@functools.cache
+def _package_hash(folder: Path) -> str:
+    return syntax_hash(sorted(folder.glob("*.py")), folder)[:16]
 
 
 def is_kept(dispatcher: Any, folder: Path) -> bool:
@@ -86,7 +98,7 @@ def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
         def __init__(self, function: Any):
             self._lineno = function.__code__.co_firstlineno
             self._locator = Locator(function.__code__.co_filename)
-            self._filename_base = f"{file_name(function)}.py{sys.version_info[0]}{sys.version_info[1]}"
+            self._filename_base = f"{file_name(function)}{_version_of_others(function)}.py{sys.version_info[0]}{sys.version_info[1]}"
 
     class KernelCache(function_cache):
         """The compiled forms of one function on disk."""

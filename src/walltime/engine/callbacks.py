@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.extending import intrinsic
 
-from walltime.engine.history import Learning, new_predicting, nothing_predicted
 from walltime.engine.jit import callback
+from walltime.engine.learning import nothing_learned
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
@@ -38,13 +38,12 @@ def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) ->
 @functools.cache
 def learning_type() -> Any:
     """Numba's type of what a predictor remembers."""
-    example: Learning = new_predicting(0, nothing_predicted()).learning
-    return typeof(example)
+    return typeof(nothing_learned())
 
 
 @functools.cache
 def compile_predict(function: Callable[..., float]) -> int:
-    """The address of (learning, job, now) -> predicted seconds, -1 for none, compiled; for `call_predict`."""
+    """The address of a predictor's (learning, job, now) -> seconds, -1 for none, compiled; for `call_predict`."""
     return _address(types.float64, function)
 
 

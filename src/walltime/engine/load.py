@@ -14,13 +14,12 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, draw, dynamics, history, jit, loop, regression
-from walltime.engine import predictors as compiled_predictors
+from walltime.engine import averages, callbacks, draw, dynamics, jit, loop
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.compilation import Compilation, tell
 from walltime.engine.folder import cache_folder
-from walltime.engine.history import new_predicting, nothing_predicted
+from walltime.engine.learning import Compiled, new_predicting, nothing_predicted
 from walltime.engine.memory import (
     BY_ARRIVAL,
     BY_LENGTH,
@@ -129,28 +128,15 @@ _TABLE = (
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
 )
-_PREDICTORS = {
-    history.BY_TANG13: (compiled_predictors.predict_by_tang13, None, compiled_predictors.observe_by_key),
-    history.BY_TSAFRIR07: (compiled_predictors.predict_by_tsafrir07, None, compiled_predictors.observe_by_key),
-    history.BY_MUALEM01: (compiled_predictors.predict_by_mualem01, None, compiled_predictors.observe_by_mualem01),
-    history.BY_GAUSSIER15: (regression.predict_by_gaussier15, regression.note_start_by_gaussier15, regression.observe_by_gaussier15),
-}
-"""How a predictor predicts, what it does when a job starts, and when one ends"""
 
 
-def predictors() -> list[int]:
-    """The kinds of compiled predictors."""
-    return list(_PREDICTORS)
-
-
-def load_predictor(kind: int) -> dict[str, int]:
-    """The addresses of a predictor's compiled functions, by what they are called for; none where predictions are given."""
-    if kind not in _PREDICTORS:
+def load_predictor(compiled: Compiled | None) -> dict[str, int]:
+    """The addresses of a predictor's functions, by what they are called for; none where predictions have been made beforehand."""
+    if compiled is None:
         return {}
-    predict, started, observe = _PREDICTORS[kind]
     with _loading:
-        found = {"predict": callbacks.compile_predict(predict), "observe": callbacks.compile_notice(observe)}
-        return found | ({"started": callbacks.compile_notice(started)} if started else {})
+        found = {"predict": callbacks.compile_predict(compiled.predict), "observe": callbacks.compile_notice(compiled.observe)}
+        return found | ({"started": callbacks.compile_notice(compiled.started)} if compiled.started is not None else {})
 
 
 ENTRIES = {entry.name: entry for entry in _TABLE}
@@ -191,7 +177,7 @@ class _Counter(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """A function has been compiled; Numba's own ones are not counted, nor those that another thread compiles."""
-        ours = event.data["dispatcher"].py_func.__module__.startswith("walltime.engine.")
+        ours = event.data["dispatcher"].py_func.__module__.startswith(("walltime.engine.", "walltime.predictors."))
         if self._state is not None and ours and threading.get_ident() == self._thread:
             self._say(replace(self._state, done=self._state.done + 1))
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.history import Predicting, Prediction, new_predicting, restore_predicting
+from walltime.engine.learning import Predicting, Prediction, new_predicting
 from walltime.engine.plan import Plan, new_plan
 from walltime.engine.profile import NEVER as NEVER
 from walltime.engine.profile import Profile, new_profile
@@ -248,8 +248,7 @@ def new_memory(
         kept=_new_kept(count, rules) if passes == KEEP else None,
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
-    restore_memory(memory, prediction)
-    return memory
+    return restored(memory)
 
 
 def _new_kept(count: int, rules: Records) -> Kept:
@@ -275,8 +274,8 @@ def _new_ordered(count: int, rules: Records) -> Ordered:
     )
 
 
-def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None:
-    """Make the memory as it was when it was new; the prediction may be another one of the same shape.
+def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
+    """The memory as it was when it was new, for another prediction by the same predictor; with the same arrays, but for the predictor's.
 
     The jobs' `submit`, `runtime`, `believed` and `procs` must be set.
     """
@@ -297,8 +296,9 @@ def restore_memory(memory: Memory, prediction: Prediction | None = None) -> None
         jobs[name] = jobs.believed
     for name in NOTE.names or ():
         memory.notes[name] = -1
-    if memory.predicting is not None and prediction is not None:
-        restore_predicting(memory.predicting, prediction)
+    if memory.predicting is None or prediction is None:
+        return memory
+    return memory._replace(predicting=new_predicting(len(jobs), prediction))
 
 
 def new_scratch(jobs: int, machine_procs: int) -> Scratch:

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from walltime.engine.callbacks import call_notice, call_predict
-from walltime.engine.history import FROM_ELAPSED, FROM_PREDICTION, NOTHING, TO_ESTIMATE
 from walltime.engine.jit import kernel
+from walltime.engine.learning import FROM_ELAPSED, FROM_PREDICTION, NOTHING, TO_ESTIMATE
 from walltime.engine.memory import HOLE, NEVER
 
 

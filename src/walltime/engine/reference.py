@@ -13,22 +13,22 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Belief, Conservative, Correction, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy, Wfp
+from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Wfp
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 COINCIDENT = ("batch", "sequential", "one-by-one")
 
 
 class Predictions(NamedTuple):
-    """How runtimes are predicted, and where that is believed (SPEC A-11).
+    """How runtimes are predicted, and where that is believed: a `walltime.predictors.Prediction` taken apart.
 
     `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, `started(index, submit,
     start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted anew at every pass.
     """
 
     history: Any
-    belief: Belief
-    correction: Correction
+    belief: Any
+    correction: Any
     again: bool = False
 
 
@@ -361,7 +361,7 @@ class Reference:
             for job in self.waiting:
                 self._predict(job)
         match self.policy:
-            case Fcfs():
+            case NoBackfilling():
                 self._start_heads(self.policy.order)
             case Easy() | Hybrid(depth=1):
                 self._easy(self.policy)

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.engine import index
 from walltime.engine.callbacks import compile_score
-from walltime.engine.history import GIVEN, NEVER_CORRECTED, Predicting, Prediction
+from walltime.engine.learning import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.load import load, load_predictor, loop_name
 from walltime.engine.memory import (
     BY_ARRIVAL,
@@ -33,13 +33,15 @@ from walltime.engine.memory import (
     new_scratch,
     record,
     records,
-    restore_memory,
+    restored,
 )
 from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.policy import FCFS, SJF, Conservative, Easy, Fcfs, Hybrid, Order, Policy, UserOrder, Wfp
+from walltime.policy import FCFS, SJF, Order, Policy, UserOrder, Wfp
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
+MODES = {"head": HEAD, "fresh": FRESH, "kept": KEEP}
+"""The kinds of `walltime.policy.Passes` as the loop knows them."""
 PIECE = 10_000_000
 """Steps over the queue or the profile in one call of the kernel: some 10 to 50 ms, so that progress and Ctrl-C are prompt."""
 
@@ -122,7 +124,7 @@ class Simulation:
         self._prediction = prediction or self._prediction
         jobs = self._memory.jobs
         jobs.submit, jobs.runtime, jobs.believed = self._submit, runtime, believed
-        restore_memory(self._memory, self._prediction)
+        self._memory = restored(self._memory, self._prediction)
         self.seconds = 0.0
 
     def compile(self) -> None:
@@ -188,8 +190,9 @@ class Simulation:
     @property
     def basis(self) -> Array:
         """What each prediction was made from, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
-        known = self._predicting.learning.jobs
-        return known.basis.astype(np.uint8) if self._prediction is None or self._prediction.kind > GIVEN else self._prediction.basis
+        if self._prediction is not None and self._prediction.compiled is None:
+            return self._prediction.basis
+        return self._predicting.learning.jobs.basis.astype(np.uint8)
 
     @property
     def corrections(self) -> Array:
@@ -223,21 +226,11 @@ class Simulation:
 
     def _lower(self, policy: Policy, machine_procs: int, coincident: str) -> Any:
         """The policy as a record of numbers."""
-        match policy:
-            case Fcfs():
-                mode, depth = HEAD, 0
-            case Easy():
-                mode, depth = HEAD, 1
-            case Hybrid():
-                mode, depth = (HEAD if policy.depth <= 1 else FRESH), min(policy.depth, NEVER)
-            case Conservative(variant="scratch"):
-                mode, depth = FRESH, NEVER
-            case Conservative():
-                mode, depth = KEEP, NEVER
-            case _:
-                raise PolicyError(f"the compiled engine does not know the policy {policy!r}")
-        if policy.readings:
+        passes = policy.passes
+        if passes is None:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
+        mode = MODES[passes.kind]
+        depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         order, parameter, reads_time = self._lower_order(policy.order)
         own = getattr(policy, "backfill_order", None)
         backfill_order, backfill_parameter = order, parameter
@@ -248,20 +241,20 @@ class Simulation:
             mode=mode,
             procs=int(machine_procs),
             depth=depth,
-            backfill=int(not isinstance(policy, Fcfs)),
+            backfill=int(passes.backfills),
             sequential=int(coincident == "sequential"),
             order=order,
             order_parameter=parameter,
             order_reads_time=int(reads_time),
             backfill_order=backfill_order,
             backfill_parameter=backfill_parameter,
-            long_queue=NEVER if isinstance(policy, Fcfs) else index.LONG,  # who lets nobody overtake need not search
+            long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
             order_threshold=_threshold(policy, mode),
         )
         prediction = self._prediction
         if prediction is not None:
-            for name, address in load_predictor(prediction.kind).items():
+            for name, address in load_predictor(prediction.compiled).items():
                 rules[name] = address
             rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe
             rules.predict_again = prediction.again

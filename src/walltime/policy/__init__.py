@@ -1,32 +1,43 @@
-"""Decide: what a scheduler reserves, and in which order it looks at the queue."""
+"""Decide: what a scheduler reserves, and in which order it looks at the queue. One module per policy; registry.py has the table."""
 
-from walltime.policy.belief import BELIEFS, CORRECTIONS, Belief, Correction, parse_belief, parse_correction
-from walltime.policy.names import parse_order, parse_policies, parse_policy
+from walltime.policy.base import Backfilling, Passes, Policy
+from walltime.policy.conservative import Conservative
+from walltime.policy.easy import Easy
+from walltime.policy.fcfs import NoBackfilling
+from walltime.policy.files import files_in, placed
+from walltime.policy.hybrid import Hybrid
+from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
-from walltime.policy.policies import Conservative, Easy, Fcfs, Hybrid, PlainPolicy, Policy
+from walltime.policy.policies import PlainPolicy
+from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+
+Fcfs = NoBackfilling
+"""Its name in version 0.1."""
 
 __all__ = [
-    "BELIEFS",
-    "CORRECTIONS",
     "FCFS",
     "ORDERS",
+    "POLICIES",
+    "POLICY_NAMES",
     "SJF",
     "WFP",
-    "Belief",
+    "Backfilling",
     "Conservative",
-    "Correction",
     "Easy",
-    "Fcfs",
     "Hybrid",
+    "NoBackfilling",
     "Order",
+    "Passes",
     "PlainPolicy",
     "Policy",
     "UserOrder",
     "Wfp",
+    "build",
+    "files_in",
     "order",
-    "parse_belief",
-    "parse_correction",
     "parse_order",
-    "parse_policies",
     "parse_policy",
+    "placed",
+    "split",
+    "takes",
 ]

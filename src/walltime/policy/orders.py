@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,11 @@ class Order:
     """A queue order, by name; FCFS, SJF and Wfp are built in, `walltime.order` makes one from a Python function."""
 
     name: str
+
+    @property
+    def label(self) -> str:
+        """The order as it is spelled: its name, with the options that are not the default."""
+        return self.name
 
     def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
         """Score of one job; the highest goes first."""
@@ -72,6 +77,12 @@ class Wfp(Order):
             raise PolicyError(f"the exponent of WFP must be a whole number of at least 1, not {self.exponent!r}")
         if not 0 <= self.threshold <= 1:
             raise PolicyError(f"the threshold of WFP must be from 0 (none) to 1, not {self.threshold!r}")
+
+    @property
+    def label(self) -> str:
+        """`wfp`, or `wfp:exponent=2,threshold=0.75`."""
+        options = [f"{field.name}={getattr(self, field.name)}" for field in fields(self)[1:] if getattr(self, field.name) != field.default]
+        return self.name + (":" + ",".join(options) if options else "")
 
     def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
         """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""

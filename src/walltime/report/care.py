@@ -88,11 +88,11 @@ def cautions(
 def queue_keeps_growing(schedule: Schedule) -> bool:
     """Whether the mean number of waiting jobs rises from each quarter of the arrivals to the next, to at least 10 and twice the second.
 
-    >>> from walltime.policy import Fcfs
+    >>> from walltime.policy import NoBackfilling
     >>> from walltime.workload import Workload
     >>> a = np.arange(100)
     >>> jobs = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1)
-    >>> late = Schedule(jobs, Fcfs(), start=2 * a, end=2 * a + 2, runtime=jobs.runtime, kind=a * 0, promised=a * 0 - 1)
+    >>> late = Schedule(jobs, NoBackfilling(), start=2 * a, end=2 * a + 2, runtime=jobs.runtime, kind=a * 0, promised=a * 0 - 1)
     >>> queue_keeps_growing(late)
     True
     """

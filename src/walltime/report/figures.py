@@ -21,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.report.stretch import assign_processors
-from walltime.report.text import human_time, labels, policy_label
+from walltime.report.text import human_time, labels
 from walltime.schedule.kind import Kind
 from walltime.schedule.schedule import Schedule
 
@@ -215,7 +215,7 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
         axes.set_ylabel("processors")
         axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
-        axes.set_title(title or policy_label(schedule.policy))
+        axes.set_title(title or schedule.title)
         key = [Patch(facecolor=c, edgecolor=KIND_EDGE, linewidth=0.35, label=KIND_NAMES[kind]) for kind, c in KIND_COLOURS.items()]
         axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
     return figure

@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.logs import whole_file
-from walltime.policy.policies import Backfilling
+from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
 from walltime.report.care import cautions

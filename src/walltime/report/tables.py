@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Month, Summary, relative_difference
-from walltime.policy import ORDERS
 from walltime.report.text import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
 from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.workload import Workload
 
 COLUMNS = (
@@ -242,18 +242,23 @@ def repeat(schedules: Sequence[Schedule], record: Mapping[str, Any], trim: str) 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
     """The command line that makes these schedules, or None where one line cannot say it."""
     workload = schedules[0].workload
-    orders = {s.policy.order for s in schedules}
     runs = {(s.overrun, s.coincident) for s in schedules}
-    own = any(
-        s.policy.order not in ORDERS.values() or getattr(s.policy, "backfill_order", None) not in (None, s.policy.order) for s in schedules
-    )
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
     varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
-    if len(orders) > 1 or len(runs) > 1 or own or replaced or varied or not workload.origin.sha256:
+    if len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
         return None
-    (order,), ((overrun, coincident),) = orders, runs
+    ((overrun, coincident),) = runs
     words = ["walltime", "compare", workload.origin.name, "--procs", str(workload.machine_procs)]
     for s in schedules:
-        words += ["--policy", s.policy.name]
-    words += ["--order", order.name, "--overrun", overrun, "--coincident", coincident, "--trim", trim, "--report", "report.html"]
+        words += ["--policy", s.label]
+    words += ["--overrun", overrun, "--coincident", coincident, "--trim", trim, "--report", "report.html"]
     return shlex.join(words)
+
+
+def _can_be_spelled(schedule: Schedule) -> bool:
+    """Whether the command line knows this scheduler by its name; a policy, an order or a predictor of a file is not known by its own."""
+    prediction = None if schedule.predictions is None else schedule.predictions.prediction
+    try:
+        return parse_scheduler(schedule.label).label == Scheduler(schedule.policy, prediction).label
+    except PolicyError:
+        return False

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from walltime.metrics import Summary
-from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
 from walltime.schedule.schedule import Schedule
 
 UNDEFINED = "n/a"
@@ -82,33 +81,13 @@ def human_difference(percent: float) -> str:
     return f"{'-' if percent < 0 else '+'}{abs(percent):,.{digits}f} %"
 
 
-def policy_label(policy: Policy) -> str:
-    """What a policy is called in prose and figures.
-
-    >>> policy_label(Easy()), policy_label(Hybrid(depth=3))
-    ('EASY', 'Hybrid (3 reservations)')
-    """
-    match policy:
-        case Fcfs():
-            name = "FCFS" if policy.order == FCFS else "No backfilling"
-        case Easy():
-            name = "EASY"
-        case Conservative():
-            name = "Conservative" if policy.variant == "compress" else "Conservative from scratch"
-        case Hybrid():
-            name = f"Hybrid ({policy.depth:,} reservation{'' if policy.depth == 1 else 's'})"
-        case _:
-            return policy.label
-    return name + policy.label.removeprefix(policy.name).replace("[", " [", 1)
-
-
 def labels(schedules: Sequence[Schedule]) -> list[str]:
     """One name for each schedule; where a policy comes more than once, its schedules are numbered.
 
     >>> labels([])
     []
     """
-    names = [policy_label(s.policy) for s in schedules]
+    names = [s.title for s in schedules]
     return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
@@ -151,7 +130,7 @@ def _at_most(median: float) -> str:
 
 
 def _share(schedule: Schedule, summary: Summary) -> str:
-    if isinstance(schedule.policy, Fcfs):
+    if not schedule.policy.backfills:
         return ""
     share = "no job" if summary.backfilled_percent == 0 else f"{human_percent(summary.backfilled_percent)} of the jobs"
     return f", with {share} backfilled"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.policy import FCFS, Conservative, Easy, Fcfs, Hybrid, Policy
+from walltime.policy import FCFS, Policy
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload, check_workload
@@ -260,34 +260,26 @@ class _Audit:
     def _policy(self) -> Iterator[Violation]:
         """Rules of the policy; the order of arrival must be the order of the queue."""
         policy = self.policy
-        promises = ("fcfs_order", "head_waits", "head_delayed", "promise_broken", "no_promise", "kind_wrong")
-        if policy is None or policy.order != FCFS or not isinstance(policy, Fcfs | Easy | Hybrid | Conservative):
+        rules = ("fcfs_order", "head_waits", "head_delayed", "promise_broken", "no_promise", "kind_wrong")
+        if policy is None or policy.order != FCFS or not policy.promises:
             why = "no policy was given" if policy is None else f"{policy.label} does not promise it"
-            self.skipped.update(dict.fromkeys(promises, why))
+            self.skipped.update(dict.fromkeys(rules, why))
             return
-        keeps = isinstance(policy, Conservative) and policy.variant == "compress"
-        backfills = not isinstance(policy, Fcfs)
-        holds = isinstance(policy, Easy) and policy.shadow == "afresh"
-        reserves = holds or isinstance(policy, Conservative) or (isinstance(policy, Hybrid) and policy.depth > 0)
-        not_promised = f"{policy.label} does not promise it"
-
-        if not backfills:
+        promises = policy.promises
+        self.skipped.update({rule: f"{policy.label} does not promise it" for rule in rules[:-1] if rule not in promises})
+        if "fcfs_order" in promises:
             yield from self._order()
-        else:
-            self.skipped["fcfs_order"] = not_promised
-        if keeps:
-            self.skipped["head_waits"] = not_promised
-        else:
+        if "head_waits" in promises:
             yield from self._head_waits()
-        if not reserves or keeps:
-            self.skipped["head_delayed"] = not_promised
-        elif not self.upper_bounds:
-            self.skipped["head_delayed"] = "some jobs run longer than the scheduler believes"
-        else:
-            yield from self._head_delayed()
-        yield from self._promises(keeps, not_promised)
+        if "head_delayed" in promises:
+            if self.upper_bounds:
+                yield from self._head_delayed()
+            else:
+                self.skipped["head_delayed"] = "some jobs run longer than the scheduler believes"
+        if "promise_broken" in promises:
+            yield from self._promises()
         if "kind" in self.file:
-            yield from self._kinds(backfills)
+            yield from self._kinds(policy.backfills)
         else:
             self.skipped["kind_wrong"] = "the schedule has no column kind"
 
@@ -354,10 +346,7 @@ class _Audit:
                 )
                 yield Violation("head_delayed", message, (int(self.ids[i]),), reservation)
 
-    def _promises(self, keeps: bool, not_promised: str) -> Iterator[Violation]:
-        if not keeps:
-            self.skipped["promise_broken"] = self.skipped["no_promise"] = not_promised
-            return
+    def _promises(self) -> Iterator[Violation]:
         if "promised" not in self.file:
             self.skipped["promise_broken"] = self.skipped["no_promise"] = "the schedule has no column promised"
             return

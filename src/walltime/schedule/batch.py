@@ -13,11 +13,13 @@ from walltime import metrics
 from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
-from walltime.estimates.predictors import Predictor
-from walltime.policy import Belief, Correction, Easy, Policy
+from walltime.policy import Easy, Policy
+from walltime.predictors import Prediction, Predictor
 from walltime.schedule.overrun import effective
-from walltime.schedule.prediction import Setting, compiled, for_kernel
-from walltime.schedule.simulation import dynamics_of
+from walltime.schedule.prediction import for_kernel
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler, with_prediction
+from walltime.schedule.simulation import dynamics_of, needs_reference, simulate
 from walltime.schedule.threads import in_threads
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
@@ -26,7 +28,7 @@ from walltime.workload.workload import MAX_TIME
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.engine.history import Prediction
+    from walltime.engine.learning import Prediction as EnginePrediction
     from walltime.engine.run import Simulation
 
 Array = np.ndarray
@@ -40,21 +42,33 @@ class Case:
     """One simulation of a batch.
 
     `estimates`: a model, drawn with `seed`; or what the scheduler believes (int64 s, one entry per job), the users' limits
-    staying; or None for the workload's own. `predictor, believe, correction, history`: as in `simulate`.
+    staying; or None for the workload's own. `policy, prediction`: as in `simulate`.
     """
 
     policy: Policy = _EASY
     estimates: EstimateModel | Array | None = None
     seed: int = 0
-    predictor: Predictor | None = None
-    believe: str | Belief = "regular"
-    correction: str | Correction = "tsafrir07"
-    history: str = "simulation"
+    prediction: Prediction | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            policy: Policy | Scheduler | str = _EASY,
+            estimates: EstimateModel | Array | None = None,
+            seed: int = 0,
+            prediction: Prediction | Predictor | str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        scheduler = Scheduler.of(self.policy, self.prediction)
+        object.__setattr__(self, "policy", scheduler.policy)
+        object.__setattr__(self, "prediction", scheduler.prediction)
 
     @property
-    def setting(self) -> Setting | None:
-        """The predictor and what is done with it; raises PolicyError for an unknown option."""
-        return Setting.of(self.predictor, self.believe, self.correction, self.history)
+    def label(self) -> str:
+        """The whole scheduler as it is spelled."""
+        return with_prediction(self.policy.label, self.prediction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +103,12 @@ class Batch:
         rows = []
         for number, case in enumerate(self.cases):
             estimates = "own" if case.estimates is None else "array" if isinstance(case.estimates, np.ndarray) else repr(case.estimates)
-            row = {"policy": case.policy.label, "estimates": estimates, "seed": case.seed, **self.summaries[number].as_dict()}
+            row = {"policy": case.label, "estimates": estimates, "seed": case.seed, **self.summaries[number].as_dict()}
             row |= self.dynamics[number].as_dict() if self.dynamics is not None else {}
-            if any(case.predictor is not None for case in self.cases):
-                setting, record = case.setting, self.predictions[number]
+            if any(case.prediction is not None for case in self.cases):
+                record = self.predictions[number]
                 values = dict.fromkeys(_PREDICTIONS) if record is None else {name: record.as_dict()[name] for name in _PREDICTIONS}
-                row |= {"predictor": None if setting is None else setting.label, **values}
+                row |= values
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -134,13 +148,8 @@ def simulate_many(
             raise PolicyError(f"a case must be one such as walltime.Case(walltime.Easy()), not {shown(case)}")
         if fault := seed_fault(case.seed):
             raise PolicyError(fault)
-        if not isinstance(case.policy, Policy):
-            raise PolicyError(f"the policy of a case must be one such as walltime.Easy(), not {case.policy!r}")
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
-        setting = case.setting
-        if setting is not None and not compiled(setting):
-            raise PolicyError(f"the predictor {setting.predictor.label} is plain Python; simulate it by itself, or learn from the log")
     metrics.measured(np.zeros(0, np.int64), 0, trim)  # an unknown trim is refused before anything runs
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     compile_for(cases, dynamics)
@@ -167,12 +176,14 @@ def simulate_many(
 
 def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     """Compile what these cases need of the engine, or read it from disk, so that no thread has to wait for it later."""
-    from walltime.engine.history import nothing_predicted
+    from walltime.engine.learning import nothing_predicted
     from walltime.engine.load import load
     from walltime.engine.run import Simulation
 
     nobody = np.zeros(0, np.int64)
-    for policy, predicting in {(case.policy, case.predictor is not None) for case in cases}:
+    for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
+        if policy.passes is None:
+            continue
         prediction = nothing_predicted() if predicting else None
         Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction).compile()
     for name in ("draw", "averages", *(("dynamics",) if dynamics else ())):
@@ -181,8 +192,7 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
 
 def _kind(case: Case) -> str:
     """Cases of one kind differ in what the jobs run and what is believed only."""
-    setting = case.setting
-    return f"{case.policy.label} {'' if setting is None else setting.label}"
+    return case.label
 
 
 class Lane:
@@ -202,8 +212,10 @@ class Lane:
         jobs = len(workload)
         self.dependencies = workload.dependencies() if workload.feedback else (None, None)
         self.simulation: Simulation | None = None
-        self.kind: tuple[Policy, Setting | None] | None = None
-        self.prediction: tuple[Setting, Prediction] | None = None
+        self.plain: Schedule | None = None
+        """The last case's schedule, if it needed the reference engine."""
+        self.kind: tuple[Policy, Prediction | None] | None = None
+        self.prediction: tuple[Prediction, EnginePrediction] | None = None
         self.drawn = np.empty(jobs, np.int64)
         self.skipped = np.zeros(jobs, np.uint8)
         self.values = np.empty(jobs, np.int64)
@@ -215,17 +227,18 @@ class Lane:
 
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
+        self.plain = None
+        if needs_reference(case.policy, self.coincident, case.prediction):
+            return self.run_plainly(case)
         w, simulation = self.workload, self.simulation
         requested, runtime, believed = self.times(case)
-        setting = case.setting
-        kind = (case.policy, setting)
-        prediction = None if setting is None else self.predict(case, setting, requested, runtime, believed)
+        kind = (case.policy, case.prediction)
+        prediction = self.predict(case, requested, runtime, believed)
         if simulation is None or self.kind != kind:
             columns = (w.submit, runtime, believed, w.procs)
             after, think = self.dependencies
             rules = (w.machine_procs, case.policy, self.coincident)
             simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction)
-            simulation.compile()
             simulation.compile()
             self.simulation, self.kind = simulation, kind
         else:
@@ -239,18 +252,33 @@ class Lane:
             return summary, None
         return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
 
-    def predict(self, case: Case, setting: Setting, requested: Array, runtime: Array, believed: Array) -> Prediction:
-        """What the kernel takes of a predictor; kept for the next case where that has the workload's own estimates too."""
-        own = case.estimates is None
-        if own and self.prediction is not None and self.prediction[0] == setting:
+    def run_plainly(self, case: Case) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
+        """The same on the reference engine, for what the kernel cannot do."""
+        w, model = self.workload, case.estimates
+        if isinstance(model, np.ndarray):
+            w = w.with_believed(model)
+        elif model is not None:
+            w = w.with_estimates(model, case.seed)
+        rules: dict[str, Any] = {"coincident": self.coincident, "overrun": self.overrun, "dynamics": self.dynamics}
+        self.plain = simulate(w, case.policy, prediction=case.prediction, **rules)
+        return self.plain.summary(self.trim), self.plain.dynamics_summary(self.trim) if self.dynamics else None
+
+    def predict(self, case: Case, requested: Array, runtime: Array, believed: Array) -> EnginePrediction | None:
+        """What the kernel takes of a prediction; kept for the next case where that has the workload's own estimates too."""
+        chosen, own = case.prediction, case.estimates is None
+        if chosen is None:
+            return None
+        if own and self.prediction is not None and self.prediction[0] == chosen:
             return self.prediction[1]
-        prediction = for_kernel(setting, self.workload, requested, runtime, believed)
+        prediction = for_kernel(chosen, self.workload, requested, runtime, believed)
         if own:
-            self.prediction = setting, prediction
+            self.prediction = chosen, prediction
         return prediction
 
     def prediction_summary(self) -> metrics.PredictionSummary | None:
         """How good the predictions of the last case were, over the measured jobs; None without a predictor."""
+        if self.plain is not None:
+            return None if self.plain.predictions is None else self.plain.prediction_summary(self.trim)
         if self.simulation is None or self.kind is None or self.kind[1] is None:
             return None
         s, mask = self.simulation, self.skipped == 0
@@ -259,6 +287,13 @@ class Lane:
 
     def schedule(self) -> tuple[Array, Array, Array, Array]:
         """Start, submit, runtime (int64 s) and whether measured (bool) of each job, as of the last case; not to be kept."""
+        if self.plain is not None:
+            return (
+                self.plain.start,
+                self.plain.submit,
+                self.plain.runtime,
+                metrics.measured(self.plain.end, self.plain.last_submit, self.trim),
+            )
         assert self.simulation is not None
         return self.simulation.start, self.simulation.submit, self.runtime, self.skipped == 0
 

@@ -31,9 +31,7 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per schedule: the policy, then the fields of its summary."""
-        return [
-            {"policy": schedule.policy.label, **summary.as_dict()} for schedule, summary in zip(self.schedules, self.summaries, strict=True)
-        ]
+        return [{"policy": schedule.label, **summary.as_dict()} for schedule, summary in zip(self.schedules, self.summaries, strict=True)]
 
     def table(self) -> pl.DataFrame:
         """The rows as a polars table."""
@@ -50,9 +48,9 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
 
     Raises WorkloadError if there is none, if one is no schedule, or if they are not of the same jobs.
 
-    >>> from walltime import Easy, Fcfs, Workload, simulate
+    >>> from walltime import Easy, NoBackfilling, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
-    >>> compare(simulate(jobs, Fcfs()), simulate(jobs, Easy())).table()["mean_wait"].to_list()
+    >>> compare(simulate(jobs, NoBackfilling()), simulate(jobs, Easy())).table()["mean_wait"].to_list()
     [9.0, 3.0]
     """
     if not schedules:

@@ -9,8 +9,8 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.predictors import History, Past, Predictor, log_ends
-from walltime.schedule.prediction import Setting, compiled, given_prediction, learning_prediction
+from walltime.predictors import Jobs, Predictor, log_ends
+from walltime.schedule.beside import Ends, predict_beside
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.simulation import simulate
 from walltime.schedule.threads import in_threads
@@ -24,7 +24,7 @@ ENGINES = ("kernel", "reference")
 class Replay:
     """What a predictor says of each job of a log when it is submitted; arrays have one entry per job.
 
-    `predicted`: int64 s. `basis`: uint8, a `walltime.estimates.Basis`. `ends`: where the ends of the earlier jobs come from: `log`,
+    `predicted`: int64 s. `basis`: uint8, a `walltime.predictors.Basis`. `ends`: where the ends of the earlier jobs come from: `log`,
     or a schedule's policy. `unknown_ends`: jobs whose end the log does not tell, and from which nothing is learned.
     """
 
@@ -72,92 +72,44 @@ def replay_predictions(
     if engine not in ENGINES:
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
     for predictor in predictors:
-        Setting.of(predictor, "regular", "none", "simulation")
+        if not isinstance(predictor, Predictor):
+            raise PolicyError(f"predictor must be one such as walltime.Tang13(), not {predictor!r}")
         if predictor.again:
             raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits")
-    start, end, known, said = _ends(workload, ends)
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
+    (start, end, known), said = _ends(workload, ends)
+    jobs = Jobs(workload, workload.requested, limit, end - start)
 
     def make_worker() -> Callable[[int, Callable[[int], None]], Replay]:
         def run(number: int, check: Callable[[int], None]) -> Replay:
             check(number)
-            predictor = predictors[number]
-            replay = _replay_plainly if engine == "reference" or not _is_compiled(predictor) else _replay
-            predicted, basis = replay(predictor, workload, workload.requested, limit, start, end, known)
-            return Replay(workload, predictor, predicted, basis, said, int(np.count_nonzero(~known)))
+            predicted, basis = predict_beside(predictors[number], jobs, (start, end, known), plain=engine == "reference")
+            return Replay(workload, predictors[number], predicted, basis, said, int(np.count_nonzero(~known)))
 
         return run
 
-    if any(_is_compiled(predictor) for predictor in predictors):
+    if any(predictor.is_compiled for predictor in predictors):
         from walltime.engine.load import load
 
         load("replay")
     return in_threads(make_worker, len(predictors), workers, progress)
 
 
-def replay_one(predictor: Predictor, workload: Workload, requested: Array, limit: Array, ends: str | Schedule) -> tuple[Array, Array]:
-    """Predictions (int64 s) and what each was made from (uint8), with other requests and limits than the workload's."""
-    start, end, known, _ = _ends(workload, ends)
-    replay = _replay if _is_compiled(predictor) else _replay_plainly
-    return replay(predictor, workload, requested, limit, start, end, known)
-
-
-def _is_compiled(predictor: Predictor) -> bool:
-    setting = Setting.of(predictor, "regular", "none", "simulation")
-    return setting is not None and compiled(setting)
-
-
-def _ends(workload: Workload, ends: str | Schedule) -> tuple[Array, Array, Array, str]:
-    """Start and end of each job, int64 s, whether they are known, and whose they are."""
+def _ends(workload: Workload, ends: str | Schedule) -> tuple[Ends, str]:
+    """Start and end of each job, and whose they are."""
     everybody = np.ones(len(workload), bool)
     if isinstance(ends, Schedule):
         if not np.array_equal(ends.workload.job_id, workload.job_id):
             raise WorkloadError("the schedule whose ends are to be taken is not of these jobs")
-        return ends.start, ends.end, everybody, ends.policy.label
+        return (ends.start, ends.end, everybody), ends.label
     if ends not in ("log", "easy", "auto"):
         raise PolicyError(f"unknown ends {ends!r}; known are log, easy, auto, or a schedule")
     if ends != "easy":
         try:
-            return *log_ends(workload), "log"
+            return log_ends(workload), "log"
         except WorkloadError:
             if ends == "log":
                 raise
     from walltime.policy import Easy
 
     return _ends(workload, simulate(workload, Easy()))
-
-
-def _replay(
-    predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, known: Array
-) -> tuple[Array, Array]:
-    """The compiled replay."""
-    from walltime.engine.history import new_predicting
-    from walltime.engine.load import load, load_predictor
-
-    runtime = end - start
-    given = predictor.given(requested, runtime)
-    if given is not None:
-        prediction = given_prediction(np.clip(given, 1, limit), np.ones(len(w), np.uint8))
-        return prediction.given, prediction.basis
-    prediction = learning_prediction(predictor, w, requested, runtime, limit)
-    predicting, compiled = new_predicting(len(w), prediction), load_predictor(prediction.kind)
-    addresses = [compiled.get(name, 0) for name in ("predict", "started", "observe")]
-    jobs = np.flatnonzero(known)
-    ending = jobs[np.lexsort((jobs, start[jobs], end[jobs]))]
-    starting = jobs[np.lexsort((jobs, start[jobs]))]
-    columns = (np.array(column, np.int64) for column in (w.submit, start, end, runtime, ending, starting))
-    load("replay")(*addresses, predicting, *columns)
-    return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
-
-
-def _replay_plainly(
-    predictor: Predictor, w: Workload, requested: Array, limit: Array, start: Array, end: Array, known: Array
-) -> tuple[Array, Array]:
-    """The same in plain Python."""
-    history = History(predictor, w, requested, limit, end - start)
-    past = Past(history, w.submit, start, end, known)
-    predicted, basis = np.empty(len(w), np.int64), np.empty(len(w), np.uint8)
-    for job, now in enumerate(w.submit.tolist()):
-        past.show_until(now)
-        predicted[job], basis[job] = history.predict(job, now, now)
-    return predicted, basis

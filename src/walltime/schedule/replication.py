@@ -10,6 +10,8 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.policy import Policy
+from walltime.predictors import Prediction, Predictor
+from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.threads import in_threads
 from walltime.workload import Workload
@@ -22,9 +24,14 @@ Array = np.ndarray
 class Replications:
     """One summary for each seed, in the order of the seeds."""
 
-    policy: Policy
+    scheduler: Scheduler
     seeds: Sequence[int]
     summaries: Sequence[metrics.Summary]
+
+    @property
+    def policy(self) -> Policy:
+        """The scheduler's policy."""
+        return self.scheduler.policy
 
     def values(self, name: str) -> Array:
         """This field of the summaries, float64, one per seed; raises PolicyError for one that they do not have."""
@@ -51,9 +58,10 @@ class Replications:
 
 def replicate(
     workload_of: Callable[[int], Workload],
-    policy: Policy,
+    policy: Policy | Scheduler | str,
     seeds: Sequence[int],
     *,
+    prediction: Prediction | Predictor | str | None = None,
     trim: str = "none",
     coincident: str = "batch",
     overrun: str = "kill",
@@ -61,6 +69,8 @@ def replicate(
     progress: Callable[[int], None] | None = None,
 ) -> Replications:
     """Simulate `workload_of(seed)` under the policy for every seed, on all cores, and keep the summaries.
+
+    `policy, prediction`: as in `simulate`.
 
     `workload_of` shakes a log, draws its estimates, or makes up a workload; it must depend on nothing but the seed, so that
     the results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
@@ -82,15 +92,16 @@ def replicate(
         cure = "replicate needs a function of the seed, such as lambda seed: walltime.shake(jobs, 30, seed)"
         raise WorkloadError(f"{shown(maker)} makes no workloads; {cure}")
     seeds = _checked(seeds)
+    scheduler = Scheduler.of(policy, prediction)
 
     def make_worker() -> Callable[[int, Callable[[int], None]], metrics.Summary]:
         def run(number: int, check: Callable[[int], None]) -> metrics.Summary:
             workload = workload_of(seeds[number])
-            return simulate(workload, policy, coincident=coincident, overrun=overrun, progress=check).summary(trim)
+            return simulate(workload, scheduler, coincident=coincident, overrun=overrun, progress=check).summary(trim)
 
         return run
 
-    return Replications(policy, seeds, in_threads(make_worker, len(seeds), workers, progress))
+    return Replications(scheduler, seeds, in_threads(make_worker, len(seeds), workers, progress))
 
 
 def _checked(seeds: object) -> list[int]:

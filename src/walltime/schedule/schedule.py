@@ -14,6 +14,7 @@ from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
 from walltime.schedule.kind import Kind
+from walltime.schedule.scheduler import with_prediction
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Schedule:
     `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
     never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
     else None. `seconds`: what the stages of the run took. `dynamics`: what backfilling did, None unless it was asked for.
-    `predictions`: what was predicted, None without a predictor.
+    `predictions`: what was predicted, None without a predictor. `engine`: which one ran, `kernel` or `reference`.
     """
 
     workload: Workload
@@ -50,12 +51,23 @@ class Schedule:
     seconds: Mapping[str, float] = field(default_factory=dict)
     dynamics: metrics.Dynamics | None = None
     predictions: PredictionRecord | None = None
+    engine: str = "kernel"
 
     def __len__(self) -> int:
         return len(self.start)
 
     def __repr__(self) -> str:
-        return f"<Schedule {self.policy.label}: {len(self):,} jobs of {self.workload.origin.name}>"
+        return f"<Schedule {self.label}: {len(self):,} jobs of {self.workload.origin.name}>"
+
+    @property
+    def label(self) -> str:
+        """The whole scheduler as it is spelled: the policy, its orders, and what it does with predicted runtimes."""
+        return with_prediction(self.policy.label, None if self.predictions is None else self.predictions.prediction)
+
+    @property
+    def title(self) -> str:
+        """What the scheduler is called in sentences and figures."""
+        return self.policy.title + ("" if self.predictions is None else f", {self.predictions.prediction.title}")
 
     @property
     def wait(self) -> Array:
@@ -168,5 +180,5 @@ class Schedule:
         from walltime.schedule.files import write_schedule
 
         return write_schedule(
-            Path(path), self.workload, self.columns(), policy=self.policy.label, overrun=self.overrun, coincident=self.coincident
+            Path(path), self.workload, self.columns(), policy=self.label, overrun=self.overrun, coincident=self.coincident
         )

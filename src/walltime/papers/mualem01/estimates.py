@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from walltime.estimates import Mualem01
-from walltime.estimates.predictors import KEYS, Basis, Mualem01History
 from walltime.metrics.estimates import FAILED, OVER, estimate_use_table, use_histogram
 from walltime.papers import drawing
 from walltime.papers.item import Item
@@ -19,6 +18,7 @@ from walltime.papers.mualem01.experiment import schedule_of
 from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
+from walltime.predictors import KEYS, Basis, Mualem01History
 from walltime.report.estimates import draw_scatter, draw_use
 from walltime.report.figures import style
 from walltime.schedule import Schedule

@@ -14,7 +14,7 @@ from walltime.papers.item import Item
 from walltime.papers.mualem01.experiment import POLICIES, schedule_of
 from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
-from walltime.policy import Fcfs
+from walltime.policy import NoBackfilling
 from walltime.report.figures import INK
 from walltime.schedule import Kind, simulate
 from walltime.workload.models import parse_model
@@ -36,7 +36,7 @@ MODELS = {
     "Fl": ("feitelson96-fl", 128, 3333),
     "Fsl": ("feitelson96-fsl", 128, 3333),
 }
-SCHEDULERS = {"fcfs": Fcfs(), **POLICIES}
+SCHEDULERS = {"fcfs": NoBackfilling(), **POLICIES}
 CLASSES = {"1": (1, 1), "2-4": (2, 4), "5-16": (5, 16), "17-64": (17, 64), "over 64": (65, 2**40)}
 MODEL_NOTE = (
     "Machines of 128 processors for Feitelson's model and its variants, 322 for Jann's: P2 does not say. Many constants of "

@@ -28,8 +28,8 @@ from walltime.papers.tang13.schemes import (
     replays,
     scheme_of,
 )
+from walltime.predictors import alike
 from walltime.report.figures import COLOURS
-from walltime.schedule.prediction import dense_keys
 
 Array = np.ndarray
 
@@ -121,7 +121,7 @@ def table_2(study: Study) -> list[Part]:
         spread: dict[str, float] = {"all": float(r.std())}
         rows.append([subject.name, "all", Value(spread["all"], digits=3), Value(1)])
         for name, key in keys_of(w).items():
-            value, groups = spread_within_groups(r, dense_keys(w, w.requested, key))
+            value, groups = spread_within_groups(r, alike(w, w.requested, key))
             spread[name] = value
             rows.append([subject.name, name, Value(value, digits=3), Value(groups)])
         told = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.axes import Axes
 
-from walltime.estimates.predictors import Predictor
 from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
 from walltime.papers.item import Item
@@ -20,6 +19,7 @@ from walltime.papers.subjects import Subject
 from walltime.papers.tang13.schemes import METHOD, SCHEMES, learnable, months_of, replays, simulated_scheme
 from walltime.papers.worked import Example, example_chart
 from walltime.policy import FCFS, WFP, Easy, Order
+from walltime.predictors import Prediction, Predictor
 from walltime.schedule import simulate
 from walltime.workload import Workload
 
@@ -50,7 +50,7 @@ class Given(Predictor):
 
 def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array | None) -> dict[str, float]:
     """One month on an empty machine, run until it is empty again: wait and slowdown, and the wait weighted by priority (SPEC Q-22)."""
-    options: dict[str, Any] = {} if predicted is None else {"predictor": Given(predicted), "believe": mode}
+    options: dict[str, Any] = {} if predicted is None else {"prediction": Prediction(Given(predicted), mode)}
     schedule = simulate(workload, Easy(order=order), **options)
     summary = schedule.summary()
     w = schedule.workload
@@ -195,7 +195,7 @@ def figure_12(_study: Study) -> list[Part]:
         jobs = figure_12_jobs(waiting)
         predicted = np.array([ADJUSTED[1], ADJUSTED[2], ADJUSTED[waiting]])
         for mode in ("none", "selective", "regular"):
-            done = simulate(jobs, Easy(), predictor=Given(predicted), believe=mode, correction="estimate")
+            done = simulate(jobs, Easy(), prediction=Prediction(Given(predicted), mode, "estimate"))
             starts[waiting, mode], promised[waiting, mode] = done.start.tolist(), int(done.promised[1])
     claims: list[Claim] = [
         ("not adjusted: only job 5 is backfilled", [starts[j, "none"][2] == 2 for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.estimates import Tang13
 from walltime.metrics import adjustment_classes
 from walltime.metrics.estimates import accuracy
 from walltime.metrics.months import month_starts
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
+from walltime.predictors import Tang13
 from walltime.schedule.replay import Replay, replay_predictions
 from walltime.workload import Workload
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from walltime.engine.learning import FOR_EVER, OWN, Compiled
 from walltime.errors import PolicyError
-from walltime.estimates.predictors.base import FinishedJob, Predictor, SubmittedJob, check_key, check_whole, key_of
+from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
+from walltime.predictors.keys import check_key, key_of
+from walltime.predictors.known import Jobs
+from walltime.predictors.shared import count, observe_by_key, place_of_rank
 
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
-"""P4's levels of aggressiveness."""
+"""The levels of aggressiveness of tang13, section 4.3."""
 WINDOWS = (1, 2, 3, 6, 12, None)
-"""P4's windows, in months; None for all of the history."""
+"""The windows of tang13, in months; None for all of the history."""
 MONTH = 30 * 86400
 
 
@@ -19,19 +25,22 @@ MONTH = 30 * 86400
 class Tang13(Predictor):
     """The request times a percentile of R = runtime / request, at most 1, over earlier jobs like this one.
 
-    `key`: which jobs are alike, of `walltime.estimates.KEYS`. `statistic`: `max`, `median` or a percentile such as `p85`, by
+    `key`: which jobs are alike, of `walltime.predictors.KEYS`. `statistic`: `max`, `median` or a percentile such as `p85`, by
     nearest rank: of k values the ceil(p k)-th smallest. `window`: how many months of 30 days before the submission t a job must
     have ended in to count, in (t - window, t]; None for all. `threshold`: R is taken to be at least this. `least`: with fewer
     such jobs the request stands. `rank="cobalt"` takes the value at place int(p k), counted from 0, and `refresh` says that
     history is looked at only every so many seconds, at multiples of it from the start of the log: see `cobalt`.
 
-    Source: P4 section 4 (SPEC T-07, Q-11, Q-12, Q-13).
+    Source: Tang, Desai, Buettner, Lan, JPDC 73 (2013), section 4.
 
     >>> Tang13(statistic="p90", window=None, threshold=0.5).label
     'tang13:statistic=p90,window=all,threshold=0.5'
     """
 
     name: ClassVar[str] = "tang13"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "least": 11, "rank": "cobalt", "refresh": 1800}
+    }
     key: str = "triple"
     statistic: str = "p85"
     window: int | None = 1
@@ -56,10 +65,9 @@ class Tang13(Predictor):
     def cobalt(cls, **options: Any) -> Tang13:
         """As in Cobalt's own program: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, every 30 minutes.
 
-        Source: Cobalt's histm (SPEC T-07, Q-12); that the half hours are counted from the start of the log is ours.
+        Source: Cobalt's histm. That the half hours are counted from the start of the log is our choice.
         """
-        defaults: dict[str, Any] = {"statistic": "p80", "window": 2, "threshold": 0.5, "least": 11, "rank": "cobalt", "refresh": 1800}
-        return cls(**(defaults | options))
+        return cls(**(cls.presets["cobalt"] | options))
 
     @property
     def percent(self) -> int:
@@ -76,6 +84,14 @@ class Tang13(Predictor):
         """A learner that has seen no job."""
         return Adjustment(self)
 
+    def compiled(self, jobs: Jobs) -> Compiled:
+        """The same, compiled."""
+        window = FOR_EVER if self.window is None else self.window * MONTH
+        options = (self.least, window, self.refresh, self.percent, int(self.rank == "cobalt"))
+        ratio = np.minimum(jobs.runtime / jobs.requested, 1.0)
+        memory = jobs.memory([self.key], options=options, factors=(self.threshold, self.percent / 100), ranked=ratio)
+        return Compiled(predict_by_tang13, observe_by_key, None, memory)
+
 
 class Adjustment:
     """Remembers when each job ended and its R, and looks all of them through for each prediction."""
@@ -91,7 +107,7 @@ class Adjustment:
             self.finished.setdefault(key, []).append((job.end, min(job.runtime / job.requested, 1.0)))
 
     def predict(self, job: SubmittedJob) -> float | None:
-        """P4 eq. 2: t_sched = t_req A."""
+        """Equation 2: t_sched = t_req A."""
         scheme = self.scheme
         key = key_of(job, scheme.key)
         if key is None:
@@ -106,3 +122,41 @@ class Adjustment:
         if scheme.rank == "cobalt":
             place = min(int(scheme.percent / 100 * count), count - 1)
         return job.requested * min(max(eligible[place], scheme.threshold), 1.0)
+
+
+# ------------------------------------------------------------------------------------------------------------ compiled form
+
+LEAST, WINDOW, REFRESH, PERCENT, BY_FRACTION = 0, 1, 2, 3, 4
+THRESHOLD, FRACTION = 0, 1
+
+
+def predict_by_tang13(learning, job, now):
+    """The request times a percentile of the accuracies of earlier requests; -1 where there are too few."""
+    known, options, key = learning.jobs, learning.options, learning.key[job, 0]
+    if key < 0:
+        return -1.0
+    history = learning.keys[key]
+    first = history.first
+    as_of = now - now % options[REFRESH]
+    while history.admitted < history.ended:
+        newest = known[learning.fifo[first + history.admitted]]
+        if newest.ended_at > as_of:
+            break
+        count(learning.marks, first, history.room, newest.place, 1)
+        history.admitted += 1
+    while history.expired < history.admitted:
+        oldest = known[learning.fifo[first + history.expired]]
+        if oldest.ended_at > as_of - options[WINDOW]:
+            break
+        count(learning.marks, first, history.room, oldest.place, -1)
+        history.expired += 1
+    eligible = history.admitted - history.expired
+    if eligible < options[LEAST]:
+        return -1.0
+    if options[BY_FRACTION]:
+        rank = min(int(learning.factors[FRACTION] * eligible), eligible - 1) + 1
+    else:
+        rank = (options[PERCENT] * eligible + 99) // 100
+    known[job].basis = OWN
+    percentile = learning.values[first + place_of_rank(learning.marks, first, history.room, rank)]
+    return known[job].requested * min(max(percentile, learning.factors[THRESHOLD]), 1.0)

@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from walltime.errors import PolicyError
+from walltime.predictors.keys import KEYS
+
+if TYPE_CHECKING:
+    from walltime.engine.learning import Compiled
+    from walltime.predictors.known import Jobs
 
 Array = np.ndarray
-
-KEYS = {
-    "all": (),
-    "user": ("user",),
-    "project": ("group",),
-    "double": ("user", "group"),
-    "triple": ("user", "group", "requested"),
-    "request": ("user", "requested"),
-    "program": ("executable", "user", "procs"),
-    "size": ("user", "procs"),
-}
-"""Which jobs are alike: those that agree in all of these columns. `user` to `triple` are P4's keys (SPEC T-07), `request` is the
-triple key for logs without groups, `program` is P2's (SPEC T-06), `size` that for logs without programs. A job of which one of
-them is unknown is like no other one."""
 
 
 class Basis(IntEnum):
@@ -115,12 +106,13 @@ class Predictor:
     """How runtimes are predicted: the parameters; `begin` gives a learner that knows nothing yet, one for each run.
 
     The prediction is rounded to whole seconds, halves up, and is at least 1 s and at most the user's request. Jobs are killed
-    at the user's request in any case. The built-in predictors are compiled into the engine; one of your own, in plain Python,
-    runs on the reference engine, and in `replay_predictions`.
+    at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled one,
+    `compiled`, for the compiled engine; without that one it runs on the reference engine, and in `replay_predictions`.
     """
 
     name: ClassVar[str] = "predictor"
-    needs: ClassVar[tuple[str, ...]] = ()
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    """Sets of options with a name of their own, as `cobalt` in `tang13:cobalt`."""
 
     def begin(self) -> Learner:
         """A learner that has seen no job."""
@@ -129,6 +121,15 @@ class Predictor:
     def given(self, requested: Array, runtime: Array) -> Array | None:
         """The predictions, int64 s, one per job, if they need no learning; else None."""
         return None
+
+    def compiled(self, jobs: Jobs) -> Compiled | None:
+        """The compiled form, with nothing learned about these jobs; None if there is none."""
+        return None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the compiled engine can run it."""
+        return type(self).compiled is not Predictor.compiled or type(self).given is not Predictor.given
 
     @property
     def again(self) -> bool:
@@ -205,18 +206,6 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
     'TenMinutes'
     """
     return PlainPredictor(make)
-
-
-def key_of(job: SubmittedJob, key: str) -> tuple[int, ...] | None:
-    """What a job must have in common with another one to be like it; None if something of it is unknown."""
-    values = tuple(int(getattr(job, name)) for name in KEYS[key])
-    return None if any(value < 0 for value in values) else values
-
-
-def check_key(name: str, key: str) -> None:
-    """Raise PolicyError for an unknown key."""
-    if key not in KEYS:
-        raise PolicyError(f"unknown key {key!r} of {name}; known are {', '.join(KEYS)}")
 
 
 def check_whole(name: str, what: str, value: Any, least: int) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.estimates.predictors.base import FinishedJob, Predictor, SubmittedJob, check_key, check_whole, key_of
+from walltime.engine.learning import OWN, Compiled
+from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
+from walltime.predictors.keys import check_key, key_of
+from walltime.predictors.known import Jobs
+from walltime.predictors.shared import observe_by_key
 
 
 @dataclass(frozen=True)
 class Tsafrir07(Predictor):
     """The mean of the runtimes of the last `k` jobs of the same user that have ended, its fraction cut off.
 
-    With fewer such jobs the request stands. `key`: which jobs are alike, of `walltime.estimates.KEYS`. `recompute`: predict
+    With fewer such jobs the request stands. `key`: which jobs are alike, of `walltime.predictors.KEYS`. `recompute`: predict
     waiting jobs again at every scheduling pass, not only when they are submitted. With shortest job backfilled first, and the
     correction `tsafrir07`, this is EASY++.
 
-    Source: Tsafrir, Etsion, Feitelson, TPDS 2007 (SPEC L-10).
+    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007).
     """
 
     name: ClassVar[str] = "tsafrir07"
@@ -37,23 +41,9 @@ class Tsafrir07(Predictor):
         """A learner that has seen no job."""
         return MeanOfLast(self.key, self.k)
 
-
-@dataclass(frozen=True)
-class LastRun(Predictor):
-    """The runtime of the last job like this one that has ended; without one the request stands.
-
-    Source: common practice (SPEC L-12).
-    """
-
-    name: ClassVar[str] = "last"
-    key: str = "user"
-
-    def __post_init__(self) -> None:
-        check_key(self.name, self.key)
-
-    def begin(self) -> MeanOfLast:
-        """A learner that has seen no job."""
-        return MeanOfLast(self.key, 1)
+    def compiled(self, jobs: Jobs) -> Compiled:
+        """The same, compiled."""
+        return Compiled(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
 
 
 class MeanOfLast:
@@ -75,3 +65,22 @@ class MeanOfLast:
         key = key_of(job, self.key)
         last = self.runtimes.get(key, [])[-self.k :] if key is not None else []
         return sum(last) // self.k if len(last) == self.k else None
+
+
+# ------------------------------------------------------------------------------------------------------------ compiled form
+
+RUNS = 0
+
+
+def predict_by_tsafrir07(learning, job, now):
+    """The mean of the key's last runs, its fraction cut off; -1 where there are fewer."""
+    key = learning.key[job, 0]
+    runs = learning.options[RUNS]
+    if key < 0 or learning.keys[key].ended < runs:
+        return -1.0
+    last = learning.keys[key].first + learning.keys[key].ended
+    total = 0
+    for i in range(last - runs, last):
+        total += learning.jobs[learning.fifo[i]].ran
+    learning.jobs[job].basis = OWN
+    return float(total // runs)

@@ -20,7 +20,7 @@ class Belief:
     `order`: the place in the queue. `own`: the length of a waiting job, when it is backfilled or given a reservation. `running`:
     the expected end of a running job. `regular` adjustment is all three, `selective` the first two.
 
-    Source: P4 sections 5.2 and 6.1; Cobalt's simulator has the same three switches (SPEC A-11).
+    Source: Tang, Desai, Buettner, Lan, JPDC 73 (2013), sections 5.2 and 6.1; Cobalt's simulator has the same three switches.
     """
 
     order: bool = True
@@ -31,6 +31,11 @@ class Belief:
     def bits(self) -> str:
         """The three switches, as 0 and 1."""
         return "".join("1" if on else "0" for on in (self.order, self.own, self.running))
+
+    @property
+    def label(self) -> str:
+        """Its name, else the three bits."""
+        return next((name for name, belief in BELIEFS.items() if belief == self), self.bits)
 
 
 BELIEFS = {"regular": Belief(), "selective": Belief(running=False), "none": Belief(False, False, False)}
@@ -63,7 +68,7 @@ class Correction:
     twice what was expected. None of them goes beyond the user's estimate. `none`: nothing is corrected, and the job counts as
     overdue: it may end at any moment.
 
-    Source: Tsafrir, Etsion, Feitelson, TPDS 2007, by a public simulator's list (SPEC L-10); whether the increments add to the
+    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007), by a public simulator's list; whether the increments add to the
     prediction or to what has elapsed is open.
     """
 
@@ -78,6 +83,11 @@ class Correction:
             raise PolicyError(f"increments add to the prediction or to what has elapsed, not to {self.relative!r}")
         if any(b <= a for a, b in pairwise((0, *self.increments))):
             raise PolicyError(f"the increments of a correction must rise, from at least 1 s, not {self.increments}")
+
+    @property
+    def label(self) -> str:
+        """The kind, with what the increments add to where that is not the prediction."""
+        return self.kind + (":elapsed" if self.relative == "elapsed" else "")
 
 
 CORRECTIONS = ("tsafrir07", "estimate", "double", "none")

@@ -1,28 +1,43 @@
-"""Predictors by name, as the command line and the campaign files spell them."""
+"""The table of predictors, one line each, and how they are spelled on the command line and in plans of campaigns."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 from walltime.errors import PolicyError
-from walltime.estimates.predictors.base import Predictor
-from walltime.estimates.predictors.gaussier15 import Gaussier15
-from walltime.estimates.predictors.mualem01 import Mualem01History
-from walltime.estimates.predictors.simple import ExactRuntime, UserRequest
-from walltime.estimates.predictors.tang13 import Tang13
-from walltime.estimates.predictors.tsafrir07 import LastRun, Tsafrir07
+from walltime.predictors.base import Predictor
 
-_KINDS: tuple[type[Predictor], ...] = (Tang13, Mualem01History, Tsafrir07, Gaussier15, LastRun, ExactRuntime, UserRequest)
-_BY_NAME = {kind.name: kind for kind in _KINDS}
-PREDICTOR_NAMES = tuple(_BY_NAME)
+PREDICTORS = {
+    "tang13": "tang13:Tang13",
+    "mualem01-history": "mualem01:Mualem01History",
+    "tsafrir07": "tsafrir07:Tsafrir07",
+    "gaussier15": "gaussier15:Gaussier15",
+    "similar15": "similar15:Similar15",
+    "quantile": "quantile:Quantile",
+    "last": "last:LastRun",
+    "exact": "exact:ExactRuntime",
+    "user": "user:UserRequest",
+}
+"""Module of this package and class of each predictor; imported when it is used."""
+PREDICTOR_NAMES = tuple(PREDICTORS)
+
+
+def predictor_class(name: str) -> type[Predictor]:
+    """The class of the predictor of this name; raises PolicyError naming the known ones."""
+    if name not in PREDICTORS:
+        raise PolicyError(f"unknown predictor {name!r}; known are {', '.join(PREDICTOR_NAMES)}")
+    module, _, kind = PREDICTORS[name].partition(":")
+    found: type[Predictor] = getattr(importlib.import_module(f"walltime.predictors.{module}"), kind)
+    return found
 
 
 def parse_predictor(text: str) -> Predictor:
     """The predictor of this name, with its options: `NAME:OPTION=VALUE,OPTION=VALUE`; raises PolicyError naming the known ones.
 
-    `tang13:cobalt` is `Tang13.cobalt()`; other options may follow.
+    The first option may be the name of a preset: `tang13:cobalt` is `Tang13.cobalt()`.
 
     >>> parse_predictor("tang13:key=double,statistic=p95,window=all,threshold=0.5")
     Tang13(key='double', statistic='p95', window=None, threshold=0.5, least=10, rank='nearest', refresh=1)
@@ -30,22 +45,23 @@ def parse_predictor(text: str) -> Predictor:
     'tsafrir07:k=3,recompute=yes'
     """
     name, _, rest = text.strip().lower().partition(":")
-    kind = _BY_NAME.get(name)
-    if kind is None:
+    if name not in PREDICTORS:
         raise PolicyError(f"unknown predictor {text!r}; known are {', '.join(PREDICTOR_NAMES)}")
-    make: Callable[..., Predictor] = kind
-    defaults = {field.name: field.default for field in fields(kind)}
+    kind: Callable[..., Predictor] = predictor_class(name)
+    presets = predictor_class(name).presets
+    defaults = {field.name: field.default for field in fields(predictor_class(name))}
     given: dict[str, Any] = {}
+    preset: dict[str, Any] = {}
     for option in [part.strip() for part in rest.split(",")] if rest else []:
-        if option == "cobalt" and kind is Tang13 and make is kind:
-            make = Tang13.cobalt
+        if option in presets and not preset:
+            preset = presets[option]
             continue
         key, _, value = option.partition("=")
         if key not in defaults or key in given or not value:
-            known = ", ".join(f"{name}=" for name in defaults) or "none"
+            known = ", ".join([f"{name}=" for name in defaults] + list(presets)) or "none"
             raise PolicyError(f"{option!r} is no option of the predictor {text!r}; its options are {known}")
         given[key] = _value(text, key, value, defaults[key])
-    return make(**given)
+    return kind(**(preset | given))
 
 
 def _value(text: str, key: str, value: str, default: Any) -> Any:

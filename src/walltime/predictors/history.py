@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
+from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -1,0 +1,137 @@
+"""What the loop knows of predictions, and the memory of a compiled predictor, whichever it is.
+
+The engine calls a predictor's functions by their addresses and hands them a `Learning`; only the predictor knows what is in it.
+`Prediction` says what is to be predicted and where that is believed; `walltime.schedule.prediction` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+FOR_EVER = np.iinfo(np.int64).max
+"""A window without a beginning."""
+
+# What a prediction was made from: nothing (it is the user's request), jobs of the same kind, or all jobs.
+NOTHING, OWN, GENERAL = 0, 1, 2
+
+# How the prediction of a job that outlives it is corrected.
+NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED = 0, 1, 2, 3, 4
+
+
+def _dtype(fields: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in fields.split()])
+
+
+KNOWN = _dtype("requested limit procs started_at ended_at ran place basis")
+"""What a predictor knows of a job. When it is submitted: `requested` and `limit` (s; no prediction is over it), and `procs`. Later:
+`ran` (s; -1 before it ends) and `ended_at` (s), which the engine notes; `started_at` (s; -1 before), which the predictor notes if it
+needs it. `basis`: what it was predicted from. `place` is the predictor's own."""
+
+HISTORY = _dtype("first room ended admitted expired total squares")
+"""The jobs of a key that have ended, in the order in which they ended, are `fifo[first : first + ended]`; there is `room` for all that
+may ever end. The first `admitted` of them have been counted, and the first `expired` are forgotten again. `total`, `squares`: sums of
+runtimes (s), and of their squares."""
+
+
+class Learning(NamedTuple):
+    """What a compiled predictor remembers; an array that it does not need has length 0. The engine reads and writes only `jobs`.
+
+    `options` (int64), `factors` (float64): its parameters. `jobs`: records of KNOWN. `key` (int64, one row per job): the rows of `keys`
+    that the job belongs to, -1 for none. `keys`: records of HISTORY; the last one stands for all jobs. `counts` (int64): a row for each
+    key. `fifo` (int64), `marks` (int64), `values` (float64): as long as all histories together. `features` (float64): a row for each job.
+    `model` (float64): rows.
+    """
+
+    options: Array
+    factors: Array
+    jobs: Any
+    key: Array
+    keys: Any
+    counts: Array
+    fifo: Array
+    marks: Array
+    values: Array
+    features: Array
+    model: Array
+
+
+class Compiled(NamedTuple):
+    """A predictor compiled for the loop: its functions of (learning, job, now), and its memory at the beginning.
+
+    `predict` returns seconds, -1 for none; `observe` notes an end, `started` (None where nobody needs it) a start, and both return 0.
+    The arrays of `learning` are not written to.
+    """
+
+    predict: Callable[..., float]
+    observe: Callable[..., int]
+    started: Callable[..., int] | None
+    learning: Learning
+
+
+class Prediction(NamedTuple):
+    """What is predicted, and where that is believed; arrays have one entry per job, in order of arrival.
+
+    `believe`: for the order of the queue, for a waiting job's own length, for the expected end of running jobs. `again`: whether
+    waiting jobs are predicted again at every pass. `predicted` (int64 s) and `basis` (uint8): the predictions, where they have been made
+    beforehand, and `compiled` is None.
+    """
+
+    believe: tuple[bool, bool, bool]
+    correction: int
+    increments: tuple[int, ...]
+    again: bool
+    predicted: Array
+    basis: Array
+    compiled: Compiled | None = None
+
+
+class Predicting(NamedTuple):
+    """What the loop works on.
+
+    Of each job the prediction (s) and how often it was corrected while the job ran; the increments (s) by which it is; all int64; and
+    the predictor's own memory.
+    """
+
+    predicted: Array
+    corrections: Array
+    increments: Array
+    learning: Learning
+
+
+def nothing_learned(jobs: int = 0) -> Learning:
+    """The memory of a predictor that needs none."""
+    none, numbers, table = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0), np.int64)
+    return Learning(
+        options=none,
+        factors=numbers,
+        jobs=np.zeros(jobs, KNOWN).view(np.recarray),
+        key=table,
+        keys=np.zeros(0, HISTORY).view(np.recarray),
+        counts=table,
+        fifo=none,
+        marks=none,
+        values=numbers,
+        features=np.zeros((0, 0)),
+        model=np.zeros((0, 0)),
+    )
+
+
+def nothing_predicted() -> Prediction:
+    """Predictions for no job."""
+    return Prediction((False, False, False), NEVER_CORRECTED, (), False, np.zeros(0, np.int64), np.zeros(0, np.uint8))
+
+
+def new_predicting(jobs: int, prediction: Prediction) -> Predicting:
+    """Room for so many jobs, nothing learned."""
+    learning = nothing_learned() if prediction.compiled is None else prediction.compiled.learning
+    predicted = prediction.predicted if prediction.compiled is None else prediction.compiled.learning.jobs.limit
+    return Predicting(
+        predicted=np.array(predicted, np.int64),
+        corrections=np.zeros(jobs, np.int64),
+        increments=np.array(prediction.increments, np.int64),
+        learning=Learning(*(array.copy() for array in learning)),
+    )

@@ -1,0 +1,24 @@
+"""Names that are imported from their homes when they are first used, so that a package costs next to nothing to import."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose names live in these modules, given relative to it."""
+    home_of = {name: home for home, names in homes.items() for name in names}
+    names = sorted(home_of)
+
+    def get(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: names, names

@@ -1,0 +1,111 @@
+"""What every policy declares of itself: its names and options, what it promises, and how the compiled engine runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+from walltime.errors import PolicyError
+from walltime.policy.orders import FCFS, Order
+
+
+class Passes(NamedTuple):
+    """How the compiled engine runs a policy."""
+
+    kind: str
+    """`head`: at most one reservation (engine/easy.py); `fresh`: reservations made afresh (engine/scratch.py); `kept`: kept
+    (engine/conservative.py)"""
+    depth: int | None
+    """how many waiting jobs have a reservation; None for all"""
+    backfills: bool = True
+    """whether a job may overtake another one"""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a scheduler reserves, and in which order it looks at the queue: a declaration, without state.
+
+    A subclass is a frozen dataclass. Its fields are its options, spelled `NAME:option=value,...` on the command line and in plans.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {}
+    """What it is called where it is spelled, and the options that go with the name."""
+    bare: ClassVar[str | None] = None
+    """The option that may be given without its name, as in `hybrid:3`."""
+
+    order: Order = FCFS
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, Order):
+            raise PolicyError(f"order must be a queue order such as walltime.SJF, not {self.order!r}")
+
+    @property
+    def name(self) -> str:
+        """What the policy is called where it is spelled, without its options."""
+        return next((name for name, implied in self.names.items() if self._is(implied)), type(self).__name__)
+
+    @property
+    def label(self) -> str:
+        """The policy as it is spelled: its name, with the options that are not the default."""
+        options = [f"{name.replace('_', '-')}={_spelled(value)}" for name, value in self._own_options()]
+        return self.name + (":" + ",".join(options) if options else "")
+
+    @property
+    def title(self) -> str:
+        """What the policy is called in sentences and figures."""
+        return self.name + self.remarks()
+
+    def remarks(self, *hidden: str) -> str:
+        """The options that are not the default, in brackets, without these."""
+        options = [(name, _spelled(value)) for name, value in self._own_options() if name not in hidden]
+        said = [value if name == "order" else f"{name.removesuffix('_order')} {value}" for name, value in options]
+        return f" [{', '.join(said)}]" if said else ""
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """Rules of `walltime.schedule.CHECKS` that its schedules keep, where the order of the queue is that of arrival."""
+        return ()
+
+    @property
+    def backfills(self) -> bool:
+        """Whether a job may overtake another one that waits."""
+        return True
+
+    @property
+    def passes(self) -> Passes | None:
+        """How the compiled engine runs it; None if only the reference engine can."""
+        return None
+
+    def _own_options(self) -> list[tuple[str, Any]]:
+        """The options that are neither the default nor implied by the name."""
+        implied = self.names.get(self.name, {})
+        options = [(field.name, getattr(self, field.name), field.default) for field in fields(self) if field.name not in implied]
+        return [(name, value) for name, value, default in options if value != default and not self._says_nothing(name, value)]
+
+    def _says_nothing(self, name: str, value: Any) -> bool:
+        return name == "backfill_order" and value == self.order
+
+    def _is(self, implied: dict[str, Any]) -> bool:
+        return all(getattr(self, name) == value for name, value in implied.items())
+
+
+@dataclass(frozen=True)
+class Backfilling(Policy):
+    """A policy that lets jobs jump ahead; `backfill_order` (default: `order`) is the order in which candidates are tried."""
+
+    backfill_order: Order | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.backfill_order is not None and not isinstance(self.backfill_order, Order):
+            raise PolicyError(f"backfill_order must be a queue order such as walltime.SJF, not {self.backfill_order!r}")
+
+
+def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Raise PolicyError unless an option has one of these values."""
+    if value not in known:
+        raise PolicyError(f"{name} must be {' or '.join(known)}, not {value!r}")
+
+
+def _spelled(value: Any) -> str:
+    return value.label if isinstance(value, Order) else "none" if value is None else str(value)

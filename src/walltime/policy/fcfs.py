@@ -1,0 +1,39 @@
+"""No backfilling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from walltime.policy.base import Passes, Policy
+from walltime.policy.orders import FCFS
+
+
+@dataclass(frozen=True)
+class NoBackfilling(Policy):
+    """Start jobs from the head of the queue while they fit: first come, first served, or another `order` without backfilling.
+
+    Source: Feitelson, Mu'alem Weil, IPPS 1998, section 1.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {"fcfs": {}}
+
+    @property
+    def title(self) -> str:
+        """What the policy is called in sentences and figures."""
+        return "FCFS" if self.order == FCFS else "No backfilling" + self.remarks()
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """Nobody is overtaken, and the head of the queue starts as soon as it fits."""
+        return ("fcfs_order", "head_waits")
+
+    @property
+    def backfills(self) -> bool:
+        """Nobody overtakes."""
+        return False
+
+    @property
+    def passes(self) -> Passes:
+        """Starts from the head, without a search."""
+        return Passes("head", 0, backfills=False)

@@ -1,0 +1,128 @@
+"""The table of policies, one line each, and how a policy is spelled: `NAME:option=value,option=value`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Policy
+from walltime.policy.conservative import Conservative
+from walltime.policy.easy import Easy
+from walltime.policy.fcfs import NoBackfilling
+from walltime.policy.files import load_name
+from walltime.policy.hybrid import Hybrid
+from walltime.policy.order_names import parse_order
+from walltime.policy.orders import FCFS, Order
+
+POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid)
+BY_NAME = {name: kind for kind in POLICIES for name in kind.names}
+POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=N")
+_OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")
+
+
+def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, dict[str, str]]:
+    """The policy's class (or a ready one of a file), and its options as they are spelled; those named in `more` may be among them.
+
+    A part that is no option of the policy belongs to the value before it, as in `easy:order=wfp:exponent=2,threshold=0.75`.
+    Raises PolicyError for an unknown policy, naming the known ones, and for an unknown option, naming those.
+    """
+    text = text.strip()
+    own = _OWN.match(text)
+    if own is not None:
+        kind, rest = _of_file(own["file"], own["name"]), own["options"] or ""
+        implied: Mapping[str, Any] = {}
+    else:
+        name, _, rest = text.partition(":")
+        name = name.strip().lower()
+        if name not in BY_NAME:
+            raise PolicyError(f"unknown policy {text!r}; known are {', '.join(POLICY_NAMES)}, or FILE.py:NAME for one of your own")
+        kind = BY_NAME[name]
+        implied = kind.names[name]
+    options = {name: str(value) for name, value in implied.items()}
+    known = [*(option for option in _options(kind) if option not in implied), *more]
+    given: dict[str, str] = {}
+    last = None
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = part.partition("=")
+        key = key.strip().lower()
+        bare = kind.bare
+        if not equals and bare is not None and not given:
+            key, equals, value = bare, "=", part
+        if equals and key in known:
+            if key in given or not value:
+                raise PolicyError(f"{part!r} of the policy {text!r} is {'said twice' if key in given else 'empty'}")
+            given[key] = value
+            last = key
+        elif last is not None and ":" in given[last]:
+            given[last] += f",{part}"
+        else:
+            raise PolicyError(f"{part!r} is no option of the policy {text!r}; its options are {', '.join(known)}")
+    return kind, options | given
+
+
+def build(kind: type[Policy] | Policy, options: Mapping[str, str | Order]) -> Policy:
+    """The policy with these options, as `split` gives them; raises PolicyError for a value that an option cannot have."""
+    if isinstance(kind, Policy):
+        if options:
+            raise PolicyError(f"{kind.label} is a policy already made, so it takes no options; name its class")
+        return kind
+    if kind.bare is not None and kind.bare not in options:
+        raise PolicyError(f"{kind.__name__.lower()} needs its {kind.bare}: {kind.__name__.lower()}:{kind.bare}=3")
+    known = _options(kind)
+    return kind(**{known[name].name: _value(known[name], value) for name, value in options.items()})
+
+
+def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:
+    """The policy that is spelled so; raises PolicyError naming the known ones.
+
+    `order`, `backfill_order`: where the text does not say. A file's own policy is `FILE.py:NAME`, a subclass of `walltime.PlainPolicy`.
+
+    >>> parse_policy("hybrid:depth=3").depth, parse_policy("easy:backfill-order=sjf").label
+    (3, 'easy:backfill-order=sjf')
+    """
+    kind, options = split(text)
+    defaults: dict[str, str | Order] = {"order": order} if order != FCFS else {}
+    if backfill_order is not None:
+        if "backfill-order" not in _options(kind):
+            raise PolicyError(f"{text} has no backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+        defaults["backfill-order"] = backfill_order
+    return build(kind, defaults | options)
+
+
+def takes(kind: type[Policy] | Policy, option: str) -> bool:
+    """Whether a policy has this option."""
+    return option in _options(kind)
+
+
+def _options(kind: type[Policy] | Policy) -> dict[str, Field[Any]]:
+    return {} if isinstance(kind, Policy) else {field.name.replace("_", "-"): field for field in fields(kind) if field.init}
+
+
+def _value(field: Field[Any], value: str | Order) -> Any:
+    """What an option's text means, by the type of the field."""
+    if isinstance(value, Order):
+        return value
+    if field.name == "order" or field.name.endswith("_order"):
+        return parse_order(value)
+    kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
+    if kind in ("int", "float"):
+        try:
+            return int(value) if kind == "int" else float(value)
+        except ValueError:
+            raise PolicyError(f"{field.name} must be a {'whole ' if kind == 'int' else ''}number, not {value!r}") from None
+    if kind == "bool":
+        if value not in ("yes", "no"):
+            raise PolicyError(f"{field.name} must be yes or no, not {value!r}")
+        return value == "yes"
+    return value.lower()
+
+
+def _of_file(file: str, name: str) -> type[Policy] | Policy:
+    found = load_name(Path(file), name, "policy")
+    if isinstance(found, Policy) or (isinstance(found, type) and issubclass(found, Policy)):
+        return found
+    raise PolicyError(f"{name!r} of {file} is no policy; make it a subclass of walltime.PlainPolicy")

@@ -1,0 +1,96 @@
+"""What a predictor may be made for: the jobs of a workload, which of them are alike, and room to remember them in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walltime.predictors.keys import KEYS
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from walltime.engine.learning import Learning
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """The jobs that runtimes are to be predicted for; arrays are int64 s with one entry per job.
+
+    `requested`: what the users asked for. `limit`: no prediction is over this. `runtime`: the truth, for `Learning.values` and nothing
+    else; a compiled predictor looks at a value only after the job has ended.
+    """
+
+    workload: Workload
+    requested: Array
+    limit: Array
+    runtime: Array
+
+    def memory(
+        self,
+        keys: Sequence[str],
+        *,
+        options: Sequence[int] = (),
+        factors: Sequence[float] = (),
+        counts: int = 0,
+        ranked: Array | None = None,
+        features: int = 0,
+        model: tuple[int, int] = (0, 0),
+    ) -> Learning:
+        """A memory with nothing learned: a history for each key of each kind in `keys`, and one for all jobs.
+
+        `counts`: columns of a key's own counters. `ranked` (float64, one per job): values whose percentiles are wanted, for the first
+        kind of keys. `features`: columns of numbers to keep of each job. `model`: rows and columns of the coefficients.
+        """
+        from walltime.engine.learning import HISTORY, KNOWN, NOTHING, Learning
+
+        jobs = len(self.workload)
+        kinds = [alike(self.workload, self.requested, key) for key in keys]
+        sizes = [np.bincount(kind[kind >= 0]) for kind in kinds]
+        offsets = np.cumsum([0, *(len(size) for size in sizes)])
+        size = np.concatenate([*sizes, [jobs]]).astype(np.int64)
+        first = np.concatenate([[0], np.cumsum(size)])
+        known = np.zeros(jobs, KNOWN).view(np.recarray)
+        known.requested, known.limit, known.procs = self.requested, self.limit, self.workload.procs
+        known.started_at = known.ran = -1
+        known.basis = NOTHING
+        histories = np.zeros(len(size), HISTORY).view(np.recarray)
+        histories.first, histories.room = first[:-1], size
+        values = np.zeros(0)
+        if ranked is not None:
+            with_key = np.flatnonzero(kinds[0] >= 0)
+            in_order = with_key[np.lexsort((ranked[with_key], kinds[0][with_key]))]
+            values = ranked[in_order]
+            known.place[in_order] = np.arange(1, len(in_order) + 1) - first[kinds[0][in_order]]
+        key = [np.where(kind >= 0, kind + offset, -1) for kind, offset in zip(kinds, offsets, strict=False)]
+        return Learning(
+            options=np.array(options, np.int64),
+            factors=np.array(factors, np.float64),
+            jobs=known,
+            key=np.ascontiguousarray(np.array(key, np.int64).T.reshape(jobs, len(keys))),
+            keys=histories,
+            counts=np.zeros((len(size), counts), np.int64),
+            fifo=np.zeros(int(first[-1]), np.int64),
+            marks=np.zeros(len(values), np.int64),
+            values=values,
+            features=np.zeros((jobs, features)),
+            model=np.zeros(model),
+        )
+
+
+def alike(workload: Workload, requested: Array, key: str) -> Array:
+    """Which jobs are alike by this key of `KEYS`: int64, equal numbers from 0 on; -1 where something of the key is unknown."""
+    number = np.zeros(len(workload), np.int64)
+    known = np.ones(len(workload), bool)
+    own = {"requested": requested, "procs": workload.procs}
+    for name in KEYS[key]:
+        column = own[name] if name in own else workload.columns[name]
+        known &= column >= 0
+        values, place = np.unique(column, return_inverse=True)
+        number = np.unique(number * len(values) + place, return_inverse=True)[1]
+    number[known] = np.unique(number[known], return_inverse=True)[1]
+    return np.where(known, number, -1).astype(np.int64)

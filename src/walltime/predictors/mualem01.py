@@ -1,0 +1,173 @@
+"""Estimates from the history of the same program: mean and standard deviations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from walltime.engine.jit import kernel
+from walltime.engine.learning import GENERAL, OWN, Compiled
+from walltime.errors import PolicyError, WorkloadError
+from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
+from walltime.predictors.keys import check_key, key_of
+from walltime.predictors.known import Jobs
+from walltime.predictors.shared import append
+
+WEEK = 7 * 86400
+FORGET = ("key", "sliding", "global", "none")
+
+
+@dataclass(frozen=True)
+class Mualem01History(Predictor):
+    """Mean runtime plus so many standard deviations, over earlier jobs like this one, else over all jobs so far.
+
+    `key`: which jobs are alike, of `walltime.predictors.KEYS`; the paper's is `program`: executable, user and processors. `deviations`:
+    how many standard deviations are added, 1.5 or, more cautiously, 3. `week`: what is forgotten after 7 days: `key` forgets all
+    of a key when its last job has ended more than 7 days before a submission; `sliding` each record that is older than that;
+    `global` everything at each multiple of a week from the start of the log; `none` nothing. The whole workload, on which one
+    falls back, is a key like any other. `least`: with fewer records a key is not used. `sample`: the sample's standard deviation
+    instead of the population's; that of a single record is 0.
+
+    Source: Mu'alem, Feitelson, TPDS 12 (2001), section 4.4.
+    """
+
+    name: ClassVar[str] = "mualem01-history"
+    key: str = "program"
+    deviations: float = 1.5
+    week: Literal["key", "sliding", "global", "none"] = "key"
+    least: int = 1
+    sample: bool = False
+
+    def __post_init__(self) -> None:
+        check_key(self.name, self.key)
+        if not 0 <= self.deviations <= 100:
+            raise PolicyError(f"the number of standard deviations of {self.name} must be from 0 to 100, not {self.deviations!r}")
+        if self.week not in FORGET:
+            raise PolicyError(f"unknown week rule {self.week!r} of {self.name}; known are {', '.join(FORGET)}")
+        check_whole(self.name, "the least number of records", self.least, 1)
+
+    def begin(self) -> Records:
+        """A learner that has seen no job."""
+        return Records(self)
+
+    def compiled(self, jobs: Jobs) -> Compiled:
+        """The same, compiled; raises WorkloadError where the squares of the runtimes cannot be added up."""
+        if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
+            raise WorkloadError(f"the squares of the runtimes add up to more than {self.name} can hold")
+        options = (self.least, FORGET.index(self.week), int(self.sample))
+        memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
+        return Compiled(predict_by_mualem01, observe_by_mualem01, None, memory)
+
+
+class Records:
+    """Remembers end and runtime of the jobs of each key, and of all jobs under the key None."""
+
+    def __init__(self, rule: Mualem01History):
+        self.rule = rule
+        self.records: dict[tuple[int, ...] | None, list[tuple[int, int]]] = {}
+
+    def observe(self, job: FinishedJob) -> None:
+        """Note end and runtime."""
+        for key in {key_of(job, self.rule.key), None}:
+            self.records.setdefault(key, []).append((job.end, job.runtime))
+
+    def predict(self, job: SubmittedJob) -> Guess | None:
+        """From the job's key, else from the whole workload."""
+        key = key_of(job, self.rule.key)
+        for which, basis in ((key, Basis.OWN), (None, Basis.GENERAL)):
+            seconds = self._estimate(which, job.now) if which is not None or basis == Basis.GENERAL else None
+            if seconds is not None:
+                return Guess(seconds, basis)
+        return None
+
+    def _estimate(self, key: tuple[int, ...] | None, now: int) -> float | None:
+        records = self.records.get(key, [])
+        if self.rule.week == "key" and records and now - records[-1][0] > WEEK:
+            records.clear()
+        elif self.rule.week == "sliding":
+            records[:] = [record for record in records if now - record[0] <= WEEK]
+        elif self.rule.week == "global":
+            records[:] = [record for record in records if record[0] // WEEK == now // WEEK]
+        count = len(records)
+        if count < self.rule.least:
+            return None
+        mean = sum(runtime for _, runtime in records) / count
+        variance = max(float(sum(runtime * runtime for _, runtime in records)) / count - mean * mean, 0.0)
+        if self.rule.sample:
+            variance = variance * count / (count - 1) if count > 1 else 0.0
+        return mean + self.rule.deviations * math.sqrt(variance)
+
+
+# ------------------------------------------------------------------------------------------------------------ compiled form
+
+LEAST, WEEK_RULE, SAMPLE = 0, 1, 2
+DEVIATIONS = 0
+STALE_KEY, STALE_RECORDS, ALL_AT_ONCE, NEVER = (FORGET.index(rule) for rule in ("key", "sliding", "global", "none"))
+
+
+def predict_by_mualem01(learning, job, now):
+    """Mean and so many standard deviations of the key's runs, else of all runs; -1 where there are too few."""
+    key = learning.key[job, 0]
+    if key >= 0:
+        seconds = _mean_and_deviations(learning, learning.keys[key], now)
+        if seconds >= 0:
+            learning.jobs[job].basis = OWN
+            return seconds
+    learning.jobs[job].basis = GENERAL
+    return _mean_and_deviations(learning, learning.keys[learning.keys.size - 1], now)
+
+
+def observe_by_mualem01(learning, job, now):
+    """Append a job that has ended to the history of its key, and to that of all jobs."""
+    key = learning.key[job, 0]
+    if key >= 0:
+        _remember(learning, key, job, now)
+    _remember(learning, learning.keys.size - 1, job, now)
+    return 0
+
+
+@kernel
+def _remember(learning, key, job, now):
+    """Append a job to a history."""
+    history = learning.keys[key]
+    _forget_old(learning, history, now, False)
+    ran = learning.jobs[job].ran
+    history.total += ran
+    history.squares += ran * ran
+    append(learning, key, job)
+
+
+@kernel
+def _mean_and_deviations(learning, history, now):
+    """Of the runs of a history, in seconds; -1 where there are too few."""
+    _forget_old(learning, history, now, True)
+    count = history.ended - history.expired
+    if count < learning.options[LEAST]:
+        return -1.0
+    mean = history.total / count
+    variance = max(history.squares / count - mean * mean, 0.0)
+    if learning.options[SAMPLE]:
+        variance = variance * count / (count - 1) if count > 1 else 0.0
+    return mean + learning.factors[DEVIATIONS] * math.sqrt(variance)
+
+
+@kernel
+def _forget_old(learning, history, now, predicting):
+    """Forget what the rule says is old; a stale key is found only when it is asked."""
+    rule = learning.options[WEEK_RULE]
+    while history.expired < history.ended:
+        last = history.ended - 1 if rule == STALE_KEY else history.expired
+        ended_at = learning.jobs[learning.fifo[history.first + last]].ended_at
+        if rule == STALE_KEY:
+            old = predicting and now - ended_at > WEEK
+        elif rule == STALE_RECORDS:
+            old = now - ended_at > WEEK
+        else:
+            old = rule == ALL_AT_ONCE and ended_at // WEEK < now // WEEK
+        if not old:
+            return
+        ran = learning.jobs[learning.fifo[history.first + history.expired]].ran
+        history.total -= ran
+        history.squares -= ran * ran
+        history.expired += 1

@@ -1,0 +1,113 @@
+"""A running quantile of each user's runtimes."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import ClassVar
+
+from walltime.engine.learning import OWN, Compiled
+from walltime.errors import PolicyError
+from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
+from walltime.predictors.keys import check_key, key_of
+from walltime.predictors.known import Jobs
+from walltime.predictors.shared import append, count, place_of_rank
+
+
+@dataclass(frozen=True)
+class Quantile(Predictor):
+    """The `percent`-th percentile of the runtimes of the last `last` jobs like this one that have ended, 0 for all.
+
+    By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about so many percent of the jobs end within what is
+    predicted, as long as the user goes on as before. `key`: which jobs are alike, of `walltime.predictors.KEYS`. With fewer than
+    `least` such jobs the request stands.
+
+    >>> Quantile(percent=95).label
+    'quantile:percent=95'
+    """
+
+    name: ClassVar[str] = "quantile"
+    percent: int = 90
+    key: str = "user"
+    last: int = 0
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        check_whole(self.name, "the percentile", self.percent, 1)
+        if self.percent > 100:
+            raise PolicyError(f"the percentile of {self.name} must be from 1 to 100, not {self.percent}")
+        check_key(self.name, self.key)
+        check_whole(self.name, "the number of last jobs", self.last, 0)
+        check_whole(self.name, "the least number of jobs", self.least, 1)
+
+    def begin(self) -> SortedRuntimes:
+        """A learner that has seen no job."""
+        return SortedRuntimes(self)
+
+    def compiled(self, jobs: Jobs) -> Compiled:
+        """The same, compiled."""
+        options = (self.percent, self.last, self.least)
+        memory = jobs.memory([self.key], options=options, ranked=jobs.runtime.astype(float))
+        return Compiled(predict_by_quantile, observe_by_quantile, None, memory)
+
+
+class SortedRuntimes:
+    """Remembers the runtimes of each key, in the order in which the jobs ended, and sorted."""
+
+    def __init__(self, rule: Quantile):
+        self.rule = rule
+        self.recent: dict[tuple[int, ...], list[int]] = {}
+        self.ranked: dict[tuple[int, ...], list[int]] = {}
+
+    def observe(self, job: FinishedJob) -> None:
+        """Note the runtime, and forget the oldest one if there are too many."""
+        key = key_of(job, self.rule.key)
+        if key is None:
+            return
+        recent, ranked = self.recent.setdefault(key, []), self.ranked.setdefault(key, [])
+        recent.append(job.runtime)
+        bisect.insort(ranked, job.runtime)
+        if self.rule.last and len(recent) > self.rule.last:
+            ranked.remove(recent.pop(0))
+
+    def predict(self, job: SubmittedJob) -> float | None:
+        """The percentile, if enough jobs have ended."""
+        key = key_of(job, self.rule.key)
+        ranked = self.ranked.get(key, []) if key is not None else []
+        if len(ranked) < self.rule.least:
+            return None
+        return ranked[-(-self.rule.percent * len(ranked) // 100) - 1]
+
+
+# ------------------------------------------------------------------------------------------------------------ compiled form
+
+PERCENT, LAST, LEAST = 0, 1, 2
+
+
+def predict_by_quantile(learning, job, now):
+    """The percentile of the key's runtimes; -1 where too few jobs have ended."""
+    key = learning.key[job, 0]
+    if key < 0:
+        return -1.0
+    history = learning.keys[key]
+    runtimes = history.ended - history.expired
+    if runtimes < learning.options[LEAST]:
+        return -1.0
+    rank = (learning.options[PERCENT] * runtimes + 99) // 100
+    learning.jobs[job].basis = OWN
+    return learning.values[history.first + place_of_rank(learning.marks, history.first, history.room, rank)]
+
+
+def observe_by_quantile(learning, job, now):
+    """Count a job that has ended in, and the oldest one out if there are too many."""
+    key = learning.key[job, 0]
+    if key < 0:
+        return 0
+    history = learning.keys[key]
+    append(learning, key, job)
+    count(learning.marks, history.first, history.room, learning.jobs[job].place, 1)
+    if learning.options[LAST] > 0 and history.ended - history.expired > learning.options[LAST]:
+        oldest = learning.fifo[history.first + history.expired]
+        count(learning.marks, history.first, history.room, learning.jobs[oldest].place, -1)
+        history.expired += 1
+    return 0

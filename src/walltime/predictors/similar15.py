@@ -1,0 +1,107 @@
+"""The mean of a user's similar jobs, found through a chain of less and less similar ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from walltime.engine.learning import GENERAL, OWN, Compiled
+from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
+from walltime.predictors.keys import key_of
+from walltime.predictors.known import Jobs
+from walltime.predictors.shared import append
+
+CHAIN = ("shape", "request", "size", "user")
+"""Keys of `walltime.predictors.KEYS`, the most similar jobs first."""
+
+
+@dataclass(frozen=True)
+class Similar15(Predictor):
+    """The mean runtime of the user's jobs of equal size and request; else of equal request, of equal size, of all the user's jobs.
+
+    The first of these groups in which at least `least` jobs have ended decides; only the `last` of them count, 0 for all. The fraction
+    of the mean is cut off. If no group has enough jobs, the request stands.
+
+    Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop on job scheduling, 1998); this chain of templates and its
+    constants are ours, so they are unverified.
+
+    >>> Similar15(least=3).label
+    'similar15:least=3'
+    """
+
+    name: ClassVar[str] = "similar15"
+    least: int = 1
+    last: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole(self.name, "the least number of jobs", self.least, 1)
+        check_whole(self.name, "the number of last jobs", self.last, 0)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the log that it cannot do without."""
+        return ("user",)
+
+    def begin(self) -> SimilarJobs:
+        """A learner that has seen no job."""
+        return SimilarJobs(self)
+
+    def compiled(self, jobs: Jobs) -> Compiled:
+        """The same, compiled."""
+        return Compiled(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.least, self.last)))
+
+
+class SimilarJobs:
+    """Remembers all runtimes of each group, in the order in which the jobs ended."""
+
+    def __init__(self, rule: Similar15):
+        self.rule = rule
+        self.runtimes: dict[tuple[str, tuple[int, ...] | None], list[int]] = {}
+
+    def observe(self, job: FinishedJob) -> None:
+        """Note the runtime in each group of the job."""
+        for key in CHAIN:
+            self.runtimes.setdefault((key, key_of(job, key)), []).append(job.runtime)
+
+    def predict(self, job: SubmittedJob) -> Guess | None:
+        """From the first group that has enough jobs."""
+        for key in CHAIN:
+            group = key_of(job, key)
+            ended = self.runtimes.get((key, group), []) if group is not None else []
+            if len(ended) >= self.rule.least:
+                recent = ended[-self.rule.last :]
+                return Guess(sum(recent) // len(recent), Basis.OWN if key == CHAIN[0] else Basis.GENERAL)
+        return None
+
+
+# ------------------------------------------------------------------------------------------------------------ compiled form
+
+LEAST, LAST = 0, 1
+TEMPLATES = len(CHAIN)
+
+
+def predict_by_similar15(learning, job, now):
+    """The mean of the first group in the chain that has enough jobs; -1 where none has."""
+    for template in range(TEMPLATES):
+        key = learning.key[job, template]
+        if key < 0 or learning.keys[key].ended < learning.options[LEAST]:
+            continue
+        history = learning.keys[key]
+        learning.jobs[job].basis = OWN if template == 0 else GENERAL
+        return float(history.total // (history.ended - history.expired))
+    return -1.0
+
+
+def observe_by_similar15(learning, job, now):
+    """Append a job that has ended to each of its groups, and leave out of the sum what is not among the last ones any more."""
+    for template in range(TEMPLATES):
+        key = learning.key[job, template]
+        if key < 0:
+            continue
+        history = learning.keys[key]
+        append(learning, key, job)
+        history.total += learning.jobs[job].ran
+        if learning.options[LAST] > 0 and history.ended - history.expired > learning.options[LAST]:
+            history.total -= learning.jobs[learning.fifo[history.first + history.expired]].ran
+            history.expired += 1
+    return 0

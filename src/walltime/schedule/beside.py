@@ -1,0 +1,58 @@
+"""Predictions beside starts and ends that are given, compiled or in plain Python; nothing is scheduled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.learning import Compiled, nothing_predicted
+from walltime.errors import PolicyError
+from walltime.predictors import History, Jobs, Past, Predictor, check_columns
+
+Array = np.ndarray
+Ends = tuple[Array, Array, Array]
+"""Start and end of each job, int64 s, and where they are known, bool."""
+
+
+def compiled(predictor: Predictor, jobs: Jobs) -> Compiled:
+    """The predictor compiled, with nothing learned; raises PolicyError where it is plain Python only."""
+    check_columns(predictor, jobs.workload)
+    found = predictor.compiled(jobs)
+    if found is None:
+        raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
+    return found
+
+
+def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False) -> tuple[Array, Array]:
+    """What is predicted of each job at its submission (int64 s), and what from (uint8); `plain`: in plain Python in any case."""
+    return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends)
+
+
+def _predict(predictor: Predictor, jobs: Jobs, ends: Ends) -> tuple[Array, Array]:
+    from walltime.engine.learning import new_predicting
+    from walltime.engine.load import load, load_predictor
+
+    start, end, known = ends
+    count, runtime = len(start), end - start
+    given = predictor.given(jobs.requested, runtime)
+    if given is not None:
+        return np.clip(given, 1, jobs.limit), np.ones(count, np.uint8)
+    prediction = nothing_predicted()._replace(compiled=compiled(predictor, jobs))
+    predicting, addresses = new_predicting(count, prediction), load_predictor(prediction.compiled)
+    shown = np.flatnonzero(known)
+    ending = shown[np.lexsort((shown, start[shown], end[shown]))]
+    starting = shown[np.lexsort((shown, start[shown]))]
+    columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
+    load("replay")(*(addresses.get(name, 0) for name in ("predict", "started", "observe")), predicting, *columns)
+    return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
+
+
+def _predict_plainly(predictor: Predictor, jobs: Jobs, ends: Ends) -> tuple[Array, Array]:
+    submit = jobs.workload.submit
+    start, end, known = ends
+    history = History(predictor, jobs.workload, jobs.requested, jobs.limit, end - start)
+    past = Past(history, submit, start, end, known)
+    predicted, basis = np.empty(len(submit), np.int64), np.empty(len(submit), np.uint8)
+    for job, now in enumerate(submit.tolist()):
+        past.show_until(now)
+        predicted[job], basis[job] = history.predict(job, now, now)
+    return predicted, basis

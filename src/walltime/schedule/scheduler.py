@@ -1,0 +1,75 @@
+"""A whole scheduler in one spelling: the policy, its queue orders, and what it does with predicted runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from walltime.errors import PolicyError
+from walltime.policy import Policy, build, split, takes
+from walltime.predictors import Prediction, Predictor
+
+PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A policy, and a prediction or None.
+
+    >>> parse_scheduler("easy:backfill-order=sjf,predictor=tsafrir07,correction=estimate").label
+    'easy:backfill-order=sjf,predictor=tsafrir07,correction=estimate'
+    """
+
+    policy: Policy
+    prediction: Prediction | None = None
+
+    @property
+    def label(self) -> str:
+        """The scheduler as it is spelled."""
+        return with_prediction(self.policy.label, self.prediction)
+
+    @classmethod
+    def of(cls, given: Scheduler | Policy | str, prediction: Prediction | Predictor | str | None = None) -> Scheduler:
+        """This scheduler, the one that is spelled so, or the one of this policy; `prediction` is for one that does not say its own."""
+        chosen = Prediction.of(prediction)
+        if isinstance(given, str):
+            given = parse_scheduler(given)
+        if isinstance(given, Policy):
+            return cls(given, chosen)
+        if not isinstance(given, Scheduler):
+            raise PolicyError(f"policy must be one such as walltime.Easy() or 'easy:order=sjf', not {given!r}")
+        return given if given.prediction is not None or chosen is None else cls(given.policy, chosen)
+
+
+def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None) -> Scheduler:
+    """The scheduler that is spelled `POLICY:option=value,...`.
+
+    Options are those of the policy, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and `history`
+    as in `walltime.Prediction`; `predictor=none` predicts nothing. `defaults`: options for what the text does not say; those that the
+    policy does not have are left out. Raises PolicyError for an unknown policy, option or value.
+
+    >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
+    'hybrid:order=sjf,depth=3,predictor=last'
+    """
+    kind, options = split(text, PREDICTION_WORDS)
+    said = {name: options.pop(name) for name in PREDICTION_WORDS if name in options}
+    wanted = {name: value for name, value in (defaults or {}).items() if value is not None}
+    fallback = {name: value for name, value in wanted.items() if name not in PREDICTION_WORDS and takes(kind, name)}
+    policy = build(kind, fallback | options)
+    for name in PREDICTION_WORDS:
+        if name in wanted:
+            said.setdefault(name, wanted[name])
+    predictor = said.pop("predictor", "none")
+    if predictor == "none":
+        own = [name for name in said if name not in wanted]
+        if own:
+            raise PolicyError(f"{own[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07")
+        return Scheduler(policy)
+    return Scheduler(policy, Prediction(predictor, **said))
+
+
+def with_prediction(label: str, prediction: Prediction | None) -> str:
+    """A policy's spelling with that of the prediction."""
+    if prediction is None:
+        return label
+    return f"{label}{',' if ':' in label else ':'}{prediction.label}"
