@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from walltime.policy import SJF as SJF
     from walltime.policy import WFP as WFP
     from walltime.policy import Belief as Belief
+    from walltime.policy import Choice as Choice
     from walltime.policy import Conservative as Conservative
     from walltime.policy import Correction as Correction
     from walltime.policy import Easy as Easy
@@ -130,6 +131,7 @@ _HOMES = {
     "logs.fetch": ("fetch",),
     "policy": (
         "Belief",
+        "Choice",
         "Conservative",
         "Correction",
         "Easy",

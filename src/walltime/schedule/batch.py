@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
 from walltime.estimates.predictors import Predictor
-from walltime.policy import Belief, Correction, Easy, Policy
+from walltime.policy import Belief, Calendar, Correction, Easy, Known, Policy
+from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import Setting, compiled, for_kernel
 from walltime.schedule.simulation import dynamics_of
@@ -171,10 +173,10 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     from walltime.engine.load import load
     from walltime.engine.run import Simulation
 
-    nobody = np.zeros(0, np.int64)
+    nobody, known = np.zeros(0, np.int64), Known({}, Calendar(0, UTC))
     for policy, predicting in {(case.policy, case.predictor is not None) for case in cases}:
         prediction = nothing_predicted() if predicting else None
-        Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction).compile()
+        Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction, known=known).compile()
     for name in ("draw", "averages", *(("dynamics",) if dynamics else ())):
         load(name)
 
@@ -220,16 +222,17 @@ class Lane:
         setting = case.setting
         kind = (case.policy, setting)
         prediction = None if setting is None else self.predict(case, setting, requested, runtime, believed)
+        known = known_to(case.policy, w, requested)
         if simulation is None or self.kind != kind:
             columns = (w.submit, runtime, believed, w.procs)
             after, think = self.dependencies
             rules = (w.machine_procs, case.policy, self.coincident)
-            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction)
+            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction, known)
             simulation.compile()
             simulation.compile()
             self.simulation, self.kind = simulation, kind
         else:
-            simulation.restart(runtime, believed, prediction)
+            simulation.restart(runtime, believed, prediction, known)
         begin = time.thread_time()
         simulation.run(check)
         self.kernel_seconds += time.thread_time() - begin

@@ -13,6 +13,7 @@ from walltime.errors import PolicyError
 from walltime.estimates.predictors import Predictor
 from walltime.metrics import Dynamics
 from walltime.policy import Belief, Correction, PlainPolicy, Policy
+from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, Setting, compiled, for_kernel, for_reference
 from walltime.schedule.schedule import Schedule
@@ -82,6 +83,7 @@ def simulate(
     times = (workload.requested, runtime, believed)
     record = None
     columns = (workload.submit, runtime, believed, workload.procs)
+    known = known_to(policy, workload, workload.requested)
     after, think = workload.dependencies() if workload.feedback else (None, None)
     plain = engine == "reference" or coincident == "one-by-one" or bool(policy.readings) or isinstance(policy, PlainPolicy)
     if plain or (setting is not None and not compiled(setting)):
@@ -89,9 +91,9 @@ def simulate(
         submit, ran, planned, procs = (column.tolist() for column in columns)
         preceding, pause = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
         predictions = None if setting is None else for_reference(setting, workload, *times)
-        reference = Reference(
-            submit, ran, planned, procs, workload.machine_procs, policy, coincident, preceding, pause, dynamics, predictions
-        )
+        lists = known._replace(columns={name: values.tolist() for name, values in known.columns.items()})
+        rules = (workload.machine_procs, policy, coincident, preceding, pause, dynamics, predictions, lists)
+        reference = Reference(submit, ran, planned, procs, *rules)
         reference.run()
         if setting is not None:
             jobs = reference.jobs
@@ -109,7 +111,7 @@ def simulate(
 
         prediction = None if setting is None else for_kernel(setting, workload, *times)
         predicting = time.perf_counter()
-        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, prediction)
+        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, prediction, known)
         simulation.compile()
         if dynamics:
             load("dynamics")
