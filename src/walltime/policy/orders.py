@@ -63,7 +63,7 @@ class FirstCome(Order):
 
 @dataclass(frozen=True)
 class ShortestFirst(Order):
-    """Shortest job first, by the runtime that the scheduler believes.
+    """Shortest job first, by the runtime that the scheduler plans with.
 
     Source: P2 and later work; as a backfill order it is the SJBF of EASY++.
     """
