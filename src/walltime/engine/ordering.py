@@ -85,9 +85,11 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
         return 0 if ahead is None else round(ahead.total_seconds())
 
     found = [(first, offset(first))]
-    before = first
-    while before < min(last, END_OF_CALENDAR):
-        after = min(before + DAY, last, END_OF_CALENDAR)
+    if zone.utcoffset(None) is not None:
+        return found  # it never changes
+    before, last = first, min(last, END_OF_CALENDAR)
+    while before < last:
+        after = min(before + DAY, last)
         if offset(after) != found[-1][1]:
             low, high = before, after  # it changes after `low`, at `high` at the latest
             while high - low > 1:
