@@ -222,8 +222,9 @@ def test_jobs__do_not_tell_what_nobody_knows():
                 job.priority = 1  # a view has no room for more
             # Wherever one looks: what is in the object does not hold a runtime.
             inside = {slot: getattr(job, slot) for kind in type(job).__mro__ for slot in getattr(kind, "__slots__", ())}
-            assert set(inside) - {"expected_end", "start"} == {"_known", "_now", "believed", "index", "procs", "submit"}
-            assert set(job._known.columns) == {"requested", "job_id", "user", "group", "executable", "queue"}
+            assert set(inside) - {"expected_end", "start"} == {"_sight", "believed", "index", "procs", "submit"}
+            assert set(vars(job._sight)) == {"known", "now", "_waiting", "_running"}
+            assert set(job._sight.known.columns) == {"requested", "job_id", "user", "group", "executable", "queue"}
         return first_fit(now, waiting, running, free)
 
     wt.simulate(DATED, policy_of(look))

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Belief, Conservative, Correction, Easy, Fcfs, Hybrid, Order, PlainPolicy, Policy, Wfp
-from walltime.policy.known import Known, Moment
-from walltime.policy.plain import RunningJob, WaitingJob, ask, why_stuck
+from walltime.policy.known import Known
+from walltime.policy.plain import Sight, ask, why_stuck
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 COINCIDENT = ("batch", "sequential", "one-by-one")
@@ -181,6 +181,7 @@ class Reference:
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self.predictions = predictions
         self.known = known or Known({})
+        self._sight = Sight(self.known)
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
         self._arrived = 0
@@ -550,10 +551,7 @@ class Reference:
 
     def _ask(self, policy: PlainPolicy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""
-        known, now = self.known, self.now
-        waiting = tuple(WaitingJob(known, now, j.index, j.submit, j.believed, j.procs) for j in self.waiting)
-        running = tuple(RunningJob(known, j.index, j.submit, j.believed, j.procs, j.start, j.expected_end) for j in self.running)
-        chosen, wake_at = ask(policy, Moment(now, known.calendar), waiting, running, self.free)
+        chosen, wake_at = ask(policy, self._sight, self.now, self.waiting, self.running, self.free)
         for job in [self.jobs[index] for index in chosen]:
             if job not in self.waiting:
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")

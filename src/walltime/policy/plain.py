@@ -24,26 +24,27 @@ class WaitingJob:
     or end raises AttributeError: nobody knows them yet. Two views of one job are equal.
     """
 
-    __slots__ = ("_known", "_now", "believed", "index", "procs", "submit")
+    __slots__ = ("_sight", "believed", "index", "procs", "submit")
     FUTURE: ClassVar[tuple[str, ...]] = ("start", "expected_end", "end", "runtime")
 
-    def __init__(self, known: Known, now: int, index: int, submit: int, believed: int, procs: int):
-        self._known, self._now = known, now
+    def __init__(self, sight: Sight, index: int, submit: int, believed: int, procs: int):
+        self._sight = sight
         self.index, self.submit, self.believed, self.procs = index, submit, believed, procs
 
     @property
     def wait(self) -> int:
         """How long it has waited so far, s."""
-        return self._now - self.submit
+        return self._sight.now - self.submit
 
     @property
     def submitted(self) -> datetime | None:
         """Local date and time of its submission; None where the log does not say when it begins."""
-        return None if self._known.calendar is None else self._known.calendar.local(self.submit)
+        calendar = self._sight.known.calendar
+        return None if calendar is None else calendar.local(self.submit)
 
     def __getattr__(self, name: str) -> int:
         if name in COLUMNS:
-            column = self._known.columns.get(name)
+            column = self._sight.known.columns.get(name)
             return -1 if column is None else int(column[self.index])
         if name in self.FUTURE:
             raise AttributeError(f"job number {self.index + 1} {self._state}: nobody knows its {name} yet")
@@ -70,13 +71,45 @@ class RunningJob(WaitingJob):
     __slots__ = ("expected_end", "start")
     FUTURE: ClassVar[tuple[str, ...]] = ("end", "runtime")
 
-    def __init__(self, known: Known, index: int, submit: int, believed: int, procs: int, start: int, expected_end: int):
-        super().__init__(known, start, index, submit, believed, procs)
+    def __init__(self, sight: Sight, index: int, submit: int, believed: int, procs: int, start: int, expected_end: int):
+        super().__init__(sight, index, submit, believed, procs)
         self.start, self.expected_end = start, expected_end
+
+    @property
+    def wait(self) -> int:
+        """How long it waited, s."""
+        return self.start - self.submit
 
     @property
     def _state(self) -> str:
         return "runs"
+
+
+class Sight:
+    """What a policy is shown in one run; each job as the same object as long as it waits, and as another one while it runs."""
+
+    def __init__(self, known: Known):
+        self.known = known
+        self.now = 0
+        self._waiting: dict[int, WaitingJob] = {}
+        self._running: dict[int, RunningJob] = {}
+
+    def waiting(self, job: Any) -> WaitingJob:
+        """A waiting job of the engine as a policy sees it."""
+        seen = self._waiting.get(job.index)
+        if seen is None:
+            seen = self._waiting[job.index] = WaitingJob(self, job.index, job.submit, job.believed, job.procs)
+        seen.believed = job.believed
+        return seen
+
+    def running(self, job: Any) -> RunningJob:
+        """A running job of the engine as a policy sees it."""
+        seen = self._running.get(job.index)
+        if seen is None:
+            values = (job.index, job.submit, job.believed, job.procs, job.start, job.expected_end)
+            seen = self._running[job.index] = RunningJob(self, *values)
+        seen.expected_end = job.expected_end
+        return seen
 
 
 @dataclass(frozen=True)
@@ -109,10 +142,15 @@ class PlainPolicy(Policy):
 
 
 def ask(
-    policy: PlainPolicy, now: Moment, waiting: Sequence[WaitingJob], running: Sequence[RunningJob], free: int
+    policy: PlainPolicy, sight: Sight, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int
 ) -> tuple[list[int], int | None]:
-    """The indices of the jobs that the policy chooses, and its wake-up if there is one; raises PolicyError for an impossible answer."""
-    answer = policy.choose(now, waiting, running, free)
+    """The indices of the jobs that the policy chooses, and its wake-up if there is one; raises PolicyError for an impossible answer.
+
+    `waiting` and `running` are jobs of the engine; the policy is shown them as `sight` tells.
+    """
+    moment = Moment(now, sight.known.calendar)
+    sight.now = now
+    answer = policy.choose(moment, tuple(map(sight.waiting, waiting)), tuple(map(sight.running, running)), free)
     given, wake_at = _taken(answer)
     if given is None:
         what = "give a sequence of jobs, () for none, or a walltime.Choice"
@@ -134,7 +172,7 @@ def why_stuck(policy: PlainPolicy, now: int, jobs: Sequence[int], woken: int) ->
     return f"{begin} started nobody at {now} s, when nothing ran and nobody was to arrive; {cure}"
 
 
-def _checked(policy: PlainPolicy, now: Moment, wake_at: Any) -> int:
+def _checked(policy: PlainPolicy, now: int, wake_at: Any) -> int:
     """The wake-up as a whole number, if it is one and in the future."""
     try:
         whole = None if isinstance(wake_at, bool) else wake_at.__index__()

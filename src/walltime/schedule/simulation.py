@@ -64,7 +64,7 @@ def simulate(
     waiting job is predicted anew, and after a job has started that is expected to run for longer than its own length.
 
     Raises PolicyError for an unknown policy, order or option, WorkloadError for what is no workload and if the log lacks what the
-    predictor needs.
+    predictor needs, EngineError if a `PlainPolicy` leaves jobs waiting for ever.
 
     >>> from walltime import Easy, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
