@@ -27,7 +27,7 @@ from benchmarks.common import (
 )
 from walltime.engine.run import Simulation
 from walltime.estimates import FModel
-from walltime.policy import SJF, Conservative, Easy, NoBackfilling, Hybrid, Policy
+from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, Policy
 from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 

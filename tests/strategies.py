@@ -26,9 +26,9 @@ def examples(count: int) -> settings:
 
 
 @wt.order
-def area_rate(wait, requested, procs):
+def area_rate(wait, believed, procs):
     """Long waits and wide jobs first, long jobs last."""
-    return wait * procs / requested
+    return wait * procs / believed
 
 
 @wt.order
@@ -46,14 +46,54 @@ def narrow_in_waves(wait, procs):
 
 
 @wt.order
-def sometimes_nan(requested, procs):
+def sometimes_nan(believed, procs):
     """Not a number for every second length, which counts as the lowest score."""
-    if requested % 2 == 0:
+    if believed % 2 == 0:
         return math.nan
     return procs
 
 
-USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan)
+@wt.order
+def by_queue(queue, procs, user):
+    """Columns of the log, in another order than the log's; they do not change while a job waits."""
+    return queue * 1000 - procs * 10 + user
+
+
+@wt.order
+def as_asked(group, requested, believed, executable, partition):
+    """What was asked for beside what is planned; of the log's columns one is not known at all."""
+    return requested - 2 * believed + group * 5 + executable - partition
+
+
+@wt.order
+def by_number(job_id):
+    """Jobs with one and the same last digit are equal."""
+    return job_id * 7 % 10
+
+
+@wt.order
+def by_the_clock(hour, weekday, procs, submit):
+    """Something else in every hour, and on every day: the scores of waiting jobs change at once."""
+    if hour % 4 == 1:
+        return procs
+    if hour % 4 == 3:
+        return -procs
+    if weekday % 2 == 0:
+        return submit
+    return -submit - 3 * (hour % 5) * procs
+
+
+@wt.order
+def nightly_share(wait, hour, user):
+    """The clock, columns and waits together."""
+    if hour < 3:
+        return wait * (2 + user % 3)
+    return wait - user
+
+
+USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan, by_queue, as_asked, by_the_clock, nightly_share)
+ORDERS_THAT_READ = (*USER_ORDERS[4:], by_number)
+"""Orders that read columns of the log or the clock."""
 BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4))
 
 POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many")
@@ -108,7 +148,8 @@ UPPER_BOUNDS = Estimates(upper_bounds=True)
 def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: int = 1, machine: int | None = None) -> wt.Workload:
     """A workload: equal submits, zero runtimes, jobs as wide as the machine, machines of one processor; any estimates.
 
-    Unless `estimates` says otherwise some jobs outlive their request, and what is believed may be more or less than either.
+    Unless `estimates` says otherwise some jobs outlive their request, and what is believed may be more or less than either. Some
+    columns are known of some jobs. The log begins a quarter of a minute before the clocks at the site are put forward.
     """
     procs_of_machine = machine or draw(st.one_of(st.just(1), st.integers(2, 8), st.sampled_from((16, 100))))
     widths = st.one_of(st.integers(1, procs_of_machine), st.just(procs_of_machine), st.just(1), st.just(max(1, procs_of_machine // 2)))
@@ -136,8 +177,25 @@ def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: in
         requested.append(asked)
         believed.append(asked if way_believed == "requested" else _estimate(way_believed, length, by))
     return wt.Workload.from_arrays(
-        submit=submit, runtime=runtime, requested=requested, believed=believed, procs=procs, machine_procs=procs_of_machine
+        submit=submit,
+        runtime=runtime,
+        requested=requested,
+        believed=believed,
+        procs=procs,
+        machine_procs=procs_of_machine,
+        columns=_columns(len(rows)),
+        origin=wt.Origin(records=len(rows), unix_start_time=CLOCKS_FORWARD - 15, time_zone="Europe/Stockholm"),
     )
+
+
+CLOCKS_FORWARD, CLOCKS_BACK = 1_679_792_400, 1_698_541_200
+"""When the clocks of Europe/Stockholm changed in 2023, both times on a Sunday, s since 1970 UTC."""
+
+
+def _columns(count: int) -> dict[str, np.ndarray]:
+    """Some columns of a log; not drawn, so that examples stay small."""
+    number = np.arange(count)
+    return {"queue": number // 2 % 3, "user": number * number % 5 - 1, "group": number % 2, "executable": number * 7 % 4 - 1}
 
 
 def _estimate(way: str, runtime: int, by: int) -> int:
@@ -243,4 +301,18 @@ def with_users(draw, source: st.SearchStrategy[wt.Workload]) -> wt.Workload:
     columns["wait"] = np.array(draw(st.lists(st.sampled_from((0, 1, 2, 7, -1)), min_size=len(w), max_size=len(w)))) * unit
     columns["wait"][0] = unit
     times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "believed")}
-    return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=columns)
+    return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=columns, origin=w.origin)
+
+
+ZONES = ("Europe/Stockholm", "Europe/Stockholm", "Australia/Lord_Howe", "Asia/Kolkata", "-12600", "UTC")
+
+
+@st.composite
+def dated(draw, source: st.SearchStrategy[wt.Workload]) -> wt.Workload:
+    """A workload whose times go from seconds to months, in a zone, around the time at which its clocks change if they do."""
+    w = draw(source)
+    unit = draw(st.sampled_from((1, 60, 600, 1800, 3600, 5 * DAY)))
+    begin = draw(st.sampled_from((CLOCKS_FORWARD, CLOCKS_BACK, 1_680_361_200, -1_000_000_000, 0))) - draw(st.integers(0, 30)) * unit
+    times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "believed")}
+    origin = wt.Origin(unix_start_time=begin, time_zone=draw(st.sampled_from(ZONES)))
+    return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=w.columns, origin=origin)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from walltime.policy import FCFS as FCFS
     from walltime.policy import SJF as SJF
     from walltime.policy import WFP as WFP
+    from walltime.policy import Choice as Choice
     from walltime.policy import Conservative as Conservative
     from walltime.policy import Easy as Easy
     from walltime.policy import Hybrid as Hybrid
@@ -122,6 +123,7 @@ _HOMES = {
     ),
     "logs.fetch": ("fetch",),
     "policy": (
+        "Choice",
         "Conservative",
         "Easy",
         "FCFS",

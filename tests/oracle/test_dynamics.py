@@ -24,6 +24,7 @@ from tests.strategies import (
     workloads,
 )
 from walltime.engine.reference import Reference
+from walltime.schedule.known import known_to
 
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
 SMALL, LARGE = examples(100), examples(40)
@@ -101,7 +102,8 @@ def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, po
         assert getattr(plain, name).tolist() == getattr(watched, name).tolist(), name
     runtime, believed = (column.tolist() for column in real_and_believed(workload, overrun))
     columns = (workload.submit.tolist(), runtime, believed, workload.procs.tolist(), workload.machine_procs)
-    references = [Reference(*columns, policy, coincident, dynamics=d) for d in (False, True)]
+    known = known_to(policy, workload, workload.requested)
+    references = [Reference(*columns, policy, coincident, dynamics=d, known=known) for d in (False, True)]
     for reference in references:
         reference.run()
     plain_jobs, watched_jobs = ([(j.start, j.kind, j.promised, j.ticket) for j in reference.jobs] for reference in references)

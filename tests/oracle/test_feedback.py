@@ -68,7 +68,8 @@ def test_feedback__kernel_equals_reference(workload, policy, coincident, data):
         procs=workload.procs,
         job_id=workload.job_id,
         machine_procs=workload.machine_procs,
-        columns={"preceding_job": preceding, "think_time": think},
+        columns={**workload.columns, "preceding_job": preceding, "think_time": think},
+        origin=workload.origin,
         feedback=True,
     )
     kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, engine=engine) for engine in ("kernel", "reference"))

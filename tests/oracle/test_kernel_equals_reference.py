@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 import walltime as wt
-from tests.strategies import COINCIDENT, OVERRUN, POLICY_KINDS, crowded, examples, policies, real_and_believed, shrunk, workloads
+from tests.strategies import (
+    COINCIDENT,
+    ORDERS_THAT_READ,
+    OVERRUN,
+    POLICY_KINDS,
+    crowded,
+    dated,
+    examples,
+    policies,
+    real_and_believed,
+    shrunk,
+    workloads,
+)
 from tests.traces import trace_path
 from walltime.engine.run import Simulation
+from walltime.schedule.known import known_to
 
 SMALL, LARGE = examples(300), examples(100)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
@@ -56,13 +71,28 @@ def test_kernel__equals_reference_on_crowded_machines(kind, coincident, data):
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @LARGE
 @given(data=st.data())
+def test_kernel__equals_reference_where_orders_read_the_clock_and_the_log(kind, coincident, data):
+    workload = data.draw(dated(workloads(max_size=25)), label="workload")
+    order, backfill_order = (data.draw(st.sampled_from(ORDERS_THAT_READ), label=role) for role in ("order", "backfill_order"))
+    policy = dataclasses.replace(data.draw(policies(kind, own=False), label="policy"), order=order)
+    if hasattr(policy, "backfill_order"):
+        policy = dataclasses.replace(policy, backfill_order=backfill_order)
+    for overrun in OVERRUN:
+        assert_engines_agree(workload, policy, coincident, overrun)
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("kind", POLICY_KINDS)
+@LARGE
+@given(data=st.data())
 def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
     workload = data.draw(workloads(max_size=25), label="workload")
     policy = data.draw(policies(kind), label="policy")
     overrun = data.draw(st.sampled_from(OVERRUN), label="overrun")
     budgets = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=8), label="budgets")
     runtime, believed = real_and_believed(workload, overrun)
-    pieces = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy, coincident)
+    known = known_to(policy, workload, workload.requested)
+    pieces = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy, coincident, known=known)
     calls, started = 0, [0]
     while not pieces.advance(budgets[calls % len(budgets)]):
         calls += 1

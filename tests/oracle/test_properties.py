@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_believed, workloads
 from walltime.engine.run import Simulation
+from walltime.schedule.known import known_to
 
 MANY, SOME = examples(300), examples(150)
 in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
@@ -65,7 +68,8 @@ def test_easy__equals_one_reservation_made_afresh(coincident, workload, order, b
     # Hybrid(1) takes EASY's path by definition, so the general path is made to run with depth 1 here.
     runtime, believed = real_and_believed(workload, "kill")
     columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
-    fresh = Simulation(*columns, wt.Hybrid(depth=2, order=order, backfill_order=backfill_order), coincident)
+    policy = wt.Hybrid(depth=2, order=order, backfill_order=backfill_order)
+    fresh = Simulation(*columns, policy, coincident, known=known_to(policy, workload, workload.requested))
     fresh.rules.depth = 1
     fresh.run()
     easy = wt.simulate(workload, wt.Easy(order=order, backfill_order=backfill_order), coincident=coincident)
@@ -190,6 +194,8 @@ def test_schedule__moves_with_the_submits(coincident, workload, policy, overrun,
         believed=workload.believed,
         procs=workload.procs,
         machine_procs=workload.machine_procs,
+        columns=workload.columns,
+        origin=dataclasses.replace(workload.origin, unix_start_time=workload.origin.unix_start_time - by),
     )
     a, b = (wt.simulate(w, policy, coincident=coincident, overrun=overrun) for w in (workload, moved))
     assert (a.start + by).tolist() == b.start.tolist()
@@ -210,6 +216,9 @@ def test_schedule__depends_on_job_ids_only_where_submits_are_equal(coincident, w
     rows = np.array(data.draw(st.permutations(range(count))))
     names = ("submit", "runtime", "requested", "believed", "procs")
     columns = {name: getattr(workload, name)[rows] for name in names}
-    renamed = wt.Workload.from_arrays(**columns, job_id=ids[rows], machine_procs=workload.machine_procs)
+    others = {name: values[rows] for name, values in workload.columns.items()}
+    renamed = wt.Workload.from_arrays(
+        **columns, job_id=ids[rows], machine_procs=workload.machine_procs, columns=others, origin=workload.origin
+    )
     assert renamed.job_id.tolist() == ids.tolist()
     same(*(wt.simulate(w, policy, coincident=coincident) for w in (workload, renamed)))

@@ -201,3 +201,16 @@ def test_order_of_ones_own__makes_new_cells_when_it_is_edited(plan):
         assert run_campaign(read_plan(plan), executor=Threads(1)).run == 1
         seen = Store(plan.parent / "plan.results").table()["mean_wait"].to_list()
     assert len(set(seen)) == 2
+
+
+def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
+    own = plan.with_name("orders.py")
+    own.write_text("def mine(user, hour, requested):\n    return user if hour < 12 else -requested\n")
+    plan.write_text('[campaign]\nseeds = 2\n[fixed]\ntrace = "log.swf"\norder = "orders.py:mine"\n[grid]\nestimates = ["user", "f:4"]\n')
+    run_campaign(read_plan(plan), executor=Threads(1))
+    table = Store(plan.parent / "plan.results").table()
+    jobs, policy = wt.read(plan.with_name("log.swf")), wt.Easy(order=wt.parse_order(f"{own}:mine"))
+    for row in table.iter_rows(named=True):
+        estimated = jobs.with_estimates(parse_estimates(row["estimates"]), row["seed"] or 0)
+        assert row["mean_wait"] == wt.simulate(estimated, policy).summary().mean_wait
+    assert len(set(table["mean_wait"])) > 1

@@ -111,6 +111,13 @@ def test_simulate__takes_its_options_to_the_engine(capsys, log, tmp_path):
     own = tmp_path / "mine.py"
     own.write_text("import walltime as wt\n\n@wt.order\ndef latest(submit):\n    return submit\n")
     assert waits("--policy", "fcfs", "--order", f"{own}:latest") == waits("--policy", "fcfs", "--order", "sjf")
+    own.write_text("def latest(submit, user):\n    return submit + 0 * user\ndef nightly(hour):\n    return hour\n")
+    assert waits("--policy", "fcfs", "--order", f"{own}:latest") == waits("--policy", "fcfs", "--order", "sjf")
+    assert waits("--order", f"{own}:nightly") == waits("--order", "fcfs")
+    undated = log.with_name("undated.swf")
+    undated.write_text(log.read_text().replace("; UnixStartTime: 843480031\n", ""))
+    refused = one_line(*call(capsys, "simulate", undated, "--order", f"{own}:nightly"))
+    assert "the order 'nightly' asks for the hour, but the log does not say when it begins; add '; UnixStartTime: SECONDS'" in refused
     assert waits("--policy", "hybrid:0", "--backfill-order", "sjf") <= waits("--policy", "fcfs")
     assert waits("--policy", "easy", "--estimates", "exact") == waits("--policy", "easy")
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from datetime import datetime
+
+import numpy as np
 import pytest
 
 import walltime as wt
+from tests.strategies import CLOCKS_FORWARD
 from walltime.policy import ORDERS, UserOrder
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 4, 3, 2], procs=[2, 2, 1, 1], machine_procs=3)
@@ -174,18 +179,32 @@ def test_policy__refuses_the_name_of_an_order_for_a_backfill_order(policy):
 
 def test_user_order__gets_what_it_asks_for():
     @wt.order
-    def all_four(submit, procs, requested, wait):
-        return submit * 1000 + procs * 100 + requested * 10 + wait
+    def all_four(submit, procs, believed, wait):
+        return submit * 1000 + procs * 100 + believed * 10 + wait
 
-    assert all_four.score(wait=1, requested=2, procs=3, submit=4) == 4321.0
+    assert all_four.score(wait=1, believed=2, procs=3, submit=4) == 4321.0
     assert all_four(4, 3, 2, 1) == 4321
     assert isinstance(all_four, UserOrder)
 
 
+def test_user_order__gets_columns_and_the_calendar():
+    @wt.order
+    def many(requested, user, hour):
+        return requested * 10000 + user * 100 + hour
+
+    assert many.score(1, 2, 3, 4, requested=9, user=8, hour=7) == 90807.0
+    assert many.score(1, 2, 3, 4, hour=7) == 19907.0  # unknown columns are -1, the request is what is believed
+    with pytest.raises(wt.PolicyError, match=r"^the order 'many' asks for the hour, but the log does not say when it begins; add"):
+        many.score(1, 2, 3, 4, user=8)
+
+
 def test_user_order__refuses_an_unknown_argument():
     with pytest.raises(wt.PolicyError) as caught:
-        wt.order(lambda wait, user, memory: wait)
-    expected = "the order '<lambda>' asks for user, memory; an order's function may ask for wait, requested, procs, submit"
+        wt.order(lambda wait, user, memory, runtime: wait)
+    expected = (
+        "the order '<lambda>' asks for memory, runtime; an order's function may ask for wait, believed, procs, submit, "
+        "requested, user, group, executable, queue, partition, job_id, hour, weekday"
+    )
     assert str(caught.value) == expected
 
 
@@ -280,3 +299,106 @@ def test_parse_order__reads_the_options_of_wfp():
     ):
         with pytest.raises(wt.PolicyError, match=words):
             wt.parse_order(text)
+
+
+# -------------------------------------------------------------------------------------------- what a user's order may read
+
+# 2 processors. 1 has both of them until 10; 2 to 5, which are 1 s long, wait for it, two wide, so that one starts after the other.
+FIVE = {"submit": [0, 1, 1, 1, 1], "runtime": [10, 1, 1, 1, 1], "requested": [10, 4, 3, 2, 1], "procs": [2] * 5, "machine_procs": 2}
+STOCKHOLM = wt.Origin(unix_start_time=CLOCKS_FORWARD - 7200, time_zone="Europe/Stockholm")  # a Sunday, 0:00 local time
+ENGINES = ("kernel", "reference")
+
+
+@wt.order
+def by_user(user):
+    return user
+
+
+@wt.order
+def by_request(requested):
+    return -requested
+
+
+@wt.order
+def by_belief(believed):
+    return -believed
+
+
+@wt.order
+def turned_round_at_three(hour, job_id):
+    return -job_id if hour >= 3 else job_id
+
+
+@wt.order
+def turned_round_on_mondays(weekday, job_id):
+    return -job_id if weekday == 0 else job_id
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_user_order__reads_a_column(engine):
+    known = wt.Workload.from_arrays(**FIVE, columns={"user": np.array([1, 3, 9, -1, 3])})
+    assert wt.simulate(known, wt.Easy(order=by_user), engine=engine).start.tolist() == [0, 11, 10, 13, 12]
+    unknown = wt.Workload.from_arrays(**FIVE)  # equal scores leave the order of arrival
+    assert wt.simulate(unknown, wt.Easy(order=by_user), engine=engine).start.tolist() == [0, 10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_user_order__requested_is_the_users_request_and_believed_what_is_planned_with(engine):
+    jobs = wt.Workload.from_arrays(**FIVE).with_believed([10, 1, 2, 3, 4])
+    assert wt.simulate(jobs, wt.Easy(order=by_request), engine=engine).start.tolist() == [0, 13, 12, 11, 10]
+    assert wt.simulate(jobs, wt.Easy(order=by_belief), engine=engine).start.tolist() == [0, 10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("begin", "start"), [(0, [0, 13, 12, 11, 10]), (7200 - 12, [0, 12, 13, 11, 10]), (7200 - 10, [0, 10, 11, 12, 13])])
+def test_user_order__reads_the_hour_at_the_site(engine, begin, start):
+    # The clocks go from 2:00 to 3:00 two hours after midnight. The jobs start in turn from 10 s on.
+    origin = dataclasses.replace(STOCKHOLM, unix_start_time=STOCKHOLM.unix_start_time + begin)
+    jobs = wt.Workload.from_arrays(**FIVE, origin=origin)
+    assert wt.simulate(jobs, wt.Easy(order=turned_round_at_three), engine=engine).start.tolist() == start
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("zone", ["Europe/Stockholm", "7200", "Asia/Kolkata"])
+def test_user_order__reads_the_weekday_at_the_site(engine, zone):
+    midnight = int(datetime(2023, 3, 27, tzinfo=wt.Origin(time_zone=zone).tzinfo()).timestamp())  # from Sunday to Monday
+    jobs = wt.Workload.from_arrays(**FIVE, origin=wt.Origin(unix_start_time=midnight - 12, time_zone=zone))
+    assert wt.simulate(jobs, wt.Easy(order=turned_round_on_mondays), engine=engine).start.tolist() == [0, 12, 13, 11, 10]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("role", ["order", "backfill_order"])
+def test_user_order__that_reads_the_clock_of_a_log_without_dates(engine, role):
+    with pytest.raises(wt.PolicyError) as caught:
+        wt.simulate(JOBS, wt.Easy(**{role: turned_round_on_mondays}), engine=engine)
+    assert str(caught.value) == (
+        "the order 'turned_round_on_mondays' asks for the weekday, but the log does not say when it begins; "
+        "add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
+        "or give the workload walltime.Origin(unix_start_time=SECONDS, time_zone=NAME)"
+    )
+
+
+def test_user_order__reads_columns_and_clock_in_a_batch():
+    # Estimates that are the kill limit too change what is requested from case to case, in one and the same memory.
+    columns = {"user": np.array([1, 3, 9, -1, 3])}
+    jobs = wt.Workload.from_arrays(**FIVE | {"runtime": [10, 1, 2, 3, 4], "requested": [10, 4, 4, 3, 4]}, columns=columns, origin=STOCKHOLM)
+    orders = (by_request, by_user, turned_round_at_three, turned_round_on_mondays)
+    cases = [wt.Case(wt.Easy(order=order), wt.FModel(9), seed) for order in orders for seed in range(6)]
+    cases += [wt.Case(wt.Easy(order=by_request), wt.FModel(3, limit="user")), wt.Case(wt.Easy(order=by_request), wt.UserEstimates())]
+    batch = wt.simulate_many(jobs, cases, workers=1)
+    for case, summary in zip(cases, batch.summaries, strict=True):
+        alone = wt.simulate(jobs.with_estimates(case.estimates, case.seed), case.policy)
+        assert summary.as_dict() == alone.summary().as_dict(), case
+    assert len({summary.mean_wait for summary in batch.summaries[:6]}) > 1
+
+
+def test_weighted_wait__under_an_order_that_reads_columns_and_the_clock():
+    jobs = wt.Workload.from_arrays(**FIVE, columns={"user": np.array([1, 3, 9, -1, 3])}, origin=STOCKHOLM)
+
+    @wt.order
+    def weight(user, hour, requested):
+        return (user + 1) * (hour + 1) + requested * 0
+
+    schedule = wt.simulate(jobs, wt.Easy(order=weight))
+    assert schedule.start.tolist() == [0, 11, 10, 13, 12]
+    assert schedule.weighted_wait() == pytest.approx((4 * 10 + 10 * 9 + 0 * 12 + 4 * 11) / (2 + 4 + 10 + 0 + 4))

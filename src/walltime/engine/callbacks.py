@@ -13,9 +13,15 @@ from numba.extending import intrinsic
 
 from walltime.engine.jit import callback
 from walltime.engine.learning import nothing_learned
+from walltime.policy.known import COLUMNS
 
-SCORE = types.float64(types.int64, types.int64, types.int64, types.int64)
-"""Signature of a compiled user order: (wait, requested, procs, submit) -> score."""
+SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
+"""Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
+
+`facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; how often the clock
+changes; and the clock, as ordering.py makes it."""
+FIRST_OFFSET = 3
+"""Where the clock begins among the facts."""
 
 _config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}
@@ -26,13 +32,44 @@ _without_compiler: dict[int, Callable[..., Any]] = {}
 def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the names, among wait, requested, procs and submit, that the function takes. A division by zero gives
-    infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
+    `arguments` are the names that the function takes; the columns among them stand in the table in this order. A division by zero
+    gives infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
-    names: dict[str, Any] = {"inner": inner}
-    exec(f"def score(wait, requested, procs, submit):\n    return float(inner({', '.join(arguments)}))", names)
+    columns = [name for name in arguments if name in COLUMNS]
+    own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
+    own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
+    names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time}
+    values = ", ".join(own.get(name, name) for name in arguments)
+    exec(f"def score(facts, job, now, believed, procs, submit):\n    return float(inner({values}))", names)
     return numba.cfunc(SCORE)(names["score"])
+
+
+@intrinsic
+def _word_at(typingctx, address, place):
+    """The int64 at so many words after an address."""
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(pointer, [args[1]]))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+word_at: Any = _word_at
+
+
+@numba.njit(nogil=True)
+def local_time(facts, now):
+    """The site's local time, s from a Monday's midnight, by a search for the last change of the clock."""
+    low, high = 0, word_at(facts, 2)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if word_at(facts, FIRST_OFFSET + 2 * middle - 1) <= now:
+            low = middle
+        else:
+            high = middle - 1
+    return now + word_at(facts, FIRST_OFFSET + 2 * low)
 
 
 @functools.cache
@@ -72,8 +109,13 @@ def _caller(returns: Any) -> Any:
 
 
 @intrinsic
-def _call_score(typingctx, address, wait, requested, procs, submit):
-    return types.float64(types.int64, types.int64, types.int64, types.int64, types.int64), _caller(types.float64)
+def _call_score(typingctx, facts, job, now, believed, procs, submit):
+    def codegen(context, builder, signature, args):
+        function = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)] * len(args))
+        address = builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        return builder.call(builder.inttoptr(address, function.as_pointer()), args)
+
+    return SCORE, codegen
 
 
 @intrinsic

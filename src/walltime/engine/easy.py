@@ -191,12 +191,12 @@ def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index,
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0
     if rules.order_threshold > 0.0:
-        most = rules.order_threshold * rank(rules.order, rules.order_parameter, now, jobs[state.blocked])
+        most = rules.order_threshold * rank(rules.order, rules.order_parameter, now, jobs, state.blocked)
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
-        job = jobs[queue[place].job]
-        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, now, job) <= most:
-            own = rank(rules.backfill_order, rules.backfill_parameter, now, job)
+        job = np.int64(queue[place].job)
+        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, now, jobs, job) <= most:
+            own = rank(rules.backfill_order, rules.backfill_parameter, now, jobs, job)
             candidates[count].rank, candidates[count].place = own, place
             if own < candidates[best].rank:
                 best = count

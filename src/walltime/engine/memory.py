@@ -67,7 +67,7 @@ RULES = _dtype(
 """A policy, lowered to numbers.
 
 `mode`: the kind of its passes. `depth`: how many blocked jobs get a reservation. `order`, `backfill_order`: one of BY_..., with the
-exponent or the address of a compiled function as its parameter; `order_reads_time`: whether the scores of waiting jobs change.
+exponent as its parameter, or the address of what callbacks.py calls; `order_reads_time`: whether the scores of waiting jobs change.
 `long_queue`, `short_queue`: from which length on the queue is indexed, and under which no more. `predict`, `started`, `observe`:
 addresses of the compiled predictor, 0 for none; the rest is how predictions are believed and corrected."""
 

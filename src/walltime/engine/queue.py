@@ -13,8 +13,9 @@ from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, RANKED_B
 
 
 @kernel
-def rank(order, parameter, now, job):
+def rank(order, parameter, now, jobs, index):
     """Rank of a waiting job, its negative score: the least goes first, ties by arrival. A score that is NaN counts as the lowest."""
+    job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
     if order == BY_LENGTH:
@@ -26,7 +27,7 @@ def rank(order, parameter, now, job):
         for _ in range(parameter - 1):
             power *= ratio
         return -(power * job.procs)
-    score = call_score(parameter, wait, job.order_length, job.procs, job.submit)
+    score = call_score(parameter, index, now, job.order_length, job.procs, job.submit)
     return math.inf if math.isnan(score) else -score
 
 
@@ -100,7 +101,7 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
         for place in range(begin, end):
             ranks[place] = math.nan
             if queue[place].procs != HOLE:
-                ranks[place] = rank(rules.order, rules.order_parameter, now, jobs[queue[place].job])
+                ranks[place] = rank(rules.order, rules.order_parameter, now, jobs, np.int64(queue[place].job))
     best, least = -1, math.inf
     for place in range(begin, end):
         if ranks[place] < least or (best < 0 and not math.isnan(ranks[place])):
@@ -127,7 +128,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
     for place in range(first, state.queue_last):
         if queue[place].procs != HOLE:
             job = np.int64(queue[place].job)
-            push(heads, state.heads, rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival, job)
+            push(heads, state.heads, rank(rules.order, rules.order_parameter, state.now, jobs, job), jobs[job].arrival, job)
             state.heads += 1
 
 
@@ -162,8 +163,8 @@ def sort_queue(state, rules, jobs, queue, ranks):
     Ranks change little from one pass to the next, so the jobs are nearly in order and insertion is the right sort.
     """
     for place in range(state.queue_first, state.queue_last):
-        job, procs, length = queue[place].job, queue[place].procs, queue[place].length
-        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival
+        job, procs, length = np.int64(queue[place].job), queue[place].procs, queue[place].length
+        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs, job), jobs[job].arrival
         k = place
         while k > state.queue_first and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[queue[k - 1].job].arrival > arrival)):
             queue[k] = queue[k - 1]
@@ -196,7 +197,7 @@ def sort_waiting(state, rules, jobs, queue, ordered, last):
     state.sorted = count
     for i in range(count):
         job = order[i]
-        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs[job]), jobs[job].arrival
+        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs, job), jobs[job].arrival
         k = i
         while k > 0 and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[order[k - 1]].arrival > arrival)):
             order[k] = order[k - 1]

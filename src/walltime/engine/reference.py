@@ -14,9 +14,13 @@ from typing import Any, NamedTuple
 
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Wfp
+from walltime.policy.known import Known
+from walltime.policy.plain import Sight, ask, why_stuck
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 COINCIDENT = ("batch", "sequential", "one-by-one")
+PATIENCE = 100_000
+"""How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
 
 
 class Predictions(NamedTuple):
@@ -138,7 +142,8 @@ class Reference:
     """One simulation; `run` it, then read `jobs`.
 
     `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
-    each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`).
+    each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`). `known`: the columns and
+    the calendar that orders and policies may read.
     """
 
     def __init__(
@@ -154,6 +159,7 @@ class Reference:
         think: Sequence[int] | None = None,
         dynamics: bool = False,
         predictions: Predictions | None = None,
+        known: Known | None = None,
     ):
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
@@ -174,6 +180,10 @@ class Reference:
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self.predictions = predictions
+        self.known = known or Known({})
+        self._sight = Sight(self.known)
+        self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
+        self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
         self._arrived = 0
         self._started = 0
         self._followers: dict[int, list[Job]] = {}
@@ -197,16 +207,24 @@ class Reference:
             times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
             if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
                 times += [job.reservation for job in self.waiting]
+            self._woken = 0 if times else self._woken + 1
+            if self._wake_ups and (times or self.waiting) and self._woken <= PATIENCE:
+                times.append(min(self._wake_ups))
             if not times:
                 break
             self.now = min(times)
+            self._wake_ups.discard(self.now)
             if self.coincident == "batch":
                 self._all_events()
             else:
                 self._one_event()
             self._pass()
         if self.waiting:
-            raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+            if not isinstance(self.policy, PlainPolicy):
+                raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+            ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
+            woken = PATIENCE if self._wake_ups else 0
+            raise EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], woken))
 
     def _all_events(self) -> None:
         """All terminations of this instant, then corrections, then all arrivals."""
@@ -340,7 +358,13 @@ class Reference:
 
     def _score(self, job: Job, order: Order) -> float:
         """Score of a waiting job; what is not a number is the lowest."""
-        value = order.score(self.now - job.submit, job.order_length, job.procs, job.submit)
+        others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        if order.reads_calendar:
+            if self.known.calendar is None:
+                raise order.without_calendar()
+            local = self.known.calendar.local(self.now)
+            others |= {"hour": local.hour, "weekday": local.weekday()}
+        value = order.score(self.now - job.submit, job.order_length, job.procs, job.submit, **others)
         return -math.inf if math.isnan(value) else value
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
@@ -527,9 +551,12 @@ class Reference:
 
     def _ask(self, policy: PlainPolicy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""
-        for job in list(policy.choose(self.now, tuple(self.waiting), tuple(self.running), self.free)):
+        chosen, wake_at = ask(policy, self._sight, self.now, self.waiting, self.running, self.free)
+        for job in [self.jobs[index] for index in chosen]:
             if job not in self.waiting:
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")
             if job.procs > self.free:
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
             self._start(job, self._kind_behind(job, self._ahead(job)))
+        if wake_at is not None:
+            self._wake_ups.add(wake_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,14 +9,9 @@ from typing import Any
 import numpy as np
 
 from walltime.engine import index
-from walltime.engine.callbacks import compile_score
 from walltime.engine.learning import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.load import load, load_predictor, loop_name
 from walltime.engine.memory import (
-    BY_ARRIVAL,
-    BY_LENGTH,
-    BY_USER,
-    BY_WFP,
     DONE,
     FRESH,
     HEAD,
@@ -35,8 +29,10 @@ from walltime.engine.memory import (
     records,
     restored,
 )
+from walltime.engine.ordering import lower_order
 from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.policy import FCFS, SJF, Order, Policy, UserOrder, Wfp
+from walltime.policy import Policy, Wfp
+from walltime.policy.known import Known
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
@@ -55,7 +51,8 @@ class Simulation:
     (the index of an earlier job, -1 for nobody's) and how many seconds later it is submitted. After `run` the results are
     `start` and `submit` (int64 s), `kind` (uint8) and `promised` (int64 s, -1 for none). With `log`, the starts are noted as
     they happen, and `dynamics` tells what backfilling did. With a `prediction`, the runtimes are predicted, and the results are
-    `predicted` (int64 s), `basis` (uint8) and `corrections` (int64) too.
+    `predicted` (int64 s), `basis` (uint8) and `corrections` (int64) too. `known`: the columns and the calendar that orders of your own
+    read; columns that are not there are -1 everywhere. Without it, requests are what is believed.
 
     Raises PolicyError for a policy that only the reference engine knows, an order that cannot be compiled, or an unknown
     `coincident`; ValueError where the arrays do not match.
@@ -74,6 +71,7 @@ class Simulation:
         think: Array | None = None,
         log: bool = False,
         prediction: Prediction | None = None,
+        known: Known | None = None,
     ):
         arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
         if after is not None and think is not None:
@@ -87,8 +85,9 @@ class Simulation:
         if machine_procs >= HOLE:
             raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {machine_procs}")
         self._submit = np.asarray(submit)
-        self._orders: list[Any] = []  # they are called by their addresses, so they must be kept
-        self._prediction = prediction
+        self._policy, self._known, self._prediction = policy, known or Known({"requested": believed}), prediction
+        self._thinking = 0 if think is None else int(np.maximum(think, 0).sum())
+        self._working = int(np.maximum(runtime, believed).sum())
         rules = self._lower(policy, machine_procs, coincident)
         jobs = records(JOB, len(submit))
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
@@ -114,16 +113,20 @@ class Simulation:
             if progress is not None:
                 progress(self.started)
 
-    def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None) -> None:
+    def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None, known: Known | None = None) -> None:
         """Begin anew with other runtimes and beliefs (int64 s, one entry per job), in the same memory.
 
         The prediction must be like the one before, but for the arrays; None for the same, which must not depend on the runtimes.
+        `known`: if the orders read something else than before.
         """
         self._check("runtime", runtime, len(self._submit))
         self._check("believed", believed, len(self._submit))
         self._prediction = prediction or self._prediction
         jobs = self._memory.jobs
         jobs.submit, jobs.runtime, jobs.believed = self._submit, runtime, believed
+        self._known = known or self._known
+        self._working = int(np.maximum(runtime, believed).sum())
+        self._lower_orders(self._memory.rules)
         self._memory = restored(self._memory, self._prediction)
         self.seconds = 0.0
 
@@ -231,11 +234,6 @@ class Simulation:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
         mode = MODES[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
-        order, parameter, reads_time = self._lower_order(policy.order)
-        own = getattr(policy, "backfill_order", None)
-        backfill_order, backfill_parameter = order, parameter
-        if own is not None and own != policy.order:
-            backfill_order, backfill_parameter, _ = self._lower_order(own)
         rules = record(
             RULES,
             mode=mode,
@@ -243,15 +241,11 @@ class Simulation:
             depth=depth,
             backfill=int(passes.backfills),
             sequential=int(coincident == "sequential"),
-            order=order,
-            order_parameter=parameter,
-            order_reads_time=int(reads_time),
-            backfill_order=backfill_order,
-            backfill_parameter=backfill_parameter,
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
             order_threshold=_threshold(policy, mode),
         )
+        self._lower_orders(rules)
         prediction = self._prediction
         if prediction is not None:
             for name, address in load_predictor(prediction.compiled).items():
@@ -261,23 +255,16 @@ class Simulation:
             rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
         return rules
 
-    def _lower_order(self, order: Order) -> tuple[int, int, bool]:
-        """Kind, parameter, and whether the scores of waiting jobs change with time."""
-        if order == FCFS:
-            return BY_ARRIVAL, 0, False
-        if order == SJF:
-            return BY_LENGTH, 0, False
-        if isinstance(order, Wfp):
-            return BY_WFP, order.exponent, True
-        if isinstance(order, UserOrder):
-            try:
-                compiled = compile_score(order.arguments(), order.function)
-            except Exception as error:  # Numba has no class of its own for all that it cannot compile
-                reason = _numba_reason(error)
-                raise PolicyError(f"the order {order.name!r} cannot be compiled: {reason}") from error
-            self._orders.append(compiled)
-            return BY_USER, compiled.address, "wait" in order.arguments()
-        raise PolicyError(f"the compiled engine does not know the order {order!r}")
+    def _lower_orders(self, rules: Any) -> None:
+        """The orders of the queue and of backfilling, for these jobs."""
+        longest = self._working + self._thinking  # until the last end at most: one job at a time, as long as it runs or is planned
+        order, own = self._policy.order, getattr(self._policy, "backfill_order", None)
+        first = second = lower_order(order, self._known, self._submit, longest)
+        if own is not None and own != order:
+            second = lower_order(own, self._known, self._submit, longest)
+        self._kept = (first, second)  # the kernel has no more than their addresses
+        rules.order, rules.order_parameter, rules.order_reads_time = first.kind, first.parameter, first.reads_time
+        rules.backfill_order, rules.backfill_parameter = second.kind, second.parameter
 
 
 def _threshold(policy: Policy, mode: int) -> float:
@@ -286,10 +273,3 @@ def _threshold(policy: Policy, mode: int) -> float:
     if threshold and mode != HEAD:
         raise PolicyError(f"the threshold of {policy.order.name} is for policies with at most one reservation, not for {policy.name}")
     return float(threshold)
-
-
-def _numba_reason(error: Exception) -> str:
-    """The line of Numba's message that says what it does not like."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("Failed in nopython")]
-    return next((line for line in lines if not line.startswith(("During:", "File ", "<"))), type(error).__name__)

@@ -56,7 +56,7 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh,
                 occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
                 start_job(state, rules, jobs, running, events, notes, predicting, job)
             else:
-                candidates[count].rank = rank(rules.backfill_order, rules.backfill_parameter, state.now, jobs[job])
+                candidates[count].rank = rank(rules.backfill_order, rules.backfill_parameter, state.now, jobs, job)
                 candidates[count].place = job
                 count += 1
     while count > 0:

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.estimates import accuracy
 from walltime.metrics.jobs import mean, relative_difference, weighted_wait
-from walltime.policy import FCFS, Order, Wfp
+from walltime.policy import FCFS, Known, Order, Wfp
 
 Array = np.ndarray
 
@@ -82,10 +82,11 @@ def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[
     return mean(np.sqrt(variance[chosen])), int(chosen.sum())
 
 
-def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array) -> Array:
+def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: Known | None = None) -> Array:
     """Score of each job by the queue order at the moment it starts, with the user's request; float64, shape (jobs,).
 
-    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). Under first come, first served it is the wait.
+    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). `known`: the columns and the calendar that an order of your own
+    reads. Under first come, first served it is the wait. Raises PolicyError for an order that reads a calendar that is not there.
     Source: P4 eqs. 4 and 5 (SPEC M-05, Q-14b).
     """
     submit, start, requested, procs = (np.asarray(a, np.int64) for a in (submit, start, requested, procs))
@@ -94,11 +95,19 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
         return wait.astype(np.float64)
     if isinstance(order, Wfp):
         return (wait / requested) ** order.exponent * procs
-    columns = (column.tolist() for column in (wait, requested, procs, submit))
-    return np.array([order.score(*values) for values in zip(*columns, strict=True)], np.float64)
+    columns, calendar = known or Known({})
+    read = {"wait": wait, "believed": requested, "procs": procs, "submit": submit, "requested": requested}
+    read |= {name: np.asarray(columns[name]) for name in order.columns if name in columns}
+    if order.reads_calendar:
+        if calendar is None:
+            raise order.without_calendar()
+        local = [calendar.local(time) for time in start.tolist()]
+        read |= {"hour": np.array([date.hour for date in local]), "weekday": np.array([date.weekday() for date in local])}
+    values = zip(*(column.tolist() for column in read.values()), strict=True)
+    return np.array([order.score(**dict(zip(read, row, strict=True))) for row in values], np.float64)
 
 
-def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array) -> float:
+def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: Known | None = None) -> float:
     """The wait weighted by the jobs' priorities at their starts, s; 0 where these sum to 0. Arguments as for `priority_at_start`.
 
     Source: P4 eq. 4 (SPEC M-05, Q-14b).
@@ -106,7 +115,8 @@ def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Ar
     >>> weighted_wait_under(FCFS, np.array([0, 0]), np.array([10, 30]), np.array([1, 1]), np.array([1, 1]))
     25.0
     """
-    return weighted_wait(np.asarray(start) - np.asarray(submit), priority_at_start(order, submit, start, requested, procs))
+    priority = priority_at_start(order, submit, start, requested, procs, known)
+    return weighted_wait(np.asarray(start) - np.asarray(submit), priority)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import files_in, placed
 from walltime.policy.hybrid import Hybrid
+from walltime.policy.known import Calendar, Known, Moment
 from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
-from walltime.policy.policies import PlainPolicy
+from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
 
 Fcfs = NoBackfilling
@@ -22,15 +23,21 @@ __all__ = [
     "SJF",
     "WFP",
     "Backfilling",
+    "Calendar",
+    "Choice",
     "Conservative",
     "Easy",
     "Hybrid",
+    "Known",
+    "Moment",
     "NoBackfilling",
     "Order",
     "Passes",
     "PlainPolicy",
     "Policy",
+    "RunningJob",
     "UserOrder",
+    "WaitingJob",
     "Wfp",
     "build",
     "files_in",

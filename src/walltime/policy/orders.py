@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
+from walltime.policy.known import COLUMNS, NO_START
 
-ARGUMENTS = ("wait", "requested", "procs", "submit")
-"""What an order's function may ask for, by name: seconds waited so far, the runtime that the scheduler believes (s),
-processors, time of submission (s)."""
+CALENDAR = ("hour", "weekday")
+"""The local time at the site when the queue is looked at: 0 to 23, and 0 (Monday) to 6."""
+ARGUMENTS = ("wait", "believed", "procs", "submit", *COLUMNS, *CALENDAR)
+"""What an order's function may ask for, by name: seconds waited so far, the runtime that the scheduler plans with (s), processors,
+time of submission (s), columns of the log, and the calendar."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,28 @@ class Order:
         """The order as it is spelled: its name, with the options that are not the default."""
         return self.name
 
-    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
-        """Score of one job; the highest goes first."""
+    def asks(self) -> tuple[str, ...]:
+        """What of `ARGUMENTS` the scores may be made from."""
+        return ARGUMENTS[:4]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the log that it reads."""
+        return tuple(name for name in self.asks() if name in COLUMNS)
+
+    @property
+    def reads_calendar(self) -> bool:
+        """Whether it reads the hour or the weekday."""
+        return any(name in CALENDAR for name in self.asks())
+
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+        """Score of one job, the highest goes first; `others` are the columns and the calendar, as far as it asks for them."""
         raise NotImplementedError
+
+    def without_calendar(self) -> PolicyError:
+        """What to raise where it reads the calendar and there is none."""
+        asked = " and ".join(name for name in self.asks() if name in CALENDAR)
+        return PolicyError(f"the order {self.name!r} asks for the {asked}, but {NO_START}")
 
 
 @dataclass(frozen=True)
@@ -39,28 +61,30 @@ class FirstCome(Order):
 
     name: str = "fcfs"
 
-    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Earlier arrivals score higher."""
         return float(-submit)
 
 
 @dataclass(frozen=True)
 class ShortestFirst(Order):
-    """Shortest job first, by the runtime that the scheduler believes.
+    """Shortest job first, by the runtime that the scheduler plans with.
 
     Source: P2 and later work; as a backfill order it is the SJBF of EASY++.
     """
 
     name: str = "sjf"
 
-    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Shorter jobs score higher."""
-        return float(-requested)
+        return float(-believed)
 
 
 @dataclass(frozen=True)
 class Wfp(Order):
-    """`(wait / requested) ** exponent * procs`: long waits and wide jobs first, long jobs last.
+    """`(wait / believed) ** exponent * procs`: long waits and wide jobs first, long jobs last.
+
+    `believed` is the runtime that the scheduler plans with: the user's request, unless estimates or predictions replace it.
 
     The exponent is a whole number and at least 1. With a `threshold` over 0, and at most 1, a job may start in the place of a
     blocked winner only if its score is at least so many times the winner's; for FCFS, EASY and hybrids up to depth 1.
@@ -84,9 +108,9 @@ class Wfp(Order):
         options = [f"{field.name}={getattr(self, field.name)}" for field in fields(self)[1:] if getattr(self, field.name) != field.default]
         return self.name + (":" + ",".join(options) if options else "")
 
-    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""
-        ratio = wait / requested
+        ratio = wait / believed
         power = 1.0
         for _ in range(self.exponent):
             power *= ratio
@@ -95,19 +119,19 @@ class Wfp(Order):
 
 @dataclass(frozen=True)
 class UserOrder(Order):
-    """An order given as a small Python function of some of `wait`, `requested`, `procs` and `submit`."""
+    """An order given as a small Python function of some of `ARGUMENTS`."""
 
     name: str
     function: Callable[..., float]
 
     def __post_init__(self) -> None:
-        self.arguments()
+        self.asks()
 
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function itself."""
         return self.function(*args, **kwargs)
 
-    def arguments(self) -> tuple[str, ...]:
+    def asks(self) -> tuple[str, ...]:
         """Names of the function's parameters; raises PolicyError if it asks for something that a queue does not know."""
         try:
             names = tuple(inspect.signature(self.function).parameters)
@@ -119,10 +143,22 @@ class UserOrder(Order):
             raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {', '.join(ARGUMENTS)}")
         return names
 
-    def score(self, wait: int, requested: int, procs: int, submit: int) -> float:
-        """What the function returns, rounding and dividing by zero as compiled code does."""
-        values = {"wait": wait, "requested": requested, "procs": procs, "submit": submit}
-        given = {name: np.int64(values[name]) for name in self.arguments()}
+    @property
+    def reads_time(self) -> bool:
+        """Whether scores change while jobs wait."""
+        return "wait" in self.asks() or self.reads_calendar
+
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+        """What the function returns, rounding and dividing by zero as compiled code does.
+
+        Columns that are not given are unknown, -1; the request then is what is believed. Raises PolicyError for a calendar that is not.
+        """
+        values = dict.fromkeys(COLUMNS, -1) | {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
+        values |= others
+        names = self.asks()
+        if any(name not in values for name in names):
+            raise self.without_calendar()
+        given = {name: np.int64(values[name]) for name in names}
         try:
             with np.errstate(all="ignore"):
                 return float(self.function(**given))
@@ -143,13 +179,15 @@ ORDERS = {o.name: o for o in (FCFS, SJF, WFP)}
 def order(function: Callable[..., float]) -> UserOrder:
     """Make a queue order from a function; the highest value goes first.
 
-    The function may ask for `wait`, `requested`, `procs` and `submit` by name and is compiled into the kernel, so it must
-    keep to numbers and the `math` module.
+    The function may ask, by name, for `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs` and `submit`
+    (s); for the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 where the log
+    does not say; and for the `hour` (0 to 23) and the `weekday` (0 is Monday) at the site when the queue is looked at. All are whole
+    numbers. It is compiled into the kernel, so it must keep to numbers and the `math` module.
 
     >>> @order
     ... def widest(procs):
     ...     return procs
-    >>> widest.score(wait=0, requested=60, procs=8, submit=0)
+    >>> widest.score(wait=0, believed=60, procs=8, submit=0)
     8.0
     """
     return UserOrder(name=getattr(function, "__name__", repr(function)), function=function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from walltime import metrics
 from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
-from walltime.policy import Easy, Policy
+from walltime.policy import Calendar, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
+from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import for_kernel
 from walltime.schedule.schedule import Schedule
@@ -180,12 +182,12 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     from walltime.engine.load import load
     from walltime.engine.run import Simulation
 
-    nobody = np.zeros(0, np.int64)
+    nobody, known = np.zeros(0, np.int64), Known({}, Calendar(0, UTC))
     for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
         if policy.passes is None:
             continue
         prediction = nothing_predicted() if predicting else None
-        Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction).compile()
+        Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction, known=known).compile()
     for name in ("draw", "averages", *(("dynamics",) if dynamics else ())):
         load(name)
 
@@ -234,15 +236,16 @@ class Lane:
         requested, runtime, believed = self.times(case)
         kind = (case.policy, case.prediction)
         prediction = self.predict(case, requested, runtime, believed)
+        known = known_to(case.policy, w, requested)
         if simulation is None or self.kind != kind:
             columns = (w.submit, runtime, believed, w.procs)
             after, think = self.dependencies
             rules = (w.machine_procs, case.policy, self.coincident)
-            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction)
+            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction, known)
             simulation.compile()
             self.simulation, self.kind = simulation, kind
         else:
-            simulation.restart(runtime, believed, prediction)
+            simulation.restart(runtime, believed, prediction, known)
         begin = time.thread_time()
         simulation.run(check)
         self.kernel_seconds += time.thread_time() - begin

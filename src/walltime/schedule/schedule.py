@@ -14,6 +14,7 @@ from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
 from walltime.schedule.kind import Kind
+from walltime.schedule.known import known_to
 from walltime.schedule.scheduler import with_prediction
 from walltime.workload import Workload
 
@@ -116,7 +117,8 @@ class Schedule:
     def weighted_wait(self) -> float:
         """The wait weighted by each job's priority at its start, by this policy's order and the users' requests, s (SPEC M-05)."""
         w = self.workload
-        return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs)
+        known = known_to(self.policy, w, w.requested)
+        return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Mean response with a confidence interval by batch means, jobs in order of termination (SPEC M-21).

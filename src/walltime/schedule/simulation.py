@@ -13,6 +13,7 @@ from walltime.errors import PolicyError
 from walltime.metrics import Dynamics
 from walltime.policy import Policy
 from walltime.predictors import Prediction, Predictor
+from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, for_kernel, for_reference
 from walltime.schedule.schedule import Schedule
@@ -52,7 +53,7 @@ def simulate(
     (compiled engine only).
 
     Raises PolicyError for an unknown policy, order or option, and where the kernel is asked for what it cannot do; WorkloadError for
-    what is no workload and if the log lacks what the predictor needs.
+    what is no workload and if the log lacks what the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting for ever.
 
     >>> from walltime import Easy, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -76,15 +77,16 @@ def simulate(
     times = (workload.requested, runtime, believed)
     record = None
     columns = (workload.submit, runtime, believed, workload.procs)
+    known = known_to(policy, workload, workload.requested)
     after, think = workload.dependencies() if workload.feedback else (None, None)
     if ran == "reference":
         begin = time.perf_counter()
         submit, length, planned, procs = (column.tolist() for column in columns)
         preceding, pause = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
         predictions = None if chosen is None else for_reference(chosen, workload, *times)
-        reference = Reference(
-            submit, length, planned, procs, workload.machine_procs, policy, coincident, preceding, pause, dynamics, predictions
-        )
+        lists = known._replace(columns={name: values.tolist() for name, values in known.columns.items()})
+        rules = (workload.machine_procs, policy, coincident, preceding, pause, dynamics, predictions, lists)
+        reference = Reference(submit, length, planned, procs, *rules)
         reference.run()
         if chosen is not None:
             jobs = reference.jobs
@@ -102,7 +104,7 @@ def simulate(
 
         lowered = None if chosen is None else for_kernel(chosen, workload, *times)
         predicting = time.perf_counter()
-        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, lowered)
+        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, lowered, known)
         simulation.compile()
         if dynamics:
             load("dynamics")

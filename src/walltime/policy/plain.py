@@ -1,0 +1,207 @@
+"""Policies of your own in plain Python: what they are shown, what they answer, and what is said about impossible answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from walltime.errors import PolicyError, shown
+from walltime.policy.base import Policy
+from walltime.policy.known import COLUMNS, Known, Moment
+
+LATEST = 2**60
+"""No time of a schedule may reach this."""
+
+
+class WaitingJob:
+    """A waiting job as a scheduler knows it; all are whole numbers, times in s from the start of the log.
+
+    `index`: its place in the order of arrival, from 0; `submit`; `wait`, so far; `believed`, the runtime that is planned with;
+    `requested`, the user's; `procs`; and `job_id, user, group, executable, queue, partition`, -1 where the log does not say.
+    `submitted` is the local date of the submission, None where the log does not say when it begins. Asking for its runtime, start
+    or end raises AttributeError: nobody knows them yet. Two views of one job are equal.
+    """
+
+    __slots__ = ("_sight", "believed", "index", "procs", "submit")
+    FUTURE: ClassVar[tuple[str, ...]] = ("start", "expected_end", "end", "runtime")
+
+    def __init__(self, sight: Sight, index: int, submit: int, believed: int, procs: int):
+        self._sight = sight
+        self.index, self.submit, self.believed, self.procs = index, submit, believed, procs
+
+    @property
+    def wait(self) -> int:
+        """How long it has waited so far, s."""
+        return self._sight.now - self.submit
+
+    @property
+    def submitted(self) -> datetime | None:
+        """Local date and time of its submission; None where the log does not say when it begins."""
+        calendar = self._sight.known.calendar
+        return None if calendar is None else calendar.local(self.submit)
+
+    def __getattr__(self, name: str) -> int:
+        if name in COLUMNS:
+            column = self._sight.known.columns.get(name)
+            return -1 if column is None else int(column[self.index])
+        if name in self.FUTURE:
+            raise AttributeError(f"job number {self.index + 1} {self._state}: nobody knows its {name} yet")
+        known = ("index", "submit", "submitted", "wait", "believed", "procs", *COLUMNS)
+        raise AttributeError(f"jobs have no {name!r}; known are {', '.join(known)}, and of running jobs start and expected_end")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WaitingJob) and other.index == self.index
+
+    def __hash__(self) -> int:
+        return hash(self.index)
+
+    def __repr__(self) -> str:
+        return f"<job number {self.index + 1}, {self.procs} processors, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        return "waits"
+
+
+class RunningJob(WaitingJob):
+    """A running job: also with `start` and `expected_end`, s; `wait` is how long it waited. When it will end nobody knows."""
+
+    __slots__ = ("expected_end", "start")
+    FUTURE: ClassVar[tuple[str, ...]] = ("end", "runtime")
+
+    def __init__(self, sight: Sight, index: int, submit: int, believed: int, procs: int, start: int, expected_end: int):
+        super().__init__(sight, index, submit, believed, procs)
+        self.start, self.expected_end = start, expected_end
+
+    @property
+    def wait(self) -> int:
+        """How long it waited, s."""
+        return self.start - self.submit
+
+    @property
+    def _state(self) -> str:
+        return "runs"
+
+
+class Sight:
+    """What a policy is shown in one run; each job as the same object as long as it waits, and as another one while it runs."""
+
+    def __init__(self, known: Known):
+        self.known = known
+        self.now = 0
+        self._waiting: dict[int, WaitingJob] = {}
+        self._running: dict[int, RunningJob] = {}
+
+    def waiting(self, job: Any) -> WaitingJob:
+        """A waiting job of the engine as a policy sees it."""
+        seen = self._waiting.get(job.index)
+        if seen is None:
+            seen = self._waiting[job.index] = WaitingJob(self, job.index, job.submit, job.believed, job.procs)
+        seen.believed = job.believed
+        return seen
+
+    def running(self, job: Any) -> RunningJob:
+        """A running job of the engine as a policy sees it."""
+        seen = self._running.get(job.index)
+        if seen is None:
+            values = (job.index, job.submit, job.believed, job.procs, job.start, job.expected_end)
+            seen = self._running[job.index] = RunningJob(self, *values)
+        seen.expected_end = job.expected_end
+        return seen
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a policy wants: these jobs start now, in this order; and it is asked again at `wake_at` (s), even if nothing happens then.
+
+    A wake-up holds even if the policy is asked earlier because of something else.
+    """
+
+    jobs: Iterable[WaitingJob] = ()
+    wake_at: int | None = None
+
+
+@dataclass(frozen=True)
+class PlainPolicy(Policy):
+    """A policy of your own in plain Python: subclass it and say which waiting jobs start.
+
+    It runs on the reference engine, which is slow; the built-in policies and orders run in the compiled kernel.
+    """
+
+    def choose(self, now: Moment, waiting: Sequence[WaitingJob], running: Sequence[RunningJob], free: int) -> Iterable[WaitingJob] | Choice:
+        """The jobs of `waiting` that start now, in this order: returned, yielded, or in a `Choice` with a time to be woken at.
+
+        Called after the events of an instant. `now` is a whole number, s, with the local date as `now.local`; `waiting` is in order
+        of arrival, `running` in order of start; `free` processors are free. See `walltime.policy.plain.WaitingJob` for what a job
+        tells. At run time PolicyError is raised if a chosen job does not wait or does not fit, or for an impossible wake-up;
+        EngineError if jobs are left that it will never be asked about again.
+        """
+        raise NotImplementedError
+
+
+def ask(
+    policy: PlainPolicy, sight: Sight, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int
+) -> tuple[list[int], int | None]:
+    """The indices of the jobs that the policy chooses, and its wake-up if there is one; raises PolicyError for an impossible answer.
+
+    `waiting` and `running` are jobs of the engine; the policy is shown them as `sight` tells.
+    """
+    moment = Moment(now, sight.known.calendar)
+    sight.now = now
+    answer = policy.choose(moment, tuple(map(sight.waiting, waiting)), tuple(map(sight.running, running)), free)
+    given, wake_at = _taken(answer)
+    if given is None:
+        what = "give a sequence of jobs, () for none, or a walltime.Choice"
+        raise PolicyError(f"{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}")
+    for job in given:
+        if not isinstance(job, WaitingJob):
+            raise PolicyError(f"{policy.name} chose {shown(job)}, which is no job; choose jobs of those that wait")
+    return [job.index for job in given], None if wake_at is None else _checked(policy, now, wake_at)
+
+
+def why_stuck(policy: PlainPolicy, now: int, jobs: Sequence[int], woken: int) -> str:
+    """What to say where these jobs (numbers) wait with nothing ahead; `woken`: how often it was woken in vain, 0 for never."""
+    many = len(jobs) > 1
+    who = f"{'jobs' if many else 'job'} {', '.join(map(str, jobs[:3]))}{', ...' if len(jobs) > 3 else ''}"
+    begin = f"{len(jobs)} job{'s wait' if many else ' waits'} for ever ({who}): {policy.name}"
+    if woken:
+        return f"{begin} was woken {woken} times in a row and started nobody; start at least one job, or ask for later times"
+    cure = "start at least one job then, or return walltime.Choice((), wake_at=TIME) to be asked again"
+    return f"{begin} started nobody at {now} s, when nothing ran and nobody was to arrive; {cure}"
+
+
+def _checked(policy: PlainPolicy, now: int, wake_at: Any) -> int:
+    """The wake-up as a whole number, if it is one and in the future."""
+    try:
+        whole = None if isinstance(wake_at, bool) else wake_at.__index__()
+    except (AttributeError, TypeError):
+        whole = None
+    if whole is None or not now < whole < LATEST:
+        raise PolicyError(
+            f"{policy.name} asked at {now} s to be woken at {shown(wake_at)}; "
+            f"wake_at must be a whole number of seconds, later than {now}, or None"
+        )
+    return int(whole)
+
+
+def _taken(answer: Any) -> tuple[list[Any] | None, Any]:
+    """The jobs of an answer, None if these are none, and its wake-up.
+
+    A function that yields jobs may return a `Choice` in the end, with more of them and a wake-up.
+    """
+    if isinstance(answer, Choice):
+        jobs, wake_at = _taken(answer.jobs)
+        return jobs, wake_at if answer.wake_at is None else answer.wake_at
+    if not isinstance(answer, Iterable):
+        return None, None
+    if not isinstance(answer, Iterator):
+        return list(answer), None
+    taken = []
+    while True:
+        try:
+            taken.append(next(answer))
+        except StopIteration as end:
+            rest, wake_at = _taken(end.value) if isinstance(end.value, Choice) else ([], None)
+            return (None if rest is None else taken + rest), wake_at
