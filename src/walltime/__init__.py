@@ -4,12 +4,35 @@
 >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
 >>> wt.simulate(jobs, wt.Easy()).start.tolist()
 [0, 10, 2]
+
+What everybody needs is found here; the rest in groups:
+
+* `campaign`: many runs from a plan
+* `estimates`: models of user estimates
+* `logs`: formats of logs, reading, cleaning, writing
+* `metrics`: definitions on plain arrays
+* `policy`: policies and queue orders
+* `predictors`: runtimes predicted from history
+* `report`: the HTML page and its figures
+* `schedule`: results, batches, replications, audits
+* `workloads`: models that make up workloads, and changes to workloads
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from walltime.lazy import lazy
+
 if TYPE_CHECKING:
+    from walltime import campaign as campaign
+    from walltime import estimates as estimates
+    from walltime import logs as logs
+    from walltime import metrics as metrics
+    from walltime import policy as policy
+    from walltime import predictors as predictors
+    from walltime import report as report
+    from walltime import schedule as schedule
+    from walltime import workloads as workloads
     from walltime.errors import EngineError as EngineError
     from walltime.errors import LogError as LogError
     from walltime.errors import OutputError as OutputError
@@ -37,7 +60,9 @@ if TYPE_CHECKING:
     from walltime.policy import Choice as Choice
     from walltime.policy import Conservative as Conservative
     from walltime.policy import Easy as Easy
+    from walltime.policy import Fcfs as Fcfs
     from walltime.policy import Hybrid as Hybrid
+    from walltime.policy import NoBackfilling as NoBackfilling
     from walltime.policy import PlainPolicy as PlainPolicy
     from walltime.policy import Policy as Policy
     from walltime.policy import Wfp as Wfp
@@ -79,20 +104,21 @@ if TYPE_CHECKING:
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
     from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
-    from walltime.workload.downey97 import Downey97 as Downey97
-    from walltime.workload.feitelson96 import Feitelson96 as Feitelson96
-    from walltime.workload.jann97 import Jann97 as Jann97
-    from walltime.workload.lublin99 import Lublin99 as Lublin99
-    from walltime.workload.models import parse_model as parse_model
-    from walltime.workload.p2variants import FeitelsonVariant as FeitelsonVariant
-    from walltime.workload.scaling import head as head
-    from walltime.workload.scaling import resize as resize
-    from walltime.workload.scaling import scale_load as scale_load
-    from walltime.workload.scaling import shake as shake
-    from walltime.workload.scaling import tail as tail
-    from walltime.workload.scaling import window as window
+    from walltime.workloads import Downey97 as Downey97
+    from walltime.workloads import Feitelson96 as Feitelson96
+    from walltime.workloads import FeitelsonVariant as FeitelsonVariant
+    from walltime.workloads import Jann97 as Jann97
+    from walltime.workloads import Lublin99 as Lublin99
+    from walltime.workloads import head as head
+    from walltime.workloads import parse_model as parse_model
+    from walltime.workloads import resize as resize
+    from walltime.workloads import scale_load as scale_load
+    from walltime.workloads import shake as shake
+    from walltime.workloads import tail as tail
+    from walltime.workloads import window as window
 
-_HOMES = {
+GROUPS = ("campaign", "estimates", "logs", "metrics", "policy", "predictors", "report", "schedule", "workloads")
+_NAMES = {
     "errors": (
         "EngineError",
         "LogError",
@@ -101,65 +127,32 @@ _HOMES = {
         "WalltimeError",
         "WorkloadError",
     ),
-    "estimates": (
-        "ExactEstimates",
-        "FactorEstimates",
-        "FModel",
-        "Mualem01",
-        "parse_estimates",
-        "Tsafrir05",
-        "UserEstimates",
-    ),
+    "estimates": ("FModel",),
     "logs": (
-        "SwfLog",
         "read",
         "read_log",
-        "read_swf",
-        "write_swf",
-    ),
-    "logs.cleaning": (
-        "clean",
-        "find_flurries",
     ),
     "logs.fetch": ("fetch",),
     "policy": (
+        "FCFS",
+        "SJF",
+        "WFP",
         "Choice",
         "Conservative",
         "Easy",
-        "FCFS",
         "Hybrid",
         "NoBackfilling",
-        "order",
-        "parse_order",
-        "parse_policy",
         "PlainPolicy",
-        "Policy",
-        "SJF",
         "Wfp",
-        "WFP",
+        "order",
     ),
     "predictors": (
-        "Belief",
-        "Correction",
-        "ExactRuntime",
-        "Gaussier15",
-        "LastRun",
-        "Mualem01History",
-        "PlainPredictor",
         "Prediction",
-        "Predictor",
-        "Quantile",
-        "Similar15",
-        "Tang13",
-        "Tsafrir07",
-        "UserRequest",
-        "parse_predictor",
         "predictor",
     ),
     "provenance": ("version",),
     "report": ("write_report",),
     "schedule": (
-        "Batch",
         "Case",
         "Kind",
         "Schedule",
@@ -169,30 +162,66 @@ _HOMES = {
         "simulate",
         "simulate_many",
     ),
-    "schedule.replay": (
-        "Replay",
-        "replay_predictions",
-    ),
+    "schedule.replay": ("replay_predictions",),
+    "schedule.replication": ("replicate",),
     "schedule.scheduler": (
         "Scheduler",
         "parse_scheduler",
     ),
-    "schedule.replication": (
-        "Replications",
-        "replicate",
+    "workload": ("Workload",),
+}
+_OLDER_NAMES = {
+    "estimates": (
+        "ExactEstimates",
+        "FactorEstimates",
+        "Mualem01",
+        "Tsafrir05",
+        "UserEstimates",
+        "parse_estimates",
     ),
-    "workload": (
-        "Origin",
-        "Workload",
+    "logs": (
+        "SwfLog",
+        "read_swf",
+        "write_swf",
     ),
-    "workload.downey97": ("Downey97",),
-    "workload.feitelson96": ("Feitelson96",),
-    "workload.jann97": ("Jann97",),
-    "workload.lublin99": ("Lublin99",),
-    "workload.models": ("parse_model",),
-    "workload.p2variants": ("FeitelsonVariant",),
-    "workload.scaling": (
+    "logs.cleaning": (
+        "clean",
+        "find_flurries",
+    ),
+    "policy": (
+        "Fcfs",
+        "Policy",
+        "parse_order",
+        "parse_policy",
+    ),
+    "predictors": (
+        "Belief",
+        "Correction",
+        "ExactRuntime",
+        "Gaussier15",
+        "LastRun",
+        "Mualem01History",
+        "PlainPredictor",
+        "Predictor",
+        "Quantile",
+        "Similar15",
+        "Tang13",
+        "Tsafrir07",
+        "UserRequest",
+        "parse_predictor",
+    ),
+    "schedule": ("Batch",),
+    "schedule.replay": ("Replay",),
+    "schedule.replication": ("Replications",),
+    "workload": ("Origin",),
+    "workloads": (
+        "Downey97",
+        "Feitelson96",
+        "FeitelsonVariant",
+        "Jann97",
+        "Lublin99",
         "head",
+        "parse_model",
         "resize",
         "scale_load",
         "shake",
@@ -200,18 +229,18 @@ _HOMES = {
         "window",
     ),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME)
+"""What version 0.1 had here, and is still found here; now also in the groups."""
+
+_get, _, _top = lazy(__name__, _NAMES)
+_get_older = lazy(__name__, _OLDER_NAMES)[0]
+__all__ = sorted([*_top, *GROUPS])
 
 
 def __getattr__(name: str) -> Any:
     """Import a name from its home on first use, so that `import walltime` costs next to nothing."""
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'walltime' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"walltime.{home}"), name)
-    globals()[name] = value
-    return value
+    if name in GROUPS:
+        return importlib.import_module(f"walltime.{name}")
+    return (_get if name in _top else _get_older)(name)
 
 
 def __dir__() -> list[str]:

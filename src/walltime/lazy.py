@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose names live in these modules, given relative to it."""
+    """`__getattr__`, `__dir__` and `__all__` of a package whose names live in these modules of walltime."""
     home_of = {name: home for home, names in homes.items() for name in names}
     names = sorted(home_of)
 
@@ -17,7 +17,7 @@ def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[
         home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{home}"), name)
+        value = getattr(importlib.import_module(f"walltime.{home}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,10 +1,13 @@
 """The Python examples of the documentation and of the README run, and print what they say."""
 
 import doctest
+import importlib
 import re
 from pathlib import Path
 
 import pytest
+
+import walltime as wt
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -47,3 +50,20 @@ def test_labels_in_the_source__are_explained():
 def test_examples__stand_in_fences_that_are_run(page):
     outside = FENCE.sub("", page.read_text())
     assert ">>> " not in outside
+
+
+def test_api_reference__names_what_can_be_imported_as_printed():
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    entries = re.findall(r"^::: (\S+)$", page, re.MULTILINE)
+    assert len(entries) > 100
+    for entry in entries:
+        home, _, name = entry.rpartition(".")
+        found = getattr(importlib.import_module(home), name)
+        assert getattr(found, "__doc__", None), entry
+
+
+def test_api_reference__has_every_public_name():
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    entries = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+    values = {"FCFS", "SJF", "WFP", "version", *wt.GROUPS, *(n for n in dir(wt) if n.endswith("Error"))}
+    assert {f"walltime.{name}" for name in set(dir(wt)) - values} <= entries

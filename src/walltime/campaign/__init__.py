@@ -1,5 +1,7 @@
 """Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
 
+from walltime.campaign.cautions import campaign_cautions
+from walltime.campaign.comparison import Line, compare_cells
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.executors import Dask, Executor, Threads
 from walltime.campaign.plan import Plan, read_plan
@@ -11,11 +13,14 @@ __all__ = [
     "SCHEMA",
     "Dask",
     "Executor",
+    "Line",
     "Plan",
     "Progress",
     "Status",
     "Store",
     "Threads",
+    "campaign_cautions",
+    "compare_cells",
     "plan_keys",
     "read_plan",
     "run_campaign",

@@ -1,5 +1,7 @@
 """Read: job logs of real sites, as they are and as workloads."""
 
+from walltime.logs.cleaning import CleaningReport, Flurry, clean, find_flurries, published_filters
+from walltime.logs.filters import select
 from walltime.logs.formats import FORMATS, all_rules, read, read_log
 from walltime.logs.header import STANDARD_KEYS, Header
 from walltime.logs.joblog import BadLine, JobLog, LogFormat, Rule
@@ -14,7 +16,9 @@ __all__ = [
     "RULES",
     "STANDARD_KEYS",
     "BadLine",
+    "CleaningReport",
     "Comment",
+    "Flurry",
     "Header",
     "JobLog",
     "LogFormat",
@@ -22,9 +26,13 @@ __all__ = [
     "SwfLog",
     "TableLog",
     "all_rules",
+    "clean",
+    "find_flurries",
+    "published_filters",
     "read",
     "read_log",
     "read_swf",
+    "select",
     "whole_file",
     "write_swf",
 ]

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "base": (
+        "predictors.base": (
             "Basis",
             "FinishedJob",
             "Guess",
@@ -63,7 +63,7 @@ __getattr__, __dir__, __all__ = lazy(
             "SubmittedJob",
             "predictor",
         ),
-        "belief": (
+        "predictors.belief": (
             "BELIEFS",
             "CORRECTIONS",
             "Belief",
@@ -71,37 +71,37 @@ __getattr__, __dir__, __all__ = lazy(
             "parse_belief",
             "parse_correction",
         ),
-        "exact": ("ExactRuntime",),
-        "gaussier15": ("Gaussier15",),
-        "history": (
+        "predictors.exact": ("ExactRuntime",),
+        "predictors.gaussier15": ("Gaussier15",),
+        "predictors.history": (
             "History",
             "LogHistory",
             "Past",
             "check_columns",
             "log_ends",
         ),
-        "keys": ("KEYS",),
-        "known": ("Jobs", "alike"),
-        "last": ("LastRun",),
-        "mualem01": ("Mualem01History",),
-        "prediction": (
+        "predictors.keys": ("KEYS",),
+        "predictors.known": ("Jobs", "alike"),
+        "predictors.last": ("LastRun",),
+        "predictors.mualem01": ("Mualem01History",),
+        "predictors.prediction": (
             "HISTORIES",
             "Prediction",
         ),
-        "quantile": ("Quantile",),
-        "registry": (
+        "predictors.quantile": ("Quantile",),
+        "predictors.registry": (
             "PREDICTOR_NAMES",
             "PREDICTORS",
             "parse_predictor",
             "predictor_class",
         ),
-        "similar15": ("Similar15",),
-        "tang13": (
+        "predictors.similar15": ("Similar15",),
+        "predictors.tang13": (
             "STATISTICS",
             "WINDOWS",
             "Tang13",
         ),
-        "tsafrir07": ("Tsafrir07",),
-        "user": ("UserRequest",),
+        "predictors.tsafrir07": ("Tsafrir07",),
+        "predictors.user": ("UserRequest",),
     },
 )

@@ -6,7 +6,11 @@ from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.files import read_schedule
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import OVERRUN
+from walltime.schedule.prediction import PredictionRecord
+from walltime.schedule.replay import Replay, replay_predictions
+from walltime.schedule.replication import Replications, replicate
 from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
 
 __all__ = [
@@ -17,11 +21,18 @@ __all__ = [
     "Case",
     "Comparison",
     "Kind",
+    "PredictionRecord",
+    "Replay",
+    "Replications",
     "Schedule",
+    "Scheduler",
     "Violation",
     "audit",
     "compare",
+    "parse_scheduler",
     "read_schedule",
+    "replay_predictions",
+    "replicate",
     "simulate",
     "simulate_many",
 ]
