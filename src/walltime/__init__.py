@@ -1,4 +1,4 @@
-"""A laboratory for batch-job scheduling: replay a job log under backfilling policies, and believe the numbers.
+"""A laboratory for batch-job scheduling: replay job logs under backfilling policies, with results you can trust.
 
 >>> import walltime as wt
 >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -190,7 +190,7 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name from its home on first use, so that `import walltime` costs next to nothing."""
+    """Import a name from its module on first use, so that `import walltime` is fast."""
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'walltime' has no attribute {name!r}")

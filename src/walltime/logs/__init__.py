@@ -1,4 +1,4 @@
-"""Read: job logs of real sites, as they are and as workloads."""
+"""Reading job logs of real sites, unchanged and as workloads."""
 
 from walltime.logs.formats import FORMATS, all_rules, read, read_log
 from walltime.logs.header import STANDARD_KEYS, Header

@@ -52,7 +52,7 @@ CONCLUSION = (
 
 
 def _name(row: Row) -> list[Entry]:
-    return [f"{row.id} {row.question}".strip(), f"{row.reading}{' *' if row.default else ''}"]
+    return [row.question, f"{row.reading}{' *' if row.default else ''}"]
 
 
 def _number(row: Row, field: str, digits: int) -> Entry:

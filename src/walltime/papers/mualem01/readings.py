@@ -135,53 +135,53 @@ def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int]
 
 
 _KEPT = Easy(extra="literal", shadow="kept")
-_INSTANT, _OVERRUN, _EXTRA = "events of one instant", "jobs that run longer than they asked for", "shadow time and extra nodes"
+_INSTANT, _OVERRUN, _EXTRA = "simultaneous events", "jobs that run longer than requested", "shadow time and extra nodes"
 _COMPRESSION, _ROUNDING = "compression", "rounding of the f-model, f = 4"
-_MONTH, _LOAD = "what makes a job one of a month", "what the load of a month is"
+_MONTH, _LOAD = "month of a job", "load of a month"
 
 READINGS: tuple[Reading, ...] = (
-    Reading("Q-01", _INSTANT, "terminations, arrivals, one pass", default=True),
-    Reading("Q-01", _INSTANT, "a pass after each, arrivals first", coincident="sequential"),
-    Reading("Q-01", _INSTANT, "a pass after each, terminations first", coincident="one-by-one"),
+    Reading("events", _INSTANT, "terminations, arrivals, one pass", default=True),
+    Reading("events", _INSTANT, "a pass after each, arrivals first", coincident="sequential"),
+    Reading("events", _INSTANT, "a pass after each, terminations first", coincident="one-by-one"),
     *(
-        Reading("Q-02", _ROUNDING, name, default=name == "nearest", draw=uniform_estimates(name), ticks=MILLI if name == "none" else 1)
+        Reading("rounding", _ROUNDING, name, default=name == "nearest", draw=uniform_estimates(name), ticks=MILLI if name == "none" else 1)
         for name in ("nearest", "up", "down", "none")
     ),
     *(
-        Reading("Q-03", _MONTH, name, default=event == "end", month_of=event, conservative=None)
+        Reading("month", _MONTH, name, default=event == "end", month_of=event, conservative=None)
         for event, name in (("end", "it ends then"), ("start", "it starts then"), ("submit", "it is submitted then"))
     ),
-    Reading("Q-03", _MONTH, "submitted then, each month simulated alone", month_of="alone", conservative=None),
-    Reading("Q-03b", _LOAD, "busy share of the machine", default=True, conservative=None),
-    Reading("Q-03b", _LOAD, "work of the jobs submitted in it", load="submitted", conservative=None),
-    Reading("Q-03b", _LOAD, "work of the jobs that end in it", load="ended", conservative=None),
-    Reading("Q-05", _OVERRUN, "killed at their estimate", default=True),
-    Reading("Q-05", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
-    Reading("Q-05", _OVERRUN, "run on, overdue", overrun="overrun"),
-    Reading("Q-05b", "runtime in the averages", "that of the simulation", default=True),
-    Reading("Q-05b", "runtime in the averages", "that of the log", logged=True),
-    Reading("Q-06", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
-    Reading("Q-06", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
-    Reading("Q-06", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
-    Reading("Q-06", _EXTRA, "first sufficient, kept until a termination", easy=_KEPT, conservative=None),
-    Reading("Q-07", _COMPRESSION, "once, after an early end", default=True, easy=None),
-    Reading("Q-07", _COMPRESSION, "until no job moves", easy=None, conservative=Conservative(compression="fixpoint")),
-    Reading("Q-07", _COMPRESSION, "none: reservations made afresh", easy=None, conservative=Conservative(variant="scratch")),
-    Reading("Q-07b", _COMPRESSION, "once, at every event", easy=None, conservative=Conservative(compression="always")),
-    Reading("Q-23", "bounded slowdown", "may be below 1 (P1, P2)", default=True),
-    Reading("Q-23", "bounded slowdown", "at least 1 (P3)", form="max"),
-    Reading("Q-24", "jobs of one second", "in order of job number", default=True),
-    Reading("Q-24", "jobs of one second", "later job number first", change=later_number_first),
-    Reading("Q-25", "processors", "allocated", default=True),
-    Reading("Q-25", "processors", "requested", change=requested_processors),
-    Reading("Q-26", "version of the log", "as archived", default=True),
-    Reading("Q-26", "version of the log", "cleaned", change=cleaned),
-    Reading("Q-29", "jobs measured", "all", default=True),
-    Reading("Q-29", "jobs measured", "without warm-up and cool-down (P3)", trim="p3"),
+    Reading("month", _MONTH, "submitted then, each month simulated alone", month_of="alone", conservative=None),
+    Reading("load", _LOAD, "busy share of the machine", default=True, conservative=None),
+    Reading("load", _LOAD, "work of the jobs submitted in it", load="submitted", conservative=None),
+    Reading("load", _LOAD, "work of the jobs that end in it", load="ended", conservative=None),
+    Reading("overrun", _OVERRUN, "killed at their estimate", default=True),
+    Reading("overrun", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
+    Reading("overrun", _OVERRUN, "run on, overdue", overrun="overrun"),
+    Reading("runtime", "runtime in the averages", "that of the simulation", default=True),
+    Reading("runtime", "runtime in the averages", "that of the log", logged=True),
+    Reading("extra", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
+    Reading("extra", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
+    Reading("extra", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
+    Reading("extra", _EXTRA, "first sufficient, kept until a termination", easy=_KEPT, conservative=None),
+    Reading("compression", _COMPRESSION, "once, after an early end", default=True, easy=None),
+    Reading("compression", _COMPRESSION, "until no job moves", easy=None, conservative=Conservative(compression="fixpoint")),
+    Reading("compression", _COMPRESSION, "none: reservations recomputed", easy=None, conservative=Conservative(variant="scratch")),
+    Reading("trigger", _COMPRESSION, "once, at every event", easy=None, conservative=Conservative(compression="always")),
+    Reading("slowdown", "bounded slowdown", "may be below 1 (feitelson98, mualem01)", default=True),
+    Reading("slowdown", "bounded slowdown", "at least 1 (tsafrir06)", form="max"),
+    Reading("ties", "jobs submitted in the same second", "in order of job number", default=True),
+    Reading("ties", "jobs submitted in the same second", "later job number first", change=later_number_first),
+    Reading("procs", "processors", "allocated", default=True),
+    Reading("procs", "processors", "requested", change=requested_processors),
+    Reading("version", "version of the log", "as archived", default=True),
+    Reading("version", "version of the log", "cleaned", change=cleaned),
+    Reading("measured", "jobs measured", "all", default=True),
+    Reading("measured", "jobs measured", "without warm-up and cool-down (tsafrir06)", trim="p3"),
     Reading(
         "together",
-        "Q-01, Q-05, Q-06, Q-23 and Q-24",
-        "as P2's EASY seems to have run",
+        "events, overruns, extra nodes, slowdown and ties together",
+        "as the EASY of mualem01 seems to have run",
         change=later_number_first,
         easy=_KEPT,
         coincident="one-by-one",
@@ -208,7 +208,7 @@ def readings_table(
     `seeds` seeds. A reading that the workload does not admit has a row with a note. Raises PolicyError for less than 1 seed.
 
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[90, 10], requested=[60, 10], procs=[4, 4], machine_procs=4)
-    >>> [(row.reading, row.easy_response) for row in readings_table(jobs) if row.id == "Q-05"][:2]
+    >>> [(row.reading, row.easy_response) for row in readings_table(jobs) if row.id == "overrun"][:2]
     [('killed at their estimate', 64.5), ('estimate raised to the runtime', 94.5)]
     """
     if seeds < 1:
