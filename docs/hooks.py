@@ -94,7 +94,6 @@ def models() -> str:
     rows = []
     for name, model in MODELS.items():
         source = re.search(r"^ *Source: (.+?)\.$", type(model).__doc__, re.MULTILINE)[1]
-        source = re.sub(r" \(SPEC [^)]*\)", "", source)
         rows.append((f"`{name}`", source, ", ".join(f"`{key}{shown(value)}`" for key, value in _changeable(model).items()) or "none"))
     return table(("name", "source", "parameters, with their defaults"), rows)
 
