@@ -29,7 +29,7 @@ from walltime.schedule import simulate
 
 MISSING = "this version of walltime has no simulate_many"
 LARGEST_F = 10
-"""Largest badness f of a batch, as in P3; the values of f are spaced evenly from 0 to it."""
+"""Largest badness f of a batch, as in tsafrir06; the values of f are spaced evenly from 0 to it."""
 
 
 def batch(options: Options) -> Result:

@@ -37,7 +37,7 @@ LOGS = {
     "SDSC": "SDSC-SP2-1998-4.x-cln",
     "BLUE": "SDSC-BLUE-2000-4.x-cln",
 }
-"""The four logs of P3, by the beginning of their files' names."""
+"""The four logs of tsafrir06, by the beginning of their files' names."""
 
 Numbers = dict[str, Any]
 Result = dict[str, Any]
@@ -121,7 +121,7 @@ def read_log(path: Path) -> Workload:
 
 
 def paper_logs(options: Options) -> dict[str, Workload]:
-    """Those of P3's four logs that are there; only the smallest for quick measurements."""
+    """Those of tsafrir06's four logs that are there; only the smallest for quick measurements."""
     names = [name for name in LOGS if not options.quick or name == "KTH"]
     found = {name: find_log(LOGS[name]) for name in names}
     return {name: read_log(path) for name, path in found.items() if path is not None}

@@ -1,4 +1,4 @@
-"""What predictors cost: EASY with them, and P4's replay of all schemes beside a log."""
+"""What predictors cost: EASY with them, and tang13's replay of all schemes beside a log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from walltime.schedule.replay import replay_predictions
 from walltime.workload import Workload
 
 CONFIGURATIONS = 130
-"""P4 compares about so many schemes (SPEC 5.4)."""
+"""tang13 compares about so many schemes."""
 
 
 def predictions(options: Options) -> Result:
-    """Million jobs per second of EASY without and with predictors, and seconds for a replay of P4's schemes."""
+    """Million jobs per second of EASY without and with predictors, and seconds for a replay of tang13's schemes."""
     for name in ("easy", "easy-predicting", "replay"):
         load(name)
     workloads: dict[str, Workload] = {**paper_logs(options)} or {"Lublin'99 at load 0.8": with_users(lublin(30_000, 0.8))}
@@ -45,7 +45,7 @@ def predictions(options: Options) -> Result:
         result["replay"][name] = replay(workload, options)
     show("EASY with predictors, million jobs/s", ("workload", "jobs", *predictors), rows)
     lines = [(name, f"{r['jobs']:,}", f"{r['configurations']}", f"{r['seconds']:.1f}") for name, r in result["replay"].items()]
-    show("P4's schemes beside a log", ("workload", "jobs", "schemes", "seconds"), lines)
+    show("tang13's schemes beside a log", ("workload", "jobs", "schemes", "seconds"), lines)
     return result
 
 
@@ -54,7 +54,7 @@ def _work(workload: Workload, predictor: Predictor | None) -> Callable[[], float
 
 
 def replay(workload: Workload, options: Options) -> Numbers:
-    """Wall-clock seconds for the replay of P4's schemes on all cores; ends are those of EASY where the log has none."""
+    """Wall-clock seconds for the replay of tang13's schemes on all cores; ends are those of EASY where the log has none."""
     keys = ("user", "project", "double", "triple") if has_groups(workload) else ("user", "request")
     thresholds = (0.0,) if has_groups(workload) else (0.0, 0.5)
     schemes = [Tang13(key=k, statistic=s, window=w, threshold=t) for k in keys for t in thresholds for s in STATISTICS for w in WINDOWS]

@@ -1,4 +1,4 @@
-"""For mkdocstrings: shows the examples of docstrings, which stand in the text without a heading, as code."""
+"""For mkdocstrings: renders the examples in docstrings, which have no heading of their own, as code."""
 
 import re
 
@@ -8,7 +8,7 @@ EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 
 
 class Examples(griffe.Extension):
-    """Put each run of lines that begins with a prompt into a fence."""
+    """Put each block of lines that begins with a prompt into a fence."""
 
     def on_instance(self, *, obj: griffe.Object, **_) -> None:
         """Change the docstring of one object; called by griffe."""

@@ -1,4 +1,4 @@
-"""What the documentation takes from the program itself, so that it is never out of date.
+"""Parts of the documentation that are generated from the program itself, so that they are never out of date.
 
 A line `<!-- generated: NAME ARGUMENT -->` in a page is replaced by what the function for NAME returns.
 """
@@ -35,7 +35,7 @@ def on_page_markdown(markdown: str, **_) -> str:
 
 
 def on_files(files, config):
-    """Add the figures that are drawn anew for each build; called by MkDocs."""
+    """Add the figures that are drawn at each build; called by MkDocs."""
     from walltime.report.workloads import compare_workloads, figure_bytes
 
     names = ("lublin99", "feitelson96", "jann97", "downey97")
@@ -70,7 +70,7 @@ def checks() -> str:
 
 
 def errors() -> str:
-    """The exceptions, with the built-in ones that they derive from."""
+    """The exceptions, with their built-in base classes."""
     rows = []
     for error in WalltimeError.__subclasses__():
         builtin = next(base for base in error.__mro__ if base.__module__ == "builtins" and base is not Exception)
@@ -90,17 +90,16 @@ def published() -> str:
 
 
 def models() -> str:
-    """The workload models, where each comes from, and the parameters that may follow its name."""
+    """The workload models, their sources, and the parameters that may follow the name."""
     rows = []
     for name, model in MODELS.items():
         source = re.search(r"^ *Source: (.+?)\.$", type(model).__doc__, re.MULTILINE)[1]
-        source = re.sub(r" \(SPEC [^)]*\)", "", source)
         rows.append((f"`{name}`", source, ", ".join(f"`{key}{shown(value)}`" for key, value in _changeable(model).items()) or "none"))
     return table(("name", "source", "parameters, with their defaults"), rows)
 
 
 def shown(value: object) -> str:
-    """A default as it would stand behind the name of its parameter; nothing where there is none."""
+    """A default value as written after the name of its parameter; empty if there is none."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -114,7 +113,7 @@ def estimates() -> str:
 
 
 def help_text(command: str = "") -> str:
-    """What `--help` prints."""
+    """The output of `--help`."""
     program = Path(sys.executable).with_name("walltime")
     plain = {"COLUMNS": "78", "TERMINAL_WIDTH": "78", "NO_COLOR": "1", "TERM": "dumb"}
     shown = subprocess.run([program, *command.split(), "--help"], env=os.environ | plain, capture_output=True, text=True, check=True)
@@ -123,7 +122,7 @@ def help_text(command: str = "") -> str:
 
 
 def dimensions() -> str:
-    """The words of a campaign's plan."""
+    """The keys of a campaign's plan."""
     kinds = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     default = {None: "", True: "true", False: "false"}
     rows = [(f"`{d.name}`", kinds[d.kind], default.get(d.default, d.default), d.meaning) for d in DIMENSIONS.values()]
@@ -131,7 +130,7 @@ def dimensions() -> str:
 
 
 def groupings() -> str:
-    """The groups of jobs that a campaign can average over."""
+    """The groups of jobs over which a campaign can average."""
     return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
 
 

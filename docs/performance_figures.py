@@ -1,4 +1,4 @@
-"""The figures of the page on performance, drawn for each build from the numbers that the benchmarks stored."""
+"""The figures of the page on performance, drawn at each build from the numbers stored by the benchmarks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ def file_name(name: str) -> str:
 
 
 def figure(name: str, file: Path = FILE) -> str:
-    """A figure as Markdown; nothing where its section was not measured."""
+    """A figure as Markdown; empty if its section was not measured."""
     return f"![{ALTERNATIVE[name]}]({file_name(name)})" if file_name(name) in figures(file) else ""
 
 
@@ -79,11 +79,11 @@ def depth(result: Numbers) -> Figure:
 
 
 def threads(result: Numbers) -> Figure:
-    """Speed-up against the number of workers, beside the best that can be."""
+    """Speed-up against the number of workers, with the ideal."""
     drawing, axes = _axes()
     workers = [p["workers"] for p in result["points"]]
     _line(axes, 0, [(p["workers"], p["speedup"]) for p in result["points"]], "measured")
-    axes.plot(workers, workers, color="#808080", linewidth=0.8, label="as many times as workers")
+    axes.plot(workers, workers, color="#808080", linewidth=0.8, label="ideal")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylim(bottom=0)
     axes.set_title("speed-up")
@@ -114,7 +114,7 @@ def _axes() -> tuple[Figure, Any]:
 
 
 def _line(axes: Any, k: int, points: list[tuple[float, float]], label: str) -> None:
-    """A line that differs from the others in dashes and marks too, so that colour is not needed to tell them apart."""
+    """A line distinguished from the others by dashes and markers as well as colour."""
     x, y = zip(*points, strict=True)
     look = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "marker": MARKERS[k % len(MARKERS)]}
     axes.plot(x, y, markersize=4, label=label, **look)

@@ -14,13 +14,13 @@ STORED = "[performance.json](performance.json)"
 
 
 def load(file: Path = FILE) -> Numbers:
-    """The stored sections by name; none where nothing has been measured."""
+    """The stored sections by name; empty if nothing has been measured."""
     numbers: Numbers = json.loads(file.read_text()) if file.exists() else {}
     return numbers
 
 
 def performance(part: str, file: Path = FILE) -> str:
-    """A part of the page as Markdown; what was not measured is said not to have been."""
+    """A part of the page as Markdown, or a note that it was not measured."""
     numbers = load(file)
     if part == "runs":
         return runs(numbers)
@@ -51,11 +51,11 @@ def throughput(result: Numbers) -> str:
     """Million jobs per second by log and policy."""
     by_log = {name: w for name, w in result["workloads"].items() if "load" not in w}
     if not by_log:
-        return "*Not measured on logs: none was there.*"
+        return "*Not measured on logs: none was available.*"
     every = [rate for w in by_log.values() for rate in w["jobs_per_second"].values()]
     easy = [w["jobs_per_second"]["easy"] for w in by_log.values()]
     return (
-        f"Under EASY the kernel works off {span(easy, millions)} million jobs per second, and under no policy fewer than "
+        f"Under EASY the kernel simulates {span(easy, millions)} million jobs per second, and under no policy fewer than "
         f"{millions(min(every))} million. In millions of jobs per second:\n\n{_rates(by_log, result['policies'])}"
     )
 
@@ -65,8 +65,8 @@ def loads(result: Numbers) -> str:
     by_load = {f"load {w['load']}": w for w in result["workloads"].values() if "load" in w}
     jobs, procs = next(iter(by_load.values()))["jobs"], result["model_procs"]
     return (
-        f"{jobs:,} jobs of the Lublin'99 model on {procs} processors, in millions of jobs per second. Where the load is more than "
-        "the machine can do, the queue grows to the end, and policies that look at all of it at every event are left out:"
+        f"{jobs:,} jobs of the Lublin'99 model on {procs} processors, in millions of jobs per second. Above saturation "
+        "the queue grows to the end, and policies that consider all of it at every event are left out:"
         f"\n\n{_rates(by_load, result['policies'])}"
     )
 
@@ -80,7 +80,7 @@ def _rates(workloads: Numbers, policies: Sequence[str]) -> str:
 
 
 def limit(result: Numbers) -> str:
-    """The kernel beside C++."""
+    """The kernel compared with C++."""
     ratios = [w["ratio"] for w in result["workloads"].values()]
     rows = [
         (name, f"{w['jobs']:,}", spread(w["kernel"], milliseconds), spread(w["cpp"], milliseconds), f"{w['ratio']:.2f}")
@@ -88,7 +88,7 @@ def limit(result: Numbers) -> str:
     ]
     return (
         f"The kernel takes {span(ratios, '{:.2f}'.format)} times as long as the C++ program (`{result['compiler']}`, "
-        f"`{result['flags']}`). Median, and in brackets the fastest and the slowest run:"
+        f"`{result['flags']}`). Median, with the fastest and the slowest run in parentheses:"
         f"\n\n{table(('workload', 'jobs', 'kernel, ms', 'C++, ms', 'kernel / C++'), rows)}"
     )
 
@@ -126,7 +126,7 @@ def depth(result: Numbers) -> str:
 
 
 def overload(result: Numbers) -> str:
-    """Whole runs of a machine with too much to do."""
+    """Complete runs of an overloaded machine."""
     rows = [
         (p["policy"], p["load"], p["estimates"], f"{p['jobs']:,}", f"{p['seconds']['median']:.3g}", f"{p['seconds_per_job'] * 1e6:.3g}")
         for p in result["overload"]
@@ -140,7 +140,7 @@ def batch(result: Numbers) -> str:
     for b in result["batches"]:
         what = f"{b['badness']} values of f, {b['seeds']} seeds"
         if b["kind"] == "paper":
-            what += "; each f deterministic; the users' own"
+            what += "; each f deterministic; user estimates"
         numbers = (f"{b['cases']:,}", f"{b['seconds']:.2f}", f"{b['simulations_per_second']:,.0f}", f"{b['peak_bytes'] / 1e9:.2f}")
         rows.append((b["log"], what, f"{b['jobs']:,}", *numbers))
     return table(("log", "estimates", "jobs", "simulations", "seconds", "simulations per second", "peak memory, GB"), rows)
@@ -154,13 +154,13 @@ def threads(result: Numbers) -> str:
         for p in result["points"]
     ]
     return (
-        f"{result['cases']:,} simulations of {result['workload']} ({result['jobs']:,} jobs) under EASY are {most['speedup']:.2f} times as "
+        f"{result['cases']:,} simulations of {result['workload']} ({result['jobs']:,} jobs) under EASY run {most['speedup']:.2f} times as "
         f"fast with {most['workers']} workers as with one.\n\n{table(('workers', 'seconds', 'speed-up', 'efficiency'), rows)}"
     )
 
 
 def dynamics(result: Numbers) -> str:
-    """What instrumentation costs."""
+    """The cost of instrumentation."""
     rows = [
         (name, f"{w['jobs']:,}", *(milliseconds(w[stage]["median"]) for stage in ("without", "kernel", "analysis")), f"{w['ratio']:.2f}")
         for name, w in result["workloads"].items()
@@ -176,17 +176,17 @@ def predictions(result: Numbers) -> str:
 
 
 def prediction_replay(result: Numbers) -> str:
-    """P4's schemes beside a log."""
+    """The schemes of tang13 replayed along a log."""
     rows = [(name, f"{r['jobs']:,}", r["configurations"], f"{r['seconds']:.1f}") for name, r in result["replay"].items()]
     return table(("workload", "jobs", "schemes", "seconds"), rows)
 
 
 def campaign(result: Numbers) -> str:
-    """Share of processor time in kernels, and resident memory while many cells run."""
+    """Share of CPU time in kernels, and resident memory while many cells run."""
     share = result["share"]
     lines = [
-        f"A campaign of {share['cells']:,} cells of {share['workload']} spends {100 * share['share']:.0f} % of its processor time in "
-        "kernels; the rest is the start, the plan and the files. Resident memory in MB, while small cells run:"
+        f"A campaign of {share['cells']:,} cells of {share['workload']} spends {100 * share['share']:.0f} % of its CPU time in "
+        "kernels; the rest is startup, the plan and files. Resident memory in MB, while small cells run:"
     ]
     for memory in result["memory"]:
         done = memory["done"]
@@ -199,30 +199,30 @@ def campaign(result: Numbers) -> str:
 def memory(result: Numbers) -> str:
     """Bytes per job."""
     said = " and ".join(f"{b:.0f} bytes under {policy}" for policy, b in result["bytes_per_job"].items())
-    return f"With {result['jobs']:,} jobs, each job takes {said}: workload, run and result together, above the loaded program."
+    return f"With {result['jobs']:,} jobs, each job takes {said}: workload, run and result together, on top of the loaded program."
 
 
 def making(result: Numbers) -> str:
-    """Seconds to make up workloads and estimates."""
+    """Seconds to generate workloads and estimates."""
     rows = [(name, f"{s['median']:.3g}") for name, s in result["seconds"].items()]
     return f"For {result['jobs']:,} jobs:\n\n{table(('what', 'seconds'), rows)}"
 
 
 def start(result: Numbers) -> str:
-    """What a command takes before it answers."""
+    """Response times of commands."""
     rows = [(f"`{name}`" if name.startswith("walltime") else name, f"{s['median']:.2f}") for name, s in result["seconds"].items()]
     return table(("what", "seconds"), rows)
 
 
 def processor(result: Numbers) -> str:
-    """Processor time of one command."""
+    """CPU time of one command."""
     p = result["processor"]
     rows = [(name, f"{seconds:.3f}") for name, seconds in p["seconds"].items()]
-    return f"`walltime simulate {p['workload']} --policy easy`:\n\n{table(('part', 'processor seconds'), rows)}"
+    return f"`walltime simulate {p['workload']} --policy easy`:\n\n{table(('part', 'CPU seconds'), rows)}"
 
 
 def cold(result: Numbers) -> str:
-    """Processor time to compile, by entry, before and now."""
+    """CPU time to compile, by entry, before and now."""
     trivial = result["cold"]["trivial"]["median"]
     rows = []
     for name, seconds in result["cold"]["commands"].items():
@@ -268,13 +268,13 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table, numbers to the right of the first column."""
+    """A Markdown table; columns after the first are right-aligned."""
     lines = [head, ("---", *("---:" for _ in head[1:])), *rows]
     return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def span(values: Sequence[float], shown: Callable[[float], str]) -> str:
-    """The lowest and the highest value, or the one where they look the same."""
+    """The lowest and the highest value, or one value if they print the same."""
     low, high = shown(min(values)), shown(max(values))
     return low if low == high else f"{low} to {high}"
 

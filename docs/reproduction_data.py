@@ -1,4 +1,4 @@
-"""Collect what `walltime paper run` left in its folders into the file that the page on the reproduction is made from.
+"""Collect the results of `walltime paper run` into the file from which the page on the reproduction is generated.
 
     python docs/reproduction_data.py feitelson98 mualem01
 
@@ -35,7 +35,7 @@ def collect(folder: Path) -> dict[str, Any]:
 
 
 def main(folders: list[str]) -> None:
-    """Read the folders, each named for its paper, and write the file."""
+    """Read the folders, each named after its paper, and write the file."""
     if not folders:
         sys.exit("name the folders that walltime paper run wrote, such as feitelson98 mualem01")
     found = load(FILE)

@@ -1,4 +1,4 @@
-"""The tables of the page on the reproduction, made from the numbers that `docs/reproduction_data.py` collected."""
+"""The tables of the page on the reproduction, generated from the numbers that `docs/reproduction_data.py` collected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MARKS = {"reproduced": "", "chaos": " ~", "off": " **!**", "": ""}
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
-    """The stored papers by name, in the order of their years; files of earlier versions have labels, such as P2, for names."""
+    """The stored papers by name, in order of year; files of earlier versions use aliases, such as P2, as names."""
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     found = {paper_name(paper): content for paper, content in stored.items()}
     return {paper: found[paper] for paper in PAPERS if paper in found}
@@ -32,7 +32,7 @@ def reproduction(what: str, file: Path = FILE) -> str:
 
 
 def summary(papers: dict[str, Any]) -> str:
-    """For each paper, how many printed numbers and claims come out."""
+    """For each paper, the number of printed numbers and claims that are reproduced."""
     lines = ["| paper | numbers with a criterion | reproduced | within the chaos | off | claims | hold |", "|---|---|---|---|---|---|---|"]
     for paper, found in papers.items():
         verdicts = [cell for t in found["tables"].values() for cell in _verdicts(t)]
@@ -48,7 +48,7 @@ def _verdicts(part: dict[str, Any]) -> list[str]:
 
 
 def table(part: dict[str, Any]) -> str:
-    """Ours, with the printed number and the deviation in small print where there is one."""
+    """Our number, with the printed one and the deviation in small print, if any."""
     columns = part["columns"]
     heads = [k for k, name in enumerate(columns) if not name.endswith(("(printed)", "(deviation, %)", "(verdict)"))]
     lines = ["| " + " | ".join(columns[k] for k in heads) + " |", "|" + "---|" * len(heads)]
@@ -65,7 +65,7 @@ def _cell(columns: list[str], row: list[str], k: int) -> str:
 
 
 def _short(text: str) -> str:
-    """A number with the digits that matter; another text as it is."""
+    """A number with its significant digits; other text unchanged."""
     try:
         value = float(text)
     except ValueError:
@@ -74,7 +74,7 @@ def _short(text: str) -> str:
 
 
 def claims(part: list[dict[str, Any]]) -> str:
-    """What the paper says, and whether it holds."""
+    """The paper's claims, and whether they hold."""
     marks = {True: "yes", False: "**no**", None: "-"}
     lines = ["| claim | holds | |", "|---|---|---|"]
     lines += [f"| {c['claim']} | {marks[c['holds']]} | {c['evidence']} |" for c in part]

@@ -1,4 +1,4 @@
-"""The tables and sentences of the page on validation, made from the numbers that `validation/run.py` stored.
+"""The tables and sentences of the page on validation, generated from the numbers stored by `validation/run.py`.
 
 Each function of `PARTS` takes what one part of it stored and returns Markdown.
 """
@@ -21,13 +21,13 @@ READINGS = ("sequential", "extend", "overrun", "trimmed", "from scratch")
 
 
 def load(file: Path = FILE) -> Numbers:
-    """What was stored, by part; nothing where nothing has been run."""
+    """The stored results by part; empty if nothing has been run."""
     numbers: Numbers = json.loads(file.read_text()) if file.exists() else {}
     return numbers
 
 
 def validation(what: str, file: Path = FILE) -> str:
-    """A part of the page as Markdown, such as `theory` or `agreement/easy`; what was not run is said not to have been."""
+    """A part of the page as Markdown, such as `theory` or `agreement/easy`, or a note that it was not run."""
     part, *arguments = what.split("/")
     name, function = PARTS[part]
     stored = load(file)
@@ -41,7 +41,7 @@ def validation(what: str, file: Path = FILE) -> str:
 
 
 def theory(result: Numbers) -> str:
-    """How many values were compared with theory, and how far off they are."""
+    """The number of values compared with theory, and their deviations."""
     lines = result["lines"]
     off = [abs(line["deviation"]) for line in lines]
     worst = max(lines, key=lambda line: abs(line["deviation"]))
@@ -50,15 +50,15 @@ def theory(result: Numbers) -> str:
     shares = ", ".join(f"{100 * sum(value > limit for value in off) / len(off):.0f} % by more than {limit}" for limit in (1, 2, 3))
     return (
         f"Of {len(lines)} values, {passed} are within {result['limit']} standard errors of theory, each from {result['seeds']} "
-        f"independent replications of {result['jobs']:,} jobs. {shares} (by chance: 32 %, 5 % and 0.5 %). The farthest is "
-        f"{worst['queue']} at load {worst['load']}, {worst['what']}: {worst['deviation']:+.1f}. With so many values, a right engine "
-        f"would have one of them beyond {bonferroni:.1f} in 5 % of such tables at most (Bonferroni, Student's t); the limit here is "
-        "narrower. The seeds are fixed, so a repetition gives the same numbers."
+        f"independent replications of {result['jobs']:,} jobs. {shares} (expected by chance: 32 %, 5 % and 0.5 %). The largest "
+        f"deviation is {worst['queue']} at load {worst['load']}, {worst['what']}: {worst['deviation']:+.1f}. With so many values, a "
+        f"correct engine would exceed {bonferroni:.1f} in at most 5 % of such tables (Bonferroni, Student's t); the limit here is "
+        "stricter. The seeds are fixed, so a repetition gives the same numbers."
     )
 
 
 def waits(result: Numbers, family: str) -> str:
-    """Mean waits of a family of queues (by the beginning of their names, shortest first apart), the other values beside them."""
+    """Mean waits of a family of queues (by the prefix of their names, shortest first separately), and their other values."""
     rows: dict[tuple[str, float], list[Numbers]] = {}
     for line in result["lines"]:
         if FAMILIES[family](line["queue"]):
@@ -81,7 +81,7 @@ FAMILIES: dict[str, Callable[[str], bool]] = {
 
 
 def saturated(result: Numbers) -> str:
-    """What first come first served keeps busy of two processors."""
+    """The utilization of two processors under first come, first served."""
     lines = [line for line in result["lines"] if line["queue"].startswith("saturated")]
     rows = [
         (line["what"], number(line["theory"]), f"{number(line['ours'])} ± {(line['high95'] - line['low95']) / 2:.5f}", deviation(line))
@@ -91,7 +91,7 @@ def saturated(result: Numbers) -> str:
 
 
 def same(result: Numbers) -> str:
-    """That policies are one discipline where jobs have one width."""
+    """All policies coincide if all jobs have the same width."""
     found = list(result["same"].values())
     compared = [count for queue in found for count in queue["moved"].values()]
     jobs = sum(queue["jobs"] * len(queue["moved"]) for queue in found)
@@ -106,15 +106,15 @@ def laws(result: Numbers) -> str:
     """Little's law and the utilization law."""
     found = result["laws"]
     return (
-        f"In {found['exact']:,} of {found['runs']:,} runs the integral of the queue's length is the sum of the waits, to the "
-        "second. In the window that is measured, the mean length of the queue is arrival rate times mean wait within "
-        f"{100 * found['little']:.2g} %, and the share of busy processors is arrival rate times mean work within "
-        f"{100 * found['utilization']:.2g} %; what is left is cut off by the window's edges."
+        f"In {found['exact']:,} of {found['runs']:,} runs the integral of the queue length equals the sum of the waits, to the "
+        "second. In the measured window, the mean queue length equals arrival rate times mean wait within "
+        f"{100 * found['little']:.2g} %, and the utilization equals arrival rate times mean work within "
+        f"{100 * found['utilization']:.2g} %; the remainder is due to the edges of the window."
     )
 
 
 def rounding(result: Numbers) -> str:
-    """What whole seconds do to the waits."""
+    """The effect of whole seconds on the waits."""
     worst = max(abs(row["rounded"] / row["exact"] - 1) for row in result["rounding"])
     largest = max(row["largest"] for row in result["rounding"])
     return (
@@ -127,14 +127,14 @@ def rounding(result: Numbers) -> str:
 
 
 def identities(result: Numbers) -> str:
-    """Each identity, and how many jobs were compared where."""
+    """Each identity, and the number of jobs compared on each log."""
     places = ["random", *result["logs"]]
     rows = [(row["says"], *(_of(row["found"].get(place)) for place in places)) for row in result["identities"].values()]
     broken = sum(finding["broken"] for row in result["identities"].values() for finding in row["found"].values())
     jobs = sum(finding["jobs"] for row in result["identities"].values() for finding in row["found"].values())
     return (
-        f"{result['workloads']} random workloads and {len(result['logs'])} logs; {jobs:,} jobs were compared, **{broken}** break an "
-        f"identity. Jobs compared, those that break it in bold:\n\n{table(('identity', *places), rows)}"
+        f"{result['workloads']} random workloads and {len(result['logs'])} logs; {jobs:,} jobs were compared, **{broken}** violate an "
+        f"identity. Jobs compared, violations in bold:\n\n{table(('identity', *places), rows)}"
     )
 
 
@@ -145,7 +145,7 @@ def _of(finding: Numbers | None) -> str:
 
 
 def effects(result: Numbers) -> str:
-    """What estimates do change, where the identities say that they do not."""
+    """The effect of estimates where no identity holds."""
     factors = list(next(iter(result["effects"].values()))["moved"]["easy"]) if result["effects"] else []
     head = ("log", "jobs", *(f"EASY, exact times {factor}" for factor in factors), "FCFS, any factor")
     rows = [
@@ -161,22 +161,22 @@ def effects(result: Numbers) -> str:
 
 
 def reasons(result: Numbers) -> str:
-    """Through what jobs were backfilled, and how many backfills were wild."""
-    head = ("log", "users' estimates: extra nodes", "only by their length", "one estimate: extra nodes", "only by their length")
+    """The conditions under which jobs were backfilled, and the number of wild backfills."""
+    head = ("log", "user estimates: extra nodes", "only by their length", "one estimate: extra nodes", "only by their length")
     rows = []
     for name, found in result["effects"].items():
         cells = [
             f"{found['reasons'][which][why]:,}" for which in ("users' estimates", "one estimate for all") for why in ("extra", "length")
         ]
         rows.append((name, *cells, *(f"{found['wild'][which]:,}" for which in ("users' estimates", "perfect estimates"))))
-    return table((*head, "wild: users' estimates", "perfect estimates"), rows)
+    return table((*head, "wild: user estimates", "perfect estimates"), rows)
 
 
 # ------------------------------------------------------------------------------------------------------------ agreement
 
 
 def engines(result: Numbers) -> str:
-    """The kernel against the reference on each log."""
+    """The kernel compared with the reference engine on each log."""
     rows = []
     for name, found in result["engines"].items():
         about = result["logs"][name]
@@ -184,11 +184,11 @@ def engines(result: Numbers) -> str:
         rows.append((name, f"{about['procs']:,}", f"{about['jobs']:,}", f"{about['over']:,}", *cells))
     broken = sum(finding["broken"] for found in result["engines"].values() for finding in found.values())
     head = ("log", "processors", "jobs", "over their request", "compared under EASY", "under conservative")
-    return f"Jobs to which the two engines do not do the same: **{broken}**.\n\n{table(head, rows)}"
+    return f"Jobs that the two engines schedule differently: **{broken}**.\n\n{table(head, rows)}"
 
 
 def agreement(result: Numbers, policy: str) -> str:
-    """What readings change under a policy, in percent."""
+    """The effect of interpretations under a policy, in percent."""
     parts = []
     for measure, title in MEASURES.items():
         rows = []
@@ -203,7 +203,7 @@ def agreement(result: Numbers, policy: str) -> str:
 
 
 def _difference(found: Numbers) -> str:
-    """The difference over shaken logs with its interval, bold where it is clear and counts, and that on the log as it is."""
+    """The difference over shaken logs with its interval, bold if significant and large enough, and that on the unshaken log."""
     if found["once"] == found["mean"] == found["half_width"] == 0:
         return "0"
     text = f"{found['mean']:+.1f} ± {found['half_width']:.1f}"
@@ -213,7 +213,7 @@ def _difference(found: Numbers) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """So many digits that count, without an exponent where that is readable."""
+    """A number with `digits` significant digits, without an exponent where that is readable."""
     if value and abs(value) < 1e-3:
         return f"{value:.{digits - 1}g}"
     if abs(value) >= 10**digits:
@@ -222,7 +222,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def deviation(line: Numbers) -> str:
-    """Standard errors, bold where over the limit."""
+    """Standard errors, bold if over the limit."""
     text = f"{line['deviation']:+.1f}"
     return text if line["passed"] else f"**{text}**"
 

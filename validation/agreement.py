@@ -15,7 +15,7 @@ from walltime.metrics import Summary, paired_difference
 
 MEASURES = ("mean_response", "mean_bounded_slowdown")
 SHAKE = 30
-"""Seconds by which submissions are shaken (SPEC L-07)."""
+"""Seconds by which submissions are shaken."""
 CONFIDENCE = 0.95
 BAND = (5, 95)
 """Percentiles of the shaken runs."""

@@ -1,4 +1,4 @@
-"""Identities that a right scheduler satisfies exactly, on random workloads and on logs (SPEC R-06, and plain sense).
+"""Identities that a right scheduler satisfies exactly, on random workloads and on logs.
 
 Each check takes a workload and a `simulate`, and returns how many jobs it looked at and how many of them break the identity.
 """
@@ -122,7 +122,7 @@ def classify(schedule: wt.Schedule) -> Backfills:
 
     For each job that started ahead of another one: the head of the queue is the first that waits; the shadow time is when,
     by what is believed, enough processors are free for it; what is left over then are the extra nodes.
-    Source: P2 section 2.2 (SPEC A-03, Q-06). Jobs without any length are not allowed.
+    Source: mualem01, section 2.2. Jobs without any length are not allowed.
     """
     assert schedule.dynamics is not None
     w, start, end = schedule.workload, schedule.start, schedule.end
@@ -310,7 +310,7 @@ def random_workload(seed: int, jobs: int = 200) -> wt.Workload:
 
 
 def changed_by_factors(log: wt.Workload, simulate: Simulate = wt.simulate) -> dict[str, Numbers]:
-    """Jobs that start at another second when perfect estimates are multiplied: under FCFS none, under EASY many (P3, heel and toe)."""
+    """Jobs with another start when perfect estimates are multiplied: under FCFS none, under EASY many (tsafrir06, heel and toe)."""
     factors = {f"{factor}": wt.FModel(factor, deterministic=True) for factor in (2, 10, 100)}
     moved = {}
     for name, policy in {"fcfs": wt.NoBackfilling(), "easy": wt.Easy()}.items():

@@ -1,4 +1,4 @@
-"""A laboratory for batch-job scheduling: replay a job log under backfilling policies, and believe the numbers.
+"""A laboratory for batch-job scheduling: replay job logs under backfilling policies, with results you can trust.
 
 >>> import walltime as wt
 >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)

@@ -1,16 +1,16 @@
-"""Errors that a caller may want to catch: each says what, where, and what to do about it, in one line."""
+"""Errors that a caller may want to catch: each message says what, where, and what to do about it, in one line."""
 
 
 class WalltimeError(Exception):
-    """Base of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises deliberately."""
 
 
 class LogError(WalltimeError, ValueError):
-    """A job log or a schedule file is not what its format says."""
+    """A job log or a schedule file violates its format."""
 
 
 class WorkloadError(WalltimeError, ValueError):
-    """The jobs given cannot be simulated as they are."""
+    """The given jobs cannot be simulated as they are."""
 
 
 class PolicyError(WalltimeError, ValueError):
@@ -18,7 +18,7 @@ class PolicyError(WalltimeError, ValueError):
 
 
 class OutputError(WalltimeError, OSError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written to the requested place."""
 
 
 class EngineError(WalltimeError, RuntimeError):
@@ -26,7 +26,7 @@ class EngineError(WalltimeError, RuntimeError):
 
 
 def shown(value: object) -> str:
-    """A value as an error repeats it: on one line, and of at most 60 characters.
+    """A value as quoted in an error message: on one line, at most 60 characters.
 
     >>> shown([1, "a"]), len(shown("x" * 100))
     ("[1, 'a']", 60)

@@ -1,4 +1,4 @@
-"""Where a result comes from: what has to be known to compute it again, and nothing that differs between two equal runs."""
+"""Provenance of a result: everything needed to recompute it, and nothing that differs between identical runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN = "unknown"
 
 @cache
 def version(package: str = "walltime") -> str:
-    """The installed version of a package, by default this one; "unknown" where it is not installed.
+    """The installed version of a package, by default this one; "unknown" if it is not installed.
 
     >>> version("no such package")
     'unknown'
@@ -34,12 +34,11 @@ def version(package: str = "walltime") -> str:
 
 
 def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
-    """Software, log and settings of a result, as plain values that JSON can hold, in a fixed order.
+    """Software, log and settings of a result, as JSON-compatible values in a fixed order.
 
-    `settings` are what the caller chose: policies, seed, trim, the command line. They are kept under "settings", in the order
-    given, without those that are None; a policy or another dataclass becomes its fields, a function its source. Neither the
-    time nor the name of the host is recorded, so that equal runs give equal records.
-    Source: SPEC L-37.
+    `settings` are the caller's choices: policies, seed, trim, the command line. They are kept under "settings", in the order
+    given, without those that are None; a policy or another dataclass is replaced by its fields, a function by its source.
+    Neither the time nor the host name is recorded, so that identical runs give identical records.
 
     >>> jobs = Workload.from_arrays(submit=[0, 5], runtime=[10, 10], procs=[4, 2], machine_procs=4)
     >>> record = provenance(jobs, seed=1, trim="none")
@@ -68,7 +67,7 @@ def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
 
 
 def jobs_sha256(workload: Workload) -> str:
-    """Checksum of what is simulated, whatever file it came from: the jobs, what the scheduler believes, and the machine.
+    """Checksum of the simulated input, whatever file it came from: the jobs, the scheduler's estimates, and the machine.
 
     >>> jobs = Workload.from_arrays(submit=[0], runtime=[10], procs=[4], machine_procs=4)
     >>> jobs_sha256(jobs) == jobs_sha256(jobs.with_machine(8))
@@ -81,7 +80,7 @@ def jobs_sha256(workload: Workload) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same value in the types that JSON knows; what is not finite becomes None.
+    """The same value in JSON types; values that are not finite become None.
 
     >>> plain({"f": np.float64("nan"), "seeds": (1, np.int64(2))})
     {'f': None, 'seeds': [1, 2]}

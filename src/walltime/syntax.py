@@ -1,4 +1,4 @@
-"""What a Python file does, without how it is written: a hash that comments, docstrings and formatting do not change."""
+"""A hash of what Python code does: comments, docstrings and formatting do not change it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 _SAYS_NOTHING = {"kind", "returns", "type_comment"}
-"""Fields of the syntax tree that change no result; the annotation of an argument is the other one."""
+"""Fields of the syntax tree that do not affect results; argument annotations do not either."""
 
 
 def syntax_hash(files: Iterable[Path], folder: Path) -> str:
-    """Hash (64 hexadecimal digits) of what these files do and of their names relative to `folder`, in the order given."""
+    """Hash (64 hexadecimal digits) of the code in these files and of their names relative to `folder`, in the order given."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(folder).as_posix()}\0{syntax_text(file.read_text(encoding='utf-8'))}\0".encode())
@@ -21,7 +21,7 @@ def syntax_hash(files: Iterable[Path], folder: Path) -> str:
 
 
 def syntax_text(source: str) -> str:
-    """The syntax tree as text: without positions, comments, bare strings, and annotations of arguments and results.
+    """The syntax tree as text, without positions, comments, bare strings, and annotations of arguments and results.
 
     >>> syntax_text("x = 1  # one") == syntax_text("x=1")
     True
@@ -30,7 +30,7 @@ def syntax_text(source: str) -> str:
 
 
 def _text(value: Any) -> str:
-    # Not `ast.dump`, whose text differs between versions of Python: what is empty is left out here.
+    # Not `ast.dump`, whose text differs between versions of Python; empty fields are omitted here.
     if isinstance(value, list):
         return f"[{','.join(_text(item) for item in value if not _is_bare_string(item))}]"
     if not isinstance(value, ast.AST):

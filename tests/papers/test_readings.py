@@ -11,22 +11,22 @@ from walltime.papers.printed_numbers import printed
 
 PINNED = {
     # reading: EASY response and bounded slowdown, conservative response and bounded slowdown; None where it has none
-    ("Q-01", "terminations, arrivals, one pass"): (15_744.8, 92.92, 16_204.2, 89.06),
-    ("Q-01", "a pass after each, terminations first"): (15_747.1, 92.81, 16_198.5, 89.09),
-    ("Q-05", "estimate raised to the runtime"): (15_732.2, 90.99, 16_205.2, 88.06),
-    ("Q-05", "run on, overdue"): (15_774.2, 91.56, 16_300.1, 89.86),
-    ("Q-05b", "that of the log"): (15_763.9, 92.88, 16_223.3, 89.03),
-    ("Q-06", "counting stops at the first sufficient job"): (15_774.6, 92.28, None, None),
-    ("Q-06", "all, kept until a termination"): (15_371.6, 86.88, None, None),
-    ("Q-06", "first sufficient, kept until a termination"): (15_570.6, 89.31, None, None),
-    ("Q-07", "until no job moves"): (None, None, 16_137.5, 89.95),
-    ("Q-07", "none: reservations made afresh"): (None, None, 16_844.7, 102.19),
-    ("Q-07b", "once, at every event"): (None, None, 16_173.8, 90.59),
-    ("Q-24", "later job number first"): (15_739.2, 92.72, 16_128.7, 88.60),
-    ("Q-25", "requested"): (15_691.8, 92.82, 16_174.1, 89.16),
-    ("Q-26", "cleaned"): (15_743.4, 92.96, 16_203.0, 89.10),
-    ("Q-29", "without warm-up and cool-down (P3)"): (15_840.2, 93.22, 16_308.4, 89.43),
-    ("together", "as P2's EASY seems to have run"): (15_517.1, 84.70, 16_186.8, 88.91),
+    ("events", "terminations, arrivals, one pass"): (15_744.8, 92.92, 16_204.2, 89.06),
+    ("events", "a pass after each, terminations first"): (15_747.1, 92.81, 16_198.5, 89.09),
+    ("overrun", "estimate raised to the runtime"): (15_732.2, 90.99, 16_205.2, 88.06),
+    ("overrun", "run on, overdue"): (15_774.2, 91.56, 16_300.1, 89.86),
+    ("runtime", "that of the log"): (15_763.9, 92.88, 16_223.3, 89.03),
+    ("extra", "counting stops at the first sufficient job"): (15_774.6, 92.28, None, None),
+    ("extra", "all, kept until a termination"): (15_371.6, 86.88, None, None),
+    ("extra", "first sufficient, kept until a termination"): (15_570.6, 89.31, None, None),
+    ("compression", "until no job moves"): (None, None, 16_137.5, 89.95),
+    ("compression", "none: reservations recomputed"): (None, None, 16_844.7, 102.19),
+    ("trigger", "once, at every event"): (None, None, 16_173.8, 90.59),
+    ("ties", "later job number first"): (15_739.2, 92.72, 16_128.7, 88.60),
+    ("procs", "requested"): (15_691.8, 92.82, 16_174.1, 89.16),
+    ("version", "cleaned"): (15_743.4, 92.96, 16_203.0, 89.10),
+    ("measured", "without warm-up and cool-down (tsafrir06)"): (15_840.2, 93.22, 16_308.4, 89.43),
+    ("together", "as the EASY of mualem01 seems to have run"): (15_517.1, 84.70, 16_186.8, 88.91),
 }
 EXACT = [(1996, 11), (1996, 12), (1997, 1), (1997, 2), (1997, 4)]
 """Months whose jobs, response and bounded slowdown under EASY come out as P2 prints them."""
@@ -53,16 +53,16 @@ def test_kth_readings__give_what_they_gave(rows):
 
 def test_kth_readings__only_jobs_that_are_not_killed_give_the_printed_loads(rows):
     # SPEC Q-03b left November and February unexplained: jobs ran on past their estimates there, and P2 did not kill them.
-    kill, extend = rows["Q-05", "killed at their estimate"], rows["Q-05", "estimate raised to the runtime"]
+    kill, extend = rows["overrun", "killed at their estimate"], rows["overrun", "estimate raised to the runtime"]
     assert kill.load_off > 0.0025
     assert extend.load_off < 0.0006
-    assert rows["Q-05", "run on, overdue"].load_off < 0.0006
+    assert rows["overrun", "run on, overdue"].load_off < 0.0006
 
 
 def test_kth_readings__of_the_month_are_told_apart_by_the_jobs_column(rows):
-    off = [rows["Q-03", name].jobs_off for name in ("it ends then", "it starts then", "it is submitted then")]
+    off = [rows["month", name].jobs_off for name in ("it ends then", "it starts then", "it is submitted then")]
     assert off == [13, 67, 130]
-    assert rows["Q-03b", "busy share of the machine"].load_off < rows["Q-03b", "work of the jobs that end in it"].load_off
+    assert rows["load", "busy share of the machine"].load_off < rows["load", "work of the jobs that end in it"].load_off
 
 
 def test_kth_readings__together_give_all_loads_and_five_of_ten_months_to_the_printed_digit(kth, rows):
@@ -80,7 +80,7 @@ def test_kth_readings__together_give_all_loads_and_five_of_ten_months_to_the_pri
             same.append((month.year, month.month))
     assert loads == [True] * 10
     assert same == EXACT
-    together = rows["together", "as P2's EASY seems to have run"]
+    together = rows["together", "as the EASY of mualem01 seems to have run"]
     assert together.jobs_off == 5
     assert together.slowdown_off < 1.1
-    assert rows["Q-01", "terminations, arrivals, one pass"].slowdown_off > 15
+    assert rows["events", "terminations, arrivals, one pass"].slowdown_off > 15

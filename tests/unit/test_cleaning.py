@@ -277,7 +277,7 @@ def test_flurries__skip_weeks_without_jobs_in_the_median():
 
 def test_flurries__need_users():
     jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[1, 1], procs=[1, 1], machine_procs=1)
-    with pytest.raises(WorkloadError, match="does not say whose jobs they are, so no flurry can be found"):
+    with pytest.raises(WorkloadError, match="does not record users, so no flurry can be found"):
         find_flurries(jobs)
 
 

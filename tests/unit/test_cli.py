@@ -204,7 +204,7 @@ def test_version_and_help__answer():
 BAD_LOGS = {
     "an empty file": (b"", "empty"),
     "a binary file": (b"\x00\x01\x02" * 100, "not a text"),
-    "a truncated gzip file": (gzip.compress(GOOD.encode() * 200)[:-40], "cut off"),
+    "a truncated gzip file": (gzip.compress(GOOD.encode() * 200)[:-40], "truncated"),
     "a line of 17 fields": ((GOOD + "5 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n").encode(), ":9: .*17"),
     "letters in a number": ((GOOD + record(5, "12a", 1, 1, 1)).encode(), ":9: .*12a"),
     "a negative submit": ((GOOD + record(5, -7, 1, 1, 1)).encode(), ":9: .*-7"),

@@ -108,7 +108,7 @@ def test_paired_difference__is_scipys_paired_t_test():
 
 
 def test_paired_difference__of_unequal_sets_gets_one_line():
-    with pytest.raises(WorkloadError, match="3 and 2 replications do not make pairs"):
+    with pytest.raises(WorkloadError, match="3 and 2 replications cannot be paired"):
         paired_difference(np.ones(3), np.ones(2))
 
 

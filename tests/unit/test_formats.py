@@ -170,14 +170,14 @@ def test_read__of_a_directory(tmp_path):
 @pytest.mark.parametrize("value", [5, None, 1.5, ["KTH-SP2"], {"a": 1}])
 @pytest.mark.parametrize("reader", [wt.read, wt.read_log, wt.read_swf])
 def test_read__of_something_else(reader, value):
-    with pytest.raises(wt.LogError, match="is no path; a log is given by its path, or by its name in the catalogue") as error:
+    with pytest.raises(wt.LogError, match="is not a path; a log is given by its path, or by its name in the catalogue") as error:
         reader(value)
     assert "\n" not in str(error.value)
 
 
 def test_read__of_a_workload():
     jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
-    assert error_of(jobs).startswith("<Workload workload: 1 jobs on 1 processors> is no path")
+    assert error_of(jobs).startswith("<Workload workload: 1 jobs on 1 processors> is not a path")
 
 
 # The catalogue.

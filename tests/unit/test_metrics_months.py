@@ -71,7 +71,7 @@ def test_monthly__names_what_is_wrong():
         rows([0], [0], [1], [1], by="arrival")
     with pytest.raises(WorkloadError, match="UnixStartTime"):
         rows([0], [0], [1], [1], unix_start_time=None)
-    with pytest.raises(WorkloadError, match="leave the calendar"):
+    with pytest.raises(WorkloadError, match="outside the calendar"):
         rows([2**59], [2**59], [1], [1])
     assert rows([], [], [], []) == []
 

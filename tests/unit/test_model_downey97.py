@@ -134,11 +134,11 @@ def test_keep_cycle__off_stretches_the_arrivals_themselves():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"least_parallelism": 0.5}, r"^average parallelism goes from 1 or more upwards, not from 0.5 to inf$"),
-        ({"most_parallelism": 0.5}, r"^average parallelism goes from 1"),
-        ({"least_work": 0.0}, r"^work goes from over 0 s upwards"),
-        ({"most_work": 1.0}, r"^work goes from over 0 s upwards, not from 60 to 1 s$"),
-        ({"least_sigma": 3.0}, r"^sigma goes from 0 or more upwards, not from 3 to 2$"),
+        ({"least_parallelism": 0.5}, r"^average parallelism must range from 1 or more up, not from 0.5 to inf$"),
+        ({"most_parallelism": 0.5}, r"^average parallelism must range from 1"),
+        ({"least_work": 0.0}, r"^work must range from more than 0 s upwards"),
+        ({"most_work": 1.0}, r"^work must range from more than 0 s upwards, not from 60 to 1 s$"),
+        ({"least_sigma": 3.0}, r"^sigma must range from 0 or more upwards, not from 3 to 2$"),
         ({"mean_gap": -1.0}, r"^arrivals need a mean gap over 0 s"),
         ({"day_share": 1.5}, r"^arrivals need"),
         ({"day_begins": 86_400}, r"^arrivals need"),

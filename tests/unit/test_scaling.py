@@ -173,7 +173,7 @@ def test_users__are_drawn_with_all_their_jobs_moved_by_whole_weeks():
 
 def test_users__need_a_log_that_names_them():
     jobs = wt.Workload.from_arrays(submit=[0, 9], runtime=[1, 1], procs=[1, 1], machine_procs=1)
-    with pytest.raises(WorkloadError, match="does not say whose jobs they are"):
+    with pytest.raises(WorkloadError, match="does not record users, so they cannot be resampled"):
         scale_load(jobs, 0.5, "users")
 
 
@@ -254,8 +254,8 @@ def sparse() -> wt.Workload:
 @pytest.mark.parametrize(
     ("by", "says"),
     [
-        ("interarrival", "all jobs would be submitted at once; times of submission are whole seconds; try runtime"),
-        ("machine", "workload comes to 2e-06; the highest load of this way is 2e-06"),
+        ("interarrival", "all jobs would be submitted at once; submit times are whole seconds; try runtime"),
+        ("machine", "workload comes to 2e-06; the highest load of this method is 2e-06"),
         ("size", "workload comes to 2e-06; a job has from 1 to 100 processors; try interarrival"),
         ("thin", "it needs over 100 times the jobs of workload; try interarrival"),
         ("users", "it needs over 100 times the jobs of workload; try interarrival"),
@@ -289,7 +289,7 @@ def test_load__that_is_only_nearly_reached_is_refused_beyond_a_share(by, near):
 def test_machine__says_the_highest_load_that_it_reaches():
     jobs = made(load=0.4)
     highest = jobs.offered_load * 128 / int(jobs.procs.max())
-    with pytest.raises(WorkloadError, match=f"the highest load of this way is {highest:.4g}"):
+    with pytest.raises(WorkloadError, match=f"the highest load of this method is {highest:.4g}"):
         scale_load(jobs, 1.4, "machine")
     assert scale_load(jobs, highest * 0.9999, "machine").machine_procs == jobs.procs.max()
 

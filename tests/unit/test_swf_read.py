@@ -440,7 +440,7 @@ def test_bad_file__endless_line(written):
 def test_bad_file__gzip_cut_off(written, share, skip):
     packed = gzip.compress("\n".join(record(job_id=n, user=n * n % 977) for n in range(2000)).encode())
     path = written(packed[: max(3, int(share * len(packed)))], "log.swf.gz")
-    assert error_of(path, skip_bad_lines=skip).startswith(" the gzip file is cut off before its end;")
+    assert error_of(path, skip_bad_lines=skip).startswith(" the gzip file is truncated;")
 
 
 @pytest.mark.parametrize("place", [12, -6, -2])

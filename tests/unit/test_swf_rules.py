@@ -102,7 +102,7 @@ def test_machine__nodes_where_processors_are_not_known():
 
 def test_machine__unknown_size_is_an_error_that_names_the_option():
     message = message_of(log_of({}, header=()))
-    assert message.startswith("folder/tiny.swf.gz: the header gives no size of the machine")
+    assert message.startswith("folder/tiny.swf.gz: the header does not give the size of the machine")
     assert "procs=N" in message
 
 
@@ -196,7 +196,7 @@ def test_drops__record_counts_under_the_first_rule_that_drops_it():
 
 def test_drops__no_job_left_is_an_error_that_says_why():
     message = message_of(log_of({"runtime": -1}, {"allocated_procs": 9}, {"submit": -1}))
-    assert "none of the 3 records is a job to simulate (1 unknown_submit, 1 unknown_runtime, 1 too_wide)" in message
+    assert "none of the 3 records is a job that can be simulated (1 unknown_submit, 1 unknown_runtime, 1 too_wide)" in message
 
 
 def test_drops__dropped_record_is_neither_changed_nor_noticed():

@@ -1,4 +1,4 @@
-"""Read: job logs of real sites, as they are and as workloads."""
+"""Reading job logs of real sites, unchanged and as workloads."""
 
 from walltime.logs.cleaning import CleaningReport, Flurry, clean, find_flurries, published_filters
 from walltime.logs.filters import select

@@ -1,4 +1,4 @@
-"""Cleaning a log: filters that remove jobs, those that the archive published, and a detector of flurries (SPEC L-05)."""
+"""Cleaning a log: filters that remove jobs, those published by the archive, and detection of flurries."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
         "user=38 and 178585<=job<=192710",
     ),
 }
-"""Filters that made the archive's cleaned logs, in the numbering of the logs before cleaning. Source: the Parallel Workloads
-Archive, and the headers of its cleaned logs."""
+"""Filters behind the archive's cleaned logs, in the numbering of the uncleaned logs. Source: the Parallel Workloads Archive,
+and the headers of its cleaned logs."""
 
 
 @dataclass(frozen=True)
 class Flurry:
-    """A burst of activity of one user: whole weeks in which the user alone submitted most of the jobs."""
+    """A burst of activity by one user: whole weeks in which this user submitted most of the jobs."""
 
     user: int
     first_job: int
@@ -57,23 +57,22 @@ class Flurry:
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """What cleaning did: how many jobs each filter removed, and the workload before and after."""
+    """The result of cleaning: the number of jobs removed by each filter, and the workload before and after."""
 
     removed: Mapping[str, int]
     before: Workload
     after: Workload
 
     def rows(self) -> list[tuple[str, float, float]]:
-        """Facts of the log with their values before and after: jobs, users, load, largest weekly share of one user."""
+        """Properties of the log before and after: jobs, users, load, largest weekly share of one user."""
         return [(name, of(self.before), of(self.after)) for name, of in FACTS.items()]
 
 
 def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
-    """Remove the jobs that any of the filters picks; the remaining ones keep their numbers.
+    """Remove the jobs selected by any of the filters; the remaining ones keep their numbers.
 
-    The counts go into `origin.dropped`, a job under the first filter that picks it; a filter of several lines is named there,
-    and in the report, as one. Raises PolicyError for text that is no
-    filter, WorkloadError if no job would remain.
+    The counts go into `origin.dropped`, each job under the first filter that selects it; a filter of several lines is listed
+    there, and in the report, on one line. Raises PolicyError for invalid filters, WorkloadError if no job would remain.
 
     >>> jobs = Workload.from_arrays(submit=[0, 5, 9], runtime=[60, 7200, 10], procs=[1, 2, 4], machine_procs=4)
     >>> clean(jobs, ["job<=1", "procs=4"]).after.job_id.tolist()
@@ -95,7 +94,7 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
 
 
 def published_filters(name: str) -> tuple[str, ...]:
-    """The archive's filters for the log of this name, such as `SDSC-SP2-1998-4`; raises PolicyError naming the known ones."""
+    """The archive's filters for the log with this name, such as `SDSC-SP2-1998-4`; raises PolicyError listing the known ones."""
     for log, filters in PUBLISHED.items():
         if name.lower().startswith(log.lower()):
             return filters
@@ -103,14 +102,14 @@ def published_filters(name: str) -> tuple[str, ...]:
 
 
 def find_flurries(workload: Workload, *, times: float = 2.0, share: float = 0.5) -> list[Flurry]:
-    """Flurries: weeks in which one user submitted over `times` the median week's jobs and over `share` of that week's.
+    """Flurries: weeks in which one user submitted more than `times` the jobs of a median week and over `share` of that week's.
 
-    Weeks are counted from the first submission; those that follow each other make one flurry. Returns them by their begin.
-    Raises WorkloadError for a log that does not say whose jobs they are. Source: SPEC L-05; the thresholds are an
+    Weeks are counted from the first submission; consecutive ones are merged. Returns flurries in order of time. Raises
+    WorkloadError for a log without users. Source: the notion is that of the Parallel Workloads Archive; the thresholds are an
     interpretation.
     """
     if "user" not in workload.columns:
-        raise WorkloadError(f"{workload.origin.name} does not say whose jobs they are, so no flurry can be found")
+        raise WorkloadError(f"{workload.origin.name} does not record users, so no flurry can be found")
     user = workload.columns["user"]
     week = (workload.submit - workload.submit[0]) // WEEK
     weekly = np.bincount(week)
@@ -135,7 +134,7 @@ def find_flurries(workload: Workload, *, times: float = 2.0, share: float = 0.5)
 
 
 def _runs(pairs: Array, hot: Array) -> list[Array]:
-    """Indices of the hot (user, week) pairs, those of one user in weeks that follow each other together."""
+    """Indices of the hot (user, week) pairs, grouped by user and consecutive weeks."""
     if not len(hot):
         return []
     same = (np.diff(pairs[0][hot]) == 0) & (np.diff(pairs[1][hot]) == 1)
@@ -162,4 +161,4 @@ FACTS = {
     "mean processors": lambda w: float(w.procs.mean()),
     "busiest week of one user, in median weeks": _largest_weekly_share,
 }
-"""What a before/after report shows of a workload."""
+"""The properties of a workload shown in a before/after report."""

@@ -1,4 +1,4 @@
-"""Downloads of archive logs into a folder of the user's: checked, resumable, and recorded."""
+"""Downloads of archive logs into a user folder: verified, resumable, and recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from walltime.logs.output import whole_file
 from walltime.logs.places import log_folder
 
 TIMEOUT = 30
-"""Seconds without a byte after which a connection counts as dead."""
+"""Seconds without data after which a connection is considered dead."""
 BLOCK = 1 << 13
 RECORD = "checksums.json"
 
@@ -25,27 +25,27 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Fetched:
-    """A log on this machine, its checksum, and how far that can be trusted."""
+    """A log on this machine, its checksum, and what it was verified against."""
 
     entry: CatalogueEntry
     path: Path
     sha256: str
     verified: str
-    """`catalogue`, `earlier download`, or `first download` where there was nothing to check it against"""
+    """`catalogue`, `earlier download`, or `first download` if there was nothing to verify it against"""
 
 
 def archive_address() -> str:
-    """Where logs are downloaded from: `WALLTIME_ARCHIVE` (a mirror with the archive's folders), else the archive itself."""
+    """The address to download from: `WALLTIME_ARCHIVE` (a mirror with the archive's folders), else the archive itself."""
     return os.environ.get("WALLTIME_ARCHIVE", ARCHIVE)
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> Fetched:
-    """Download a log of the catalogue, unless it is there already, and check it.
+    """Download a log of the catalogue, unless it is already present, and verify it.
 
-    The checksum is that of the catalogue where it is known, else that of the first download on this machine, which is
-    recorded beside the logs. A download that was cut off goes on where it stopped, if the server says that the file is still
-    the same one. `progress` is called with the bytes so far and in all. Raises PolicyError for an unknown name, LogError, in
-    one line, for a wrong checksum and whatever the network does.
+    The checksum is that of the catalogue if known, else that of the first download on this machine, which is recorded beside
+    the logs. An interrupted download is resumed if the server confirms that the file is unchanged. `progress` is called with
+    the bytes so far and in total. Raises PolicyError for an unknown name, LogError, in one line, for a wrong checksum and
+    network failures.
     """
     import pooch
 
@@ -67,7 +67,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Fetched:
             raise
         (folder / f"{entry.file}.part").unlink(missing_ok=True)
         raise LogError(
-            f"{address}: the checksum is not that of the {source} ({known}); nothing was kept, try another time or mirror"
+            f"{address}: the checksum is not that of the {source} ({known}); nothing was kept, try again later or another mirror"
         ) from error
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder with WALLTIME_LOGS") from error
@@ -90,7 +90,7 @@ def _recorded(folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise LogError(f"{folder / RECORD}: cannot be read ({error}); remove it, and the next downloads are recorded anew") from error
+        raise LogError(f"{folder / RECORD}: cannot be read ({error}); remove it, and the next downloads are recorded again") from error
     return record
 
 
@@ -101,10 +101,10 @@ def _record(entry: CatalogueEntry, checksum: str, folder: Path) -> None:
 
 
 class _Resuming:
-    """A downloader for pooch that keeps what it has when the connection breaks, and asks for the rest the next time.
+    """A downloader for pooch that keeps partial files when the connection breaks, and requests the rest the next time.
 
-    Beside the part lies its tag, the ETag or the date by which the server knows this version of the file. A part without a
-    tag, or of another version, is thrown away: two versions are never put together.
+    The tag of a partial file, the ETag or date with which the server identifies this version, is stored beside it. A partial
+    file without a tag, or of another version, is discarded: two versions are never mixed.
     """
 
     def __init__(self, part: Path, progress: Progress | None):
@@ -113,7 +113,7 @@ class _Resuming:
         self.progress = progress
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Download into the part file, and move it to where pooch wants it."""
+        """Download into the partial file, and move it to the place pooch expects."""
         import requests
 
         self.part.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class _Resuming:
         self._forget()
 
     def _download(self, url: str) -> int | None:
-        """Ask for the rest of the part, or for the whole file; returns the size that the file should have."""
+        """Request the rest of the partial file, or the whole file; returns the expected size of the file."""
         import requests
 
         have = self.part.stat().st_size if self.part.exists() else 0
@@ -156,7 +156,7 @@ class _Resuming:
     def _receive(self, answer: Any, have: int) -> int | None:
         length = answer.headers.get("Content-Length")
         total = have + int(length) if length and length.isdecimal() else None
-        answer.raw.headers.pop("Content-Encoding", None)  # some servers call every .gz encoded; it is kept as it is stored
+        answer.raw.headers.pop("Content-Encoding", None)  # some servers declare every .gz as encoded; it is kept as stored
         with self.part.open("ab" if have else "wb") as file:
             for block in answer.iter_content(BLOCK):
                 file.write(block)
@@ -184,6 +184,6 @@ class _Resuming:
 
 
 def _tag(answer: Any) -> str:
-    """By what the server knows this version of the file: a strong ETag, else the date of its last change, else nothing."""
+    """What identifies this version of the file on the server: a strong ETag, else the date of its last change, else nothing."""
     etag: str = answer.headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified", "")

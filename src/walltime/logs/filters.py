@@ -1,4 +1,4 @@
-"""A small language for picking jobs by their columns, as the archive writes its cleaning filters.
+"""A small language for selecting jobs by their columns, in the notation of the archive's cleaning filters.
 
     user=21 and 13716<job<16208
     (user=174 or group=3) and not runtime >= 2h
@@ -23,11 +23,11 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 MOST_DIGITS = 18
-"""of a number; such a one fits an int64"""
+"""of a number, so that it fits an int64"""
 MOST_DEPTH = 100
 """parentheses and `not` around a comparison"""
 SHOWN = 200
-"""characters of a filter that an error repeats"""
+"""characters of a filter quoted in an error"""
 OWN = ("job_id", "submit", "runtime", "requested", "procs", "believed")
 COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
     "=": operator.eq,
@@ -43,9 +43,9 @@ TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-
 
 
 def select(workload: Workload, text: str) -> Array:
-    """Which jobs a filter picks: bool, one per job in order of arrival.
+    """Which jobs a filter selects: bool, one per job in order of arrival.
 
-    Raises PolicyError for text that is no filter, saying where, and for a column that the workload does not have.
+    Raises PolicyError with the position of a syntax error, and for a column that the workload does not have.
 
     >>> jobs = Workload.from_arrays(submit=[0, 5, 9], runtime=[60, 7200, 10], procs=[1, 2, 4], machine_procs=4)
     >>> select(jobs, "runtime > 1h or 2 < job <= 3").tolist()

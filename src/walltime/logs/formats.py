@@ -1,4 +1,4 @@
-"""The formats of job logs that can be read, and reading a log whatever its format."""
+"""The supported formats of job logs, and reading a log in any of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ _SHOWN = 60
 
 
 def read_log(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> JobLog:
-    """Read a job log as it stands, in whichever of the known formats it is, plain or gzip.
+    """Read a job log unchanged, in any of the known formats, plain or gzip.
 
-    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is told by the
-    content, else by the ending of the file's name. `skip_bad_lines` leaves out the lines that are no record and lists them in
-    `bad_lines`.
+    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
+    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`.
 
-    Raises LogError, in one line, for a file that cannot be read or has a bad line, and for a format that is not known.
+    Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
     file = LogFile(find_log(path))
     return format_of(file).read(file, skip_bad_lines)
@@ -43,18 +42,18 @@ def read(
 ) -> Workload:
     """Read the jobs of a log: `read_log`, then `JobLog.to_workload`, with their options.
 
-    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. `procs`: processors of the
-    machine, where the log's header does not say it, or something else. Raises LogError where the file is not a log, WorkloadError
-    where its jobs cannot be simulated.
+    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. `procs`: size of the
+    machine, if the header lacks it or is wrong. Raises LogError if the file is not a log, WorkloadError if its jobs cannot be
+    simulated.
     """
     log = read_log(path, skip_bad_lines=skip_bad_lines)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 
 def format_of(file: LogFile) -> LogFormat:
-    """The format of a file: one that recognises the content, of several the one with the file's ending, else by the ending alone.
+    """The format of a file: one that recognizes the content (the extension decides between several), else by extension alone.
 
-    Raises LogError, naming the known formats, if there is none.
+    Raises LogError, listing the known formats, if there is none.
     """
     name = file.path.lower().removesuffix(".gz")
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
@@ -69,5 +68,5 @@ def format_of(file: LogFile) -> LogFormat:
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """The rules for every log, then those of the formats."""
+    """The rules for all logs, then those of single formats."""
     return (*RULES, *(rule for known in FORMATS for rule in known.rules))

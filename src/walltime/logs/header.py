@@ -1,4 +1,4 @@
-"""The header of a Standard Workload Format file: which keys it has, and what they say about machine, start and time zone."""
+"""The header of a Standard Workload Format file: its keys, and the machine, start and time zone that they give."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STANDARD_KEYS = (
     "Partition",
     "Note",
 )
-"""The header keys of the Standard Workload Format 2.2, in their usual order (SPEC L-01)."""
+"""The header keys of the Standard Workload Format 2.2, in their usual order."""
 
 _SPELLING = {key.casefold(): key for key in STANDARD_KEYS}
 _KEY = re.compile(r"([A-Za-z]\w*)\s*:(?!//)(.*)", re.DOTALL)
@@ -46,7 +46,7 @@ _FIELDS = re.compile(r"[\s;]*fields\s*:(.*)", re.IGNORECASE | re.DOTALL)
 class Header(Mapping[str, tuple[str, ...]]):
     r"""The standard keys of a header and their values, in the order of the file; the case of a key does not matter.
 
-    A key that is repeated (`Note`, `Queue`) has several values; a value that goes on in further lines holds newlines.
+    A repeated key (`Note`, `Queue`) has several values; a value continued on further lines contains newlines.
 
     >>> header = Header.parse(["; MaxProcs: 100", ";  Note: cleaned,", ";        job<=14 removed"])
     >>> header["maxprocs"], header["Note"]
@@ -59,7 +59,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Header:
-        """Collect the keys of header lines (each starts with `;`); text that belongs to no standard key is left out."""
+        """Collect the keys of header lines (each starts with `;`); text that belongs to no standard key is ignored."""
         found: dict[str, list[list[str]]] = {}
         value: list[str] | None = None
         indent = 0
@@ -74,7 +74,7 @@ class Header(Mapping[str, tuple[str, ...]]):
                 indent = column
                 found.setdefault(_SPELLING[match[1].casefold()], []).append(value)
             elif match and column <= indent:
-                value = None  # a key of somebody's own; further to the right it would be prose with a colon
+                value = None  # a non-standard key; further to the right it would be prose with a colon
             elif value is not None:
                 value.append(text)
         return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in found.items()})
@@ -92,7 +92,7 @@ class Header(Mapping[str, tuple[str, ...]]):
         return f"Header({self._values!r})"
 
     def whole_number(self, key: str) -> int | None:
-        """The first whole number that a value of this key starts with; None if there is none."""
+        """The first whole number at the start of a value of this key; None if there is none."""
         for value in self.get(key, ()):
             words = value.split()
             if words and _WHOLE.fullmatch(words[0]):
@@ -101,7 +101,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @property
     def machine_procs(self) -> int | None:
-        """Processors of the machine: MaxProcs, else MaxNodes, whichever is the first to be positive; None if neither is."""
+        """Processors of the machine: MaxProcs, else MaxNodes, whichever is positive first; None if neither is."""
         for key in ("MaxProcs", "MaxNodes"):
             size = self.whole_number(key)
             if size is not None and size > 0:
@@ -110,7 +110,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @property
     def unix_start_time(self) -> int | None:
-        """Unix time of the log's time 0, in seconds; None where the header does not say it."""
+        """Unix time of the log's time 0, in seconds; None if the header lacks it."""
         start = self.whole_number("UnixStartTime")
         return start if start is not None and start >= 0 else None
 
@@ -129,7 +129,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
 
 def declared_fields(lines: Iterable[str]) -> dict[int, str]:
-    """Names of fields that header lines declare, by their number counted from 1, in lower case; these are of two forms.
+    """Field names declared in header lines, by number from 1, in lower case; two forms are known.
 
     >>> declared_fields(["; Field 19: Nodes (allocated)", "; Field20: energy"])
     {19: 'nodes', 20: 'energy'}

@@ -1,4 +1,4 @@
-"""Files as they are read: once, from the beginning to the end, plain or gzip; what cannot be read is one line that says why."""
+"""Input files: read once, from beginning to end, plain or gzip; every failure is a one-line error."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _GZIP = b"\x1f\x8b"
 
 
 class LogFile:
-    """A file that is being read: plain or gzip, told apart by its content; it is read only once, so that it may be a pipe.
+    """An input file, plain or gzip by content; it is read only once, so it may be a pipe.
 
-    `head`: its first bytes (up to 512 KiB, unpacked), there from the beginning. Raises LogError where the file is missing, a directory,
-    unreadable, empty or a damaged gzip file, and for what is no path at all.
+    `head`: its first bytes (up to 512 KiB, decompressed), available at once. Raises LogError if the file is missing, a
+    directory, unreadable, empty or a damaged gzip file, and for anything that is not a path.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -38,16 +38,16 @@ class LogFile:
 
     @property
     def sha256(self) -> str:
-        """Checksum of the file as it is stored, once all of it has been read."""
+        """Checksum of the file as stored, after it has been read completely."""
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes, unpacked, a piece at a time."""
+        """The decompressed bytes, in pieces."""
         yield self.head
         yield from self._rest
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Whole lines without their ends, in blocks, with the number of the first line of each block, counted from 1."""
+        """Whole lines without line ends, in blocks, with the number of the first line of each block, counted from 1."""
         first = 1
         rest = b""
         for chunk in self.chunks():
@@ -74,11 +74,11 @@ class LogFile:
 
 
 def path_of(path: str | os.PathLike[str]) -> str:
-    """A path as text; raises LogError for what is none."""
+    """A path as text; raises LogError for anything else."""
     try:
         return os.fsdecode(path)
     except TypeError as error:
-        raise LogError(f"{shown(path)} is no path; a log is given by its path, or by its name in the catalogue") from error
+        raise LogError(f"{shown(path)} is not a path; a log is given by its path, or by its name in the catalogue") from error
 
 
 class _Digest(Protocol):
@@ -86,7 +86,7 @@ class _Digest(Protocol):
 
 
 class _Hashed(io.RawIOBase):
-    """A file whose bytes go into a checksum as they are read."""
+    """A file that updates a checksum as it is read."""
 
     def __init__(self, file: io.FileIO, digest: _Digest) -> None:
         self._file = file
@@ -102,7 +102,7 @@ class _Hashed(io.RawIOBase):
 
 
 def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
-    """The decompressed bytes of a file, a piece at a time."""
+    """The decompressed bytes of a file, in pieces."""
     try:
         with Path(path).open("rb", buffering=0) as file:
             raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
@@ -114,7 +114,7 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
                 while chunk := raw.read(_CHUNK):
                     yield chunk
     except EOFError as error:
-        raise LogError(f"{where}: the gzip file is cut off before its end; fetch it again") from error
+        raise LogError(f"{where}: the gzip file is truncated; fetch it again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise LogError(f"{where}: the gzip file is damaged ({printable(str(error))}); fetch it again") from error
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
-"""What a site's job log is, whatever its format: the seam between the readers and everything else.
+"""Job logs independent of their format: the interface between the readers and everything else.
 
-A format is one file beside this one. It says how its files are recognised and read (`LogFormat`), and what it reads has the shape of a
-`JobLog`; most formats need no more than a `walltime.logs.table.TableLog`. The table of formats is `walltime.logs.formats.FORMATS`.
+Each format is a module beside this one that defines how files are recognized and read (`LogFormat`) and returns a `JobLog`; for
+most formats a `walltime.logs.table.TableLog` suffices. The formats are listed in `walltime.logs.formats.FORMATS`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TooWide = Literal["drop", "clip", "error"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens to some records on their way into a workload.
+    """What is done with certain records when a workload is built.
 
-    `effect`: `drop` (the record is no job of the workload), `change` (the job differs from its record) or `notice` (the
-    job is odd, and is left as it is).
+    `effect`: `drop` (the record does not become a job), `change` (the job differs from its record) or `notice` (the job is
+    unusual, and left unchanged).
     """
 
     name: str
@@ -36,7 +36,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that was skipped: its number counted from 1, what is wrong with it, and what it says."""
+    """A skipped line: its number from 1, the reason, and its text."""
 
     line: int
     reason: str
@@ -44,7 +44,7 @@ class BadLine:
 
 
 class JobLog(Protocol):
-    """A log as it stands in its file: its records as columns, what it says of itself, and what reading did to it."""
+    """A log as in its file: its records as columns, its header, and what was done while reading."""
 
     @property
     def format(self) -> str:
@@ -52,19 +52,19 @@ class JobLog(Protocol):
 
     @property
     def name(self) -> str:
-        """What the log is called: its file name without folder and endings."""
+        """The name of the log: its file name without folder and extensions."""
 
     @property
     def path(self) -> str:
-        """The file, as it was named."""
+        """The file, as given."""
 
     @property
     def sha256(self) -> str:
-        """Checksum of the file as it is stored, compressed or not (64 hexadecimal digits)."""
+        """Checksum of the file as stored, compressed or not (64 hexadecimal digits)."""
 
     @property
     def header(self) -> Header:
-        """What the log says of itself, under the keys of the Standard Workload Format: the machine, the start, the time zone."""
+        """The log's description of itself, under the keys of the Standard Workload Format: the machine, the start, the time zone."""
 
     @property
     def header_lines(self) -> tuple[str, ...]:
@@ -72,23 +72,23 @@ class JobLog(Protocol):
 
     @property
     def records(self) -> int:
-        """How many records there are."""
+        """The number of records."""
 
     @property
     def columns(self) -> Mapping[str, Array]:
         """The columns with a known value, one entry per record in the order of the file: int64, or float64; -1 is unknown.
 
-        What `walltime.workload.SWF_COLUMNS` has goes by its name and has its unit; submit counts from the start of the log. What the
-        format has besides goes by names of its own.
+        Columns of `walltime.workload.SWF_COLUMNS` have those names and units; submit counts from the start of the log. Other
+        columns have names of the format's own.
         """
 
     @property
     def bad_lines(self) -> tuple[BadLine, ...]:
-        """What was skipped because it is no record."""
+        """Lines that were skipped because they are invalid."""
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """What the reader left out, besides bad lines: counts by the names of the format's rules."""
+        """Records that the reader dropped, besides bad lines: counts by the names of the format's rules."""
 
     @property
     def changed(self) -> Mapping[str, int]:
@@ -96,10 +96,10 @@ class JobLog(Protocol):
 
     @property
     def noticed(self) -> Mapping[str, int]:
-        """Records that are odd, and as they are in the file: counts by rule."""
+        """Records that are unusual but unchanged: counts by rule."""
 
     def column(self, name: str) -> Array:
-        """One column, an entry per record; all -1 where nothing is known. Raises KeyError for a name that the log cannot have."""
+        """One column, an entry per record; all -1 if nothing is known. Raises KeyError for a name that the log cannot have."""
 
     def to_workload(
         self, *, procs: int | None = None, partial: Partial = "summary", too_wide: TooWide = "drop", requested_first: bool = False
@@ -109,12 +109,12 @@ class JobLog(Protocol):
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format of job logs: its name, how a file is recognised, and how it is read.
+    """A format of job logs: its name, and how files are recognized and read.
 
-    `title`: as it is called in messages. `endings`: of file names, in lower case and without `.gz`, such as `.swf`; they decide
-    where no format recognises the content. `recognises`: whether the first bytes of a file (up to 512 KiB, unpacked) are of
-    this format. `read`: reads a file; the second argument says whether lines that are no record are skipped rather than an error
-    (LogError, naming the line). `rules`: those that the reader itself counts.
+    `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
+    no format recognizes the content. `recognises`: whether the first bytes of a file (up to 512 KiB, decompressed) are in this
+    format. `read`: reads a file; the second argument says whether invalid lines are skipped or are an error (LogError, naming
+    the line). `rules`: those that the reader itself counts.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Files that appear under their name only when they are complete."""
+"""Output files that appear under their name only when complete."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from walltime.errors import OutputError
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes that takes its name when the block ends without an error, and never otherwise.
+    """Open a binary file for writing that gets its name only if the block ends without an error.
 
-    It is written beside its final place, as gzip if the name ends in `.gz`, and renamed; the same bytes always give the
-    same file. A device or a pipe is written to directly. Raises OutputError where the file cannot be written.
+    It is written under a temporary name, as gzip if the name ends in `.gz`, and renamed; the same bytes always give the same
+    file. Devices and pipes are written to directly. Raises OutputError if the file cannot be written.
     """
     target = Path(path)
     try:
@@ -26,7 +26,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with target.open("wb") as file, _packed(file, target) as sink:
                 yield sink
             return
-        target = Path(os.path.realpath(target))  # a link goes on pointing to the file
+        target = Path(os.path.realpath(target))  # a link keeps pointing to the file
         part = target.with_name(f".walltime-{secrets.token_hex(6)}.part")
         try:
             with part.open("xb") as file:
@@ -43,7 +43,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def printable(path: str | os.PathLike[str]) -> str:
-    """A path as one line of text, whatever characters its name holds."""
+    """A path as one line of text, whatever characters it contains."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(path))
 
 

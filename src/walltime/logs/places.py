@@ -1,4 +1,4 @@
-"""Where logs lie on this machine, and which one a name means."""
+"""Where logs are stored on this machine, and which file a name refers to."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def log_folder() -> Path:
 
 
 def log_folders() -> list[Path]:
-    """Where logs of the catalogue are looked for: where downloads are kept, then the folder `WALLTIME_TRACES`, if it is named."""
+    """Where logs of the catalogue are searched: the download folder, then the folder `WALLTIME_TRACES`, if set."""
     traces = os.environ.get("WALLTIME_TRACES")
     return [log_folder(), *([Path(traces)] if traces else [])]
 
 
 def find_log(trace: str | os.PathLike[str]) -> Path:
-    """The file that a log's name means: a path, or the name of a log of the catalogue that is on this machine.
+    """The file that a name refers to: a path, or the name of a log of the catalogue that is on this machine.
 
-    A file of that name goes before the catalogue. Raises LogError for a catalogue log that is not on this machine, and for what is
-    no path.
+    A file of that name takes precedence over the catalogue. Raises LogError for a catalogue log that is not on this machine,
+    and for anything that is not a path.
     """
     name = path_of(trace)
     path = Path(name)

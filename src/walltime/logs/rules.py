@@ -1,4 +1,4 @@
-"""From the records of a log to jobs that can be simulated: every rule that drops or changes one has a name and a count."""
+"""From the records of a log to jobs that can be simulated: every rule that drops or changes records has a name and a count."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from walltime.workload import MISSING, SWF_BY_NAME, Origin, Workload
 Array = np.ndarray
 
 RULES = (
-    Rule("bad_line", "drop", "The line is no record of the log's format; only where bad lines are skipped."),
+    Rule("bad_line", "drop", "The line is not a valid record of the log's format; only if bad lines are skipped."),
     Rule("partial_execution", "drop", "Part (status 2, 3, 4) of an interrupted job that also has a summary record, which is kept."),
     Rule("partial_execution_without_summary", "drop", "Part (status 2, 3, 4) of an interrupted job that has no summary record."),
     Rule("partial_execution_summary", "drop", "Summary of an interrupted job whose parts are kept instead; only with `parts`."),
     Rule("cancelled_before_start", "drop", "Cancelled (status 5) without having run: no runtime or no processors."),
-    Rule("unknown_submit", "drop", "The time of submission is unknown."),
+    Rule("unknown_submit", "drop", "The submit time is unknown."),
     Rule("unknown_runtime", "drop", "The runtime is unknown, and the job is not marked as cancelled."),
     Rule("no_processors", "drop", "Neither allocated nor requested processors are known and positive."),
     Rule("too_wide", "drop", "The job needs more processors than the machine has."),
     Rule("clipped_to_machine", "change", "The job needs more processors than the machine has and gets all of them; only with `clip`."),
     Rule("runtime_as_estimate", "change", "No requested time is known: the runtime serves as estimate, at least 1 s."),
-    Rule("rounded_time", "change", "A time is not whole: it is rounded to the nearest second, halves up; an estimate to at least 1 s."),
-    Rule("reordered", "change", "The record stands after one with a later submission; jobs are put in order of arrival."),
+    Rule("rounded_time", "change", "A time is fractional: it is rounded to the nearest second, halves up; an estimate to at least 1 s."),
+    Rule("reordered", "change", "The record comes after one with a later submission; jobs are sorted by arrival."),
     Rule("unknown_id", "change", "The job has no number and gets one above the largest of the log."),
     Rule("duplicate_id", "change", "An earlier record has the same job number; this one gets a number above the largest of the log."),
     Rule("zero_runtime", "notice", "The runtime is 0 (less than half a second)."),
-    Rule("runtime_over_estimate", "notice", "The job ran longer than it asked for."),
-    Rule("procs_differ", "notice", "Allocated and requested processors are both known and not the same."),
+    Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
+    Rule("procs_differ", "notice", "Allocated and requested processors are both known and differ."),
 )
-"""The rules for every log, whatever its format, those that drop in the order in which they are tried.
+"""The rules for all logs, whatever their format, those that drop in the order in which they are applied.
 
-A record counts under the first that drops it. `all_rules` of `formats.py` adds those of single formats.
+A record counts under the first rule that drops it. `all_rules` of `formats.py` adds those of single formats.
 """
 
 _PARTS = (2, 3, 4)
@@ -70,7 +70,9 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
         width = np.minimum(width, machine)
     if not kept.any():
         counts = ", ".join(f"{count} {name}" for name, count in dropped.items())
-        raise WorkloadError(f"{printable(log.path)}: none of the {records} records is a job to simulate ({counts}); give another log")
+        raise WorkloadError(
+            f"{printable(log.path)}: none of the {records} records is a job that can be simulated ({counts}); give another log"
+        )
 
     ids, new_ids = _distinct_ids(log.column("job_id"), kept)
     behind = np.zeros(log.records, bool)
@@ -118,7 +120,7 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
 
 
 class _Times(NamedTuple):
-    """The times of a log in whole seconds, int64, and which records had one that was not whole."""
+    """The times of a log in whole seconds, int64, and which records had fractional ones."""
 
     submit: Array
     runtime: Array
@@ -144,7 +146,7 @@ class _Times(NamedTuple):
 
 
 class _Pick:
-    """Takes the chosen entries of an array, or the array itself where all are chosen in their order."""
+    """Takes the chosen entries of an array, or the array itself if all are chosen in order."""
 
     def __init__(self, chosen: Array | None) -> None:
         self.chosen = chosen
@@ -158,7 +160,7 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
         size = log.header.machine_procs
         if size is None:
             raise WorkloadError(
-                f"{printable(log.path)}: the header gives no size of the machine (MaxProcs, MaxNodes); pass it with procs=N"
+                f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N"
             )
         return size
     try:
@@ -171,7 +173,7 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
 
 
 def _width(log: JobLog, requested_first: bool) -> Array:
-    """Processors of each record (SPEC Q-25): the first of the two numbers that is positive; 0 or less if neither is."""
+    """Processors of each record: the first of the two numbers that is positive; 0 or less if neither is."""
     first, second = log.column("allocated_procs"), log.column("requested_procs")
     if requested_first:
         first, second = second, first
@@ -221,7 +223,7 @@ def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
 
 
 def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
-    """Rows of the kept records by submission, then job number; None where that is every record as it stands."""
+    """Rows of the kept records by submission, then job number; None if that is every record in file order."""
     rows = np.flatnonzero(kept)
     step, id_step = np.diff(submit[rows]), np.diff(ids[rows])
     if not ((step > 0) | ((step == 0) & (id_step > 0))).all():

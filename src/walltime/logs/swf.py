@@ -1,4 +1,4 @@
-"""Logs in the Standard Workload Format 2.2: read with every field and comment, made into a workload, written back."""
+"""Logs in the Standard Workload Format 2.2: read with all fields and comments, converted to a workload, written back."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _NUMBERED = re.compile(r"field[0-9]{1,3}")
 _BLANKS = " \t\r\x0b\x0c"
 
 MORE_FIELDS = Rule(
-    "more_fields", "notice", "The line has known values beyond the 18 fields of the Standard Workload Format; they are further columns."
+    "more_fields", "notice", "The line has known values beyond the 18 fields of the Standard Workload Format, kept as additional columns."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SwfLog(TableLog):
-    """A log as it stands in its file; two logs are equal if their comments and all fields are.
+    """A log as in its file; two logs are equal if their comments and all fields are.
 
     `columns`: the fields by name (see `walltime.workload.SWF_COLUMNS`), one entry per record in the order of the file,
-    read-only; int64, or float64 where a value is not whole. A field that is -1 (unknown) everywhere is not stored:
-    `column` gives it all the same. `comments`: every line that starts with `;`, the header among them. `further`: the names of
-    the fields beyond the 18th, in their order, where the lines have more than the format knows. `bad_lines`: what
-    was skipped. `sha256`: checksum of the file as it is stored, compressed or not.
+    read-only; int64, or float64 if a value is fractional. A field that is -1 (unknown) everywhere is not stored, but `column`
+    returns it. `comments`: every line that starts with `;`, including the header. `further`: the names of the fields beyond the
+    18th, in order, if the lines have more. `bad_lines`: the skipped lines. `sha256`: checksum of the file as stored, compressed
+    or not.
 
-    Raises LogError where the columns are not of one length or hold what a log cannot.
-    Source: SPEC L-01, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+    Raises LogError if the columns differ in length or contain invalid values.
+    Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 
     >>> log = SwfLog(records=2, columns={"job_id": [1, 2], "submit": [0, 5], "runtime": [9, 9], "allocated_procs": [4, 2]})
     >>> log.column("user").tolist(), log.to_workload(procs=4)
@@ -77,11 +77,11 @@ class SwfLog(TableLog):
             and all(np.array_equal(values, other.columns[name]) for name, values in self.columns.items())
         )
 
-    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+    __hash__ = None  # type: ignore[assignment]  # it contains arrays
 
     @property
     def header_lines(self) -> tuple[str, ...]:
-        """The comment lines that stand before the first record, as they are in the file."""
+        """The comment lines before the first record, as in the file."""
         return tuple(comment.text for comment in self.comments if comment.record == 0)
 
     @property
@@ -94,7 +94,7 @@ class SwfLog(TableLog):
         return name in SWF_BY_NAME or (name in self.further and super().may_have(name))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write all comments and all fields, as gzip if the name ends in `.gz`; what is read back equals this log.
+        """Write all comments and all fields, as gzip if the name ends in `.gz`; reading the file gives an equal log.
 
         The file appears when it is complete, and the same log always gives the same bytes. Raises OutputError.
         """
@@ -120,14 +120,14 @@ class SwfLog(TableLog):
 def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> SwfLog:
     r"""Read a log in the Standard Workload Format, plain or gzip, whatever its name.
 
-    `skip_bad_lines` leaves out the lines that are no record and lists them in `bad_lines`.
+    `skip_bad_lines` skips invalid lines and lists them in `bad_lines`.
 
-    Fields beyond the 18th, which newer logs have, are columns under the names that the header declares for them (`; Field 19: nodes`, or
-    `; Fields:` with the names of all), else `field19`, `field20`, ...; a line that lacks them has -1 there.
+    Fields beyond the 18th, as in newer logs, are columns named in the header (`; Field 19: nodes`, or `; Fields:` with all
+    names), or else `field19`, `field20`, ...; a line without them has -1 there.
 
-    Raises LogError, one line that starts with `FILE:LINE:`, where a line has fewer than 18 fields, a field is not a finite
-    number (or not whole, where the field counts something), or a submit time, runtime or requested time is negative but
-    not -1; and where the file is missing, unreadable, empty, without job records, no text or a damaged gzip file.
+    Raises LogError, one line that starts with `FILE:LINE:`, if a line has fewer than 18 fields, a field is not a finite number
+    (or not whole, if the field is a count), or a submit time, runtime or requested time is negative but not -1; and if the file
+    is missing, unreadable, empty, without job records, not text or a damaged gzip file.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -158,7 +158,7 @@ def _read(file: LogFile, skip_bad_lines: bool) -> SwfLog:
 
 
 def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
-    """Names of the fields 19, 20, ... up to this one: those that the header declares, if they can be names of columns."""
+    """Names of the fields 19, 20, ... up to this one: those declared in the header, if they are valid column names."""
     declared = declared_fields(header)
     names: list[str] = []
     for number in range(FIELDS + 1, fields + 1):
@@ -181,17 +181,17 @@ def write_swf(
     runtime: Array | None = None,
     extra_header: Sequence[str] = (),
 ) -> None:
-    """Write a workload as a log; read back on its defaults, it gives the same jobs on the same machine.
+    """Write a workload as a log; reading it with default options gives the same jobs on the same machine.
 
-    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 by those of a simulated schedule; the
-    records then are in order of that submission. The header is that of the log the workload came from, with MaxProcs of
-    the workload's machine, or a minimal one; `extra_header` lines come after it.
+    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 by those of a simulated schedule; the records
+    are then in order of that submission. The header is that of the original log, with MaxProcs of the workload's machine, or a
+    minimal one; `extra_header` lines follow it.
 
-    Where a field would make the reader choose otherwise, it follows the job: allocated processors are those of the job
-    if the log's numbers lead to others, and the status is -1 if it says part of a job, or cancelled with runtime 0.
+    Fields that would be read differently are adapted to the job: allocated processors are those of the job if the log's numbers
+    differ, and the status is -1 if it says part of a job, or cancelled with runtime 0.
 
-    Raises WorkloadError where an array does not fit the jobs, LogError where a header line is no line of text,
-    OutputError where the file cannot be written.
+    Raises WorkloadError if an array does not fit the jobs, LogError if a header line is not a line of text, OutputError if the
+    file cannot be written.
     """
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
@@ -217,7 +217,7 @@ def write_swf(
 
 
 def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, ...]:
-    """The fields beyond the 18th that the workload's log had, up to the last one that is known; columns of other origin are none."""
+    """The fields beyond the 18th of the original log, up to the last known one; columns of other origin are excluded."""
     most = max([FIELDS, *declared_fields(header), *(int(name[5:]) for name in workload.columns if _NUMBERED.fullmatch(name))])
     names = further_fields(min(most, MOST_FIELDS), header)
     known = [place for place, name in enumerate(names, 1) if name in workload.columns]
@@ -225,7 +225,7 @@ def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, 
 
 
 def _header(workload: Workload) -> list[str]:
-    """Header lines for a workload: those of its origin, or a minimal header; both say the size of the machine."""
+    """Header lines for a workload: those of its origin, or a minimal header; both with the size of the machine."""
     origin, size = workload.origin, workload.machine_procs
     if not origin.header:
         lines = [
@@ -254,7 +254,7 @@ def _check_comment(comment: Comment, records: int) -> None:
 
 
 def _tokens(values: Array | None, start: int, stop: int) -> list[str]:
-    """The fields of some rows as they are written: the shortest text that gives the same value back."""
+    """The fields of some rows as text: the shortest that restores the same value."""
     if values is None:
         return [str(MISSING)] * (stop - start)
     numbers = values[start:stop].tolist()

@@ -1,4 +1,4 @@
-"""From the bytes of a Standard Workload Format file to columns and comments, a block of lines at a time."""
+"""Parsing of Standard Workload Format files into columns and comments, in blocks of lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 FIELDS = len(SWF_COLUMNS)
 MOST_FIELDS = 100
-"""A line of more fields is no record."""
+"""A line with more fields is not a record."""
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
@@ -26,7 +26,7 @@ _FORMAT = "give a job log in the Standard Workload Format"
 
 @dataclass(frozen=True)
 class Comment:
-    """A line that starts with `;`, as it stands in the file but for its line end, and the number of records before it."""
+    """A line that starts with `;`, as in the file without its line end, and the number of records before it."""
 
     record: int
     text: str
@@ -34,9 +34,9 @@ class Comment:
 
 @dataclass
 class SwfText:
-    """What a file holds: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
+    """The content of a file: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
 
-    `fields`: how many the longest record has. A column beyond the 18th goes by its number, such as `field19`.
+    `fields`: the number in the longest record. A column beyond the 18th is named by its number, such as `field19`.
     """
 
     records: int
@@ -92,12 +92,12 @@ def parse_swf(file: LogFile, *, skip_bad_lines: bool = False) -> SwfText:
 
 
 def field_column(number: int) -> Column:
-    """The column in which a field stands, counted from 1; beyond the 18th it has no meaning but its number."""
+    """The column of a field, counted from 1; beyond the 18th it has only a number."""
     return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
 
 
 class _Parts:
-    """Columns that grow block by block; where a block knows no value of a column, nothing is stored."""
+    """Columns that grow block by block; if a block has no known value of a column, nothing is stored."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -112,7 +112,7 @@ class _Parts:
         self.records += len(values)
 
     def columns(self) -> dict[str, Array]:
-        """The joined columns; the blocks are given up one column at a time, to hold little twice."""
+        """The joined columns; the blocks are released one column at a time, to save memory."""
         joined = {}
         for name in list(self._parts):
             parts = self._parts.pop(name)
@@ -124,14 +124,14 @@ class _Parts:
 
 
 def _values(records: list[bytes]) -> tuple[Array, dict[int, str]]:
-    """The values of the good records (float64, one row each) and the rows of the bad ones with what is wrong, in order."""
+    """The values of the good records (float64, one row each), and the rows of the bad ones with the reasons, in order."""
     if not records:
         return np.empty((0, FIELDS)), {}
     if not b"".join(records).translate(None, _PLAIN):
         try:
             values = np.loadtxt([record.decode("ascii") for record in records], dtype=np.float64, comments=None, ndmin=2)
         except ValueError:
-            pass  # some line is bad, or has more fields than others: the search below says which
+            pass  # some line is bad, or has more fields than others: the search below finds it
         else:
             right = len(values) == len(records) and FIELDS <= values.shape[1] <= MOST_FIELDS
             if right and not any(mask.any() for column, block in _columns(values) for mask, _ in faults(column, block)):
@@ -165,7 +165,7 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, dict[int, str]]:
 
 
 def _columns(values: Array) -> list[tuple[Column, Array]]:
-    """The columns of a block of records, with what each is."""
+    """The columns of a block of records, with their descriptions."""
     return [(field_column(number), block) for number, block in enumerate(values.T, 1)]
 
 
@@ -198,7 +198,7 @@ def _quoted(token: bytes) -> str:
 
 
 def _text(line: bytes) -> str:
-    """A line as text: UTF-8, or Latin-1 as in logs that are older than it."""
+    """A line as text: UTF-8, or Latin-1 as in older logs."""
     try:
         return line.decode()
     except UnicodeDecodeError:

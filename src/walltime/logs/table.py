@@ -1,4 +1,4 @@
-"""A log as a table: columns, a header, and the counts of its reader; all that most formats need."""
+"""A log as a table: columns, a header, and the reader's counts; sufficient for most formats."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Wor
 
 Array = np.ndarray
 OWN_NAMES = frozenset({*SWF_BY_NAME, PROCS.name, BELIEVED.name, "job", "and", "or", "not"})
-"""Names that no further column may have: they mean something else in workloads and filters."""
+"""Names that additional columns may not have: they have other meanings in workloads and filters."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableLog:
-    """A log whose columns have been read; a reader makes one, with whatever its format calls things translated.
+    """A log whose columns have been read and mapped to the common names by a reader.
 
-    `columns`: by name, one entry per record in the order of the file; those of `walltime.workload.SWF_COLUMNS`, in their units, and
-    others under names of the format's own (int64 or float64, -1 is unknown). They become read-only int64, or float64 where a value
-    is not whole, and one that is -1 everywhere is not stored. `header`: what the log says of itself. `dropped, changed, noticed`:
-    counts of what the reader did, by rule.
+    `columns`: by name, one entry per record in the order of the file; those of `walltime.workload.SWF_COLUMNS`, in their units,
+    and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
+    value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `dropped,
+    changed, noticed`: the reader's counts, by rule.
 
-    Raises LogError where the columns are not of one length or hold what a log cannot.
+    Raises LogError if the columns differ in length or contain invalid values.
 
     >>> log = TableLog(2, {"job_id": [1, 2], "submit": [0, 5], "runtime": [9, 9], "allocated_procs": [4, 2], "nodes": [1, 1]})
     >>> log.column("user").tolist(), log.to_workload(procs=4).columns["nodes"].tolist()
@@ -40,7 +40,7 @@ class TableLog:
 
     format: ClassVar[str] = "table"
     endings: ClassVar[tuple[str, ...]] = ()
-    """of file names, which the name of the log goes without; `.gz` always is one"""
+    """file extensions to remove from the name of the log, besides `.gz`"""
 
     records: int
     columns: Mapping[str, Array]
@@ -65,7 +65,7 @@ class TableLog:
 
     @property
     def name(self) -> str:
-        """File name without directory, and without `.gz` and the ending of the format."""
+        """File name without directory, `.gz` and the extension of the format."""
         file = Path(self.path).name
         short = file
         for ending in (".gz", *self.endings):
@@ -84,7 +84,7 @@ class TableLog:
         return tuple(name for name in self.columns if name not in SWF_BY_NAME)
 
     def column(self, name: str) -> Array:
-        """One column, an entry per record; all -1 where nothing is known. Raises KeyError for an unknown name."""
+        """One column, an entry per record; all -1 if nothing is known. Raises KeyError for an unknown name."""
         if name in self.columns:
             return self.columns[name]
         known = dict.fromkeys([*SWF_BY_NAME, *self.further_columns])
@@ -95,16 +95,15 @@ class TableLog:
     def to_workload(
         self, *, procs: int | None = None, partial: Partial = "summary", too_wide: TooWide = "drop", requested_first: bool = False
     ) -> Workload:
-        """The jobs of the log that can be simulated, in order of arrival, all that was done to them counted in `origin`.
+        """The jobs of the log that can be simulated, in order of arrival, with all changes counted in `origin`.
 
-        `procs`: processors of the machine, else MaxProcs or MaxNodes of the header. `partial`: of a job that was
-        interrupted, keep the `summary` or the `parts`. `too_wide`: `drop` jobs wider than the machine, `clip` them to
-        it, or raise an `error`. A job has as many processors as it was allocated, else requested;
-        `requested_first` turns that round. The rules are listed in `walltime.logs.RULES`; where none dropped or moved a
-        record, the workload shares its arrays with the log.
+        `procs`: processors of the machine, else MaxProcs or MaxNodes of the header. `partial`: of an interrupted job, keep the
+        `summary` or the `parts`. `too_wide`: `drop` jobs wider than the machine, `clip` them to it, or raise an `error`. A job
+        has the number of processors allocated or, if unknown, requested; `requested_first` reverses this, which is open in the
+        papers. The rules are listed in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays
+        with the log.
 
-        Raises WorkloadError where the size of the machine is unknown, or no job is left.
-        Source: SPEC L-01, W-22, W-23, Q-02, Q-25, Q-30
+        Raises WorkloadError if the size of the machine is unknown, or no job is left.
         """
         return apply_rules(self, procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
@@ -132,5 +131,5 @@ class TableLog:
 
 
 def is_further_name(name: str) -> bool:
-    """Whether a column that the Standard Workload Format does not have may be called so: lower case, and as a filter can name it."""
+    """Whether this is a valid name for a non-standard column: lower case, and usable in a filter."""
     return name.isidentifier() and name == name.lower() and name not in OWN_NAMES

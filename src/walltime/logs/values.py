@@ -1,4 +1,4 @@
-"""What the columns of a log may hold, and in which type."""
+"""The valid values of the columns of a log, and their types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMES = ("submit", "runtime", "requested")
 
 
 def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
-    """Say which values (float64 or int64) a column cannot hold, as masks with the reason."""
+    """Which values (float64 or int64) are invalid in a column, as masks with the reason."""
     yield ~((values > -LIMIT) & (values < LIMIT)), "is not a number below 2**53"
     if column.dtype == "int64" and column.unit != "s":
         yield values != np.floor(values), "must be a whole number"
@@ -24,6 +24,6 @@ def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
 
 
 def narrowed(values: Array) -> Array:
-    """The values as int64 if all of them are whole, else as float64 (a copy)."""
+    """The values as int64 if all are whole, else as float64 (a copy)."""
     whole = values.astype(np.int64)
     return whole if (whole == values).all() else values.astype(np.float64)

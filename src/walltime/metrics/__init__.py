@@ -1,4 +1,4 @@
-"""Measure: one definition per function, with the paper it comes from. Everything here works on plain arrays."""
+"""Metrics: one definition per function, with its source. All functions take plain arrays."""
 
 from walltime.metrics.confidence import (
     BatchMeans,

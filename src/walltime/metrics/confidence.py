@@ -1,4 +1,4 @@
-"""How far a mean can be trusted: batch means, bands over replications, paired differences, the bootstrap, and chaos."""
+"""How far a mean can be trusted: batch means, bands over replications, paired differences, bootstrap, relative spread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "satura
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with an interval, and a word for what the interval is."""
+    """A mean with an interval, and a description of the interval."""
 
     mean: float
     low: float
@@ -26,13 +26,13 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the length of the interval."""
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
 
 @dataclass(frozen=True)
 class BatchMeans:
-    """A mean by batch means: its confidence interval, the batches behind it, and which rule stopped it."""
+    """A mean from batch means: its confidence interval, the number of batches, and the stopping rule that applied."""
 
     interval: Interval
     batches: int
@@ -50,16 +50,15 @@ def batch_means(
     saturation: float = 30_000,
     confidence: float = 0.90,
 ) -> BatchMeans:
-    """Mean of a steady state with a confidence interval, from values in the order in which the jobs terminate.
+    """Steady-state mean with a confidence interval, from values in order of termination.
 
-    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are left out as
-    warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done),
-    `precise` (the half-width is under `precision` of the mean, and `least` batches are done), `saturated` (the mean is over
-    `saturation`, so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if not even two
-    batches are left.
+    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as
+    warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done), `precise`
+    (the half-width is below `precision` of the mean, and `least` batches are done), `saturated` (the mean exceeds `saturation`,
+    so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if fewer than two batches remain.
 
-    Source: P2 section 3.1 (SPEC M-21, Q-16: half-width). `least` is ours: P2's rules say nothing of it, but the width of an
-    interval over a few batches is noise itself, and to stop as soon as it happens to be small holds the mean too seldom.
+    Source: mualem01, section 3.1. Interpretation: "smaller than 5 percent" refers to the half-width. `least` is ours: the width
+    of an interval over few batches is itself noisy, and stopping as soon as it happens to be small gives poor coverage.
 
     >>> result = batch_means(np.tile([1.0, 3.0], 10_000), batch=1000)
     >>> result.interval.mean, result.batches, result.stopped
@@ -104,8 +103,8 @@ def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
     """Mean of the results of replications, and the band between two of their percentiles.
 
-    The band says where single results lie; it is no confidence interval of the mean, though P3 calls it one.
-    Source: P3 section III (SPEC M-22). Raises WorkloadError without any replication.
+    The band shows the range of single results; it is not a confidence interval of the mean, though tsafrir06 calls it one.
+    Source: tsafrir06, section III. Raises WorkloadError without any replication.
 
     >>> band = percentile_band(np.arange(101))
     >>> band.mean, band.low, band.high
@@ -119,12 +118,12 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:
-    """Confidence interval of the mean difference of two sets of replications made with the same seeds (SPEC L-32).
+    """Confidence interval of the mean difference between two sets of replications with the same seeds.
 
-    Raises WorkloadError if the sets differ in length or hold fewer than 2 values.
+    Raises WorkloadError if the sets differ in length or have fewer than 2 values.
     """
     if len(values) != len(baseline):
-        raise WorkloadError(f"{len(values)} and {len(baseline)} replications do not make pairs")
+        raise WorkloadError(f"{len(values)} and {len(baseline)} replications cannot be paired")
     interval = mean_interval(np.asarray(values, np.float64) - np.asarray(baseline, np.float64), confidence)
     return Interval(interval.mean, interval.low, interval.high, f"{interval.what} of the paired differences")
 
@@ -138,10 +137,11 @@ def bootstrap(
     confidence: float = 0.90,
     seed: int = 0,
 ) -> Interval:
-    """Percentile interval of a statistic when whole groups of jobs (users, or weeks) are drawn anew with replacement.
+    """Percentile interval of a statistic from resampling whole groups of jobs (users or weeks) with replacement.
 
-    `values`: float64, one per job; `groups`: one label per job. Jobs of one group depend on each other, so single jobs must
-    not be drawn. Source: Efron, Ann. Statist. 7 (1979); groups as in SPEC L-32.
+    `values`: float64, one per job; `groups`: one label per job. Jobs of one group are dependent, so they must not be resampled
+    individually.
+    Source: Efron, Ann. Statist. 7 (1979); resampling by groups is ours.
 
     Raises WorkloadError without any value, for groups that are not one per value, and without any sample.
     """
@@ -159,7 +159,7 @@ def bootstrap(
 
 
 def relative_spread(values: Array) -> float:
-    """Standard deviation over mean of replications that should agree: how chaotic a result is (SPEC L-33).
+    """Standard deviation over mean of replications that should agree: how chaotic a result is.
 
     Not a number for a single one; raises WorkloadError without any.
 
@@ -196,7 +196,7 @@ def student_t(probability: float, degrees: int) -> float:
 
 
 def _t_cdf(t: float, degrees: int) -> float:
-    """Distribution function for t >= 0, by the finite sums for whole degrees of freedom (Abramowitz and Stegun 26.7.3-4)."""
+    """Distribution function for t >= 0, by the finite sums for integer degrees of freedom (Abramowitz and Stegun 26.7.3-4)."""
     theta = math.atan2(t, math.sqrt(degrees))
     cosine = math.cos(theta)
     term, total = (cosine, 0.0) if degrees % 2 else (1.0, 1.0)

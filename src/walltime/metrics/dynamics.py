@@ -1,4 +1,4 @@
-"""What backfilling did: who was delayed by it, and how near the order of the starts came to shortest job first."""
+"""The dynamics of backfilling: which jobs it delayed, and how close the order of starts came to shortest job first."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = np.ndarray
 class Dynamics:
     """One entry per job of a schedule, in the workload's order of arrival.
 
-    `wild`: bool, whether the job was backfilled such that the real shadow of the head became later. The real shadow is when
-    the head would start if nothing else did, the running jobs ending when they really end. `suffered`: int64, how many wild
-    backfills there were while the job was the head with the reservation. `delay`: int64 seconds by which a job that suffered
-    any started after its first real shadow, the one before the first backfilling under it; 0 for the others. Both exist
-    under EASY only. `shortest`: bool, whether no waiting job had a shorter runtime when this one was chosen; `alone`: bool,
-    whether no other job was waiting then. `sequence`: int64, the jobs' places in the order in which they started.
+    `wild`: bool, whether backfilling the job moved the real shadow of the head to a later time. The real shadow is the time at
+    which the head would start if no other job started first, given the real ends of the running jobs. `suffered`: int64, the
+    number of wild backfills while the job was the head with the reservation. `delay`: int64 seconds by which a job that
+    suffered any started after its first real shadow, the one before the first backfill while it was the head; 0 for the others.
+    Both exist only under EASY. `shortest`: bool, whether no waiting job had a shorter runtime when this one was chosen;
+    `alone`: bool, whether no other job was waiting then. `sequence`: int64, the positions of the jobs in the order of starts.
 
-    Source: P3 sections V and VI (SPEC A-08, A-09, Q-17).
+    Source: tsafrir06, sections V and VI; that jobs alone in the queue count as shortest is an interpretation.
     """
 
     wild: Array
@@ -37,25 +37,25 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class DynamicsSummary:
-    """Averages of the dynamics over the measured jobs; nan where there is no such job."""
+    """Averages of the dynamics over the measured jobs; nan if there is no such job."""
 
     wild_percent: float
-    """wildly backfilled jobs, in percent of all (P3 Fig. 7)"""
+    """wildly backfilled jobs, in percent of all (tsafrir06, Fig. 7)"""
     mean_runtime_wild: float
-    """mean runtime of the wildly backfilled jobs, s (P3 Fig. 7)"""
+    """mean runtime of the wildly backfilled jobs, s (tsafrir06, Fig. 7)"""
     delayed_percent: float
-    """jobs that suffered a wild backfill while they were the head, in percent of all (P3 Fig. 8)"""
+    """jobs that suffered a wild backfill while they were the head, in percent of all (tsafrir06, Fig. 8)"""
     mean_delay: float
-    """mean delay of these, s (P3 Fig. 8)"""
+    """mean delay of these, s (tsafrir06, Fig. 8)"""
     shadow_moves: int
-    """how often the real shadow of a measured job moved"""
+    """number of times the real shadow of a measured job moved"""
     sjfness: float
-    """jobs that were the shortest waiting one when they were chosen, in percent of all (P3 Fig. 9)"""
+    """jobs that were the shortest waiting job when chosen, in percent of all (tsafrir06, Fig. 9)"""
     sjfness_of_choices: float
-    """the same in percent of the jobs that were not alone in the queue (SPEC Q-17)"""
+    """the same in percent of the jobs that were not alone in the queue; ours"""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields in their order, ready for JSON: what is not defined is None."""
+        """The fields in order, ready for JSON: undefined values are None."""
         values = asdict(self)
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
@@ -63,8 +63,8 @@ class DynamicsSummary:
 def summarize_dynamics(dynamics: Dynamics, runtime: Array, measured: Array) -> DynamicsSummary:
     """Averages over the measured jobs.
 
-    `runtime`: int64 seconds that the jobs really ran, `measured`: bool; each of shape (jobs,), in order of arrival.
-    Source: P3 Figs. 7 to 9 (SPEC A-08, A-09).
+    `runtime`: int64 seconds, as simulated, `measured`: bool; each of shape (jobs,), in order of arrival.
+    Source: tsafrir06, Figs. 7 to 9.
 
     >>> yes, no, zero = np.array([True]), np.array([False]), np.array([0])
     >>> one = Dynamics(wild=no, suffered=zero, delay=zero, shortest=yes, alone=yes, sequence=zero)

@@ -1,4 +1,4 @@
-"""Measures of estimates: how much of them jobs use, how accurate they are, and which values people choose."""
+"""Metrics of estimates: the fraction used, their accuracy, and which values users choose."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Array = np.ndarray
 OVER = 101
 """The histogram's last bin: jobs that used more than 100 percent."""
 FAILED = 0
-"""SWF's status of a job that failed; in the logs of P2 these are the killed ones."""
+"""SWF status of a failed job; in the logs of mualem01 these are the killed jobs."""
 SHORT, FEW_HOURS = 90, 7200
-"""Limits of two rows of P2 Table 2: jobs that ran under 90 s, and jobs that estimated at most 2 h."""
+"""Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
 
 
 def estimate_use(runtime: Array, requested: Array) -> Array:
-    """Percent of the estimate that a job used, `floor(100 r / e)`.
+    """Percentage of its estimate that each job used, `floor(100 r / e)`.
 
     `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1. Returns int64, shape (jobs,).
-    Source: P1 Fig. 4, P2 Fig. 8 (SPEC M-09, Q-18).
+    Source: feitelson98, Fig. 4; mualem01, Fig. 8; rounding down is an interpretation.
 
     >>> estimate_use(np.array([0, 99, 100, 150]), np.array([100, 100, 100, 100])).tolist()
     [0, 99, 100, 150]
@@ -31,10 +31,10 @@ def estimate_use(runtime: Array, requested: Array) -> Array:
 
 
 def use_histogram(runtime: Array, requested: Array) -> Array:
-    """Number of jobs in each percent of use, 0 to 100, and over 100 in the last bin; int64, shape (102,).
+    """Number of jobs by percentage of the estimate used, 0 to 100, and over 100 in the last bin; int64, shape (102,).
 
     `runtime`, `requested`: int64 s, shape (jobs,).
-    Source: P2 Fig. 8 (SPEC M-09, Q-18).
+    Source: mualem01, Fig. 8.
 
     >>> use_histogram(np.array([0, 99, 300]), np.array([100, 100, 100]))[[0, 99, 100, 101]].tolist()
     [1, 1, 0, 1]
@@ -44,7 +44,7 @@ def use_histogram(runtime: Array, requested: Array) -> Array:
 
 @dataclass(frozen=True)
 class EstimateUse:
-    """The rows of P2 Table 2, numbers of jobs; None for the killed ones where nothing says who was killed."""
+    """The rows of mualem01, Table 2, as numbers of jobs; None for killed jobs if the log does not say which were killed."""
 
     total: int
     killed: int | None
@@ -52,7 +52,7 @@ class EstimateUse:
     full: int
     """100 % peak: jobs in the bins 99 and 100"""
     killed_full: int | None
-    """killed jobs among these"""
+    """killed jobs in this peak"""
     zero: int
     """0 % peak: jobs in bin 0"""
     short: int
@@ -61,7 +61,7 @@ class EstimateUse:
     """jobs that estimated at most 2 h"""
 
     def percent(self, name: str) -> float:
-        """This row in percent of the total, but the killed ones in the peak in percent of the peak; nan of nothing."""
+        """The same in percent of the total, except killed jobs in the peak, in percent of the peak; nan if there are none."""
         count = getattr(self, name)
         whole = self.full if name == "killed_full" else self.total
         return 100 * count / whole if count is not None and whole else float("nan")
@@ -72,11 +72,11 @@ class EstimateUse:
 
 
 def estimate_use_table(runtime: Array, requested: Array, killed: Array | None = None) -> EstimateUse:
-    """The numbers of P2 Table 2 for these jobs.
+    """The numbers of mualem01, Table 2, for these jobs.
 
-    `runtime`, `requested`: int64 s; `killed`: bool; shape (jobs,). The paper's row "zero jobs" needs data of the single nodes
-    that no SWF log has.
-    Source: P2 Table 2, with the definitions that SPEC recovered (SPEC X-P2-T2).
+    `runtime`, `requested`: int64 s; `killed`: bool; shape (jobs,). The paper's row "zero jobs" needs per-node data that SWF
+    logs do not contain.
+    Source: mualem01, Table 2; the definitions were inferred from its numbers for KTH.
 
     >>> estimate_use_table(np.array([10, 100]), np.array([9000, 100]), np.array([False, True])).as_dict()
     {'total': 2, 'killed': 1, 'full': 1, 'killed_full': 1, 'zero': 1, 'short': 1, 'few_hours': 1}
@@ -96,10 +96,10 @@ def estimate_use_table(runtime: Array, requested: Array, killed: Array | None = 
 
 
 def accuracy(runtime: Array, estimate: Array) -> Array:
-    """Accuracy of an estimate: the smaller of runtime and estimate over the larger, 1 where they are equal.
+    """Accuracy of an estimate: the smaller of runtime and estimate divided by the larger, 1 if they are equal.
 
     `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1. Returns float64 in [0, 1], shape (jobs,).
-    Source: P4 eq. 3 (SPEC M-10).
+    Source: tang13, eq. 3.
 
     >>> accuracy(np.array([50, 100, 200, 0]), np.array([100, 100, 100, 1])).tolist()
     [0.5, 1.0, 0.5, 0.0]
@@ -109,12 +109,12 @@ def accuracy(runtime: Array, estimate: Array) -> Array:
 
 
 def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tuple[Array, Array]:
-    """Mean accuracy r / e of the shortest hundredth of the jobs, of the next one, and so on to the longest.
+    """Mean accuracy r / e by runtime: of the shortest hundredth of the jobs, the next hundredth, and so on.
 
-    `runtime`, `requested`: int64 s, shape (jobs,). Jobs that ran longer than requested count as killed there, r = e; jobs of
-    one runtime stay in the order given. The bins are equal but for one job; of fewer jobs than `bins` each is one.
-    Returns mean runtime in s and mean accuracy, float64, shape (bins,).
-    Source: P3 Fig. 12 (SPEC M-12); the killing (SPEC Q-05) is our reading.
+    `runtime`, `requested`: int64 s, shape (jobs,). Jobs that ran longer than requested count as killed at the estimate, r = e;
+    jobs with equal runtimes stay in the given order. Bin sizes differ by at most one job; with fewer jobs than `bins`, each job
+    is a bin. Returns mean runtime in s and mean accuracy, float64, shape (bins,).
+    Source: tsafrir06, Fig. 12; killing at the estimate is an interpretation.
 
     >>> means = accuracy_by_runtime(np.array([10, 40, 20, 90]), np.array([100, 100, 100, 60]), bins=2)
     >>> [values.round(2).tolist() for values in means]
@@ -130,7 +130,7 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
 
 
 def popular_values(values: Array) -> tuple[Array, Array]:
-    """The distinct values, the most frequent first, equally frequent ones ascending, and how many jobs have each; int64.
+    """The distinct values, most frequent first, equally frequent ones ascending, and the number of jobs with each; int64.
 
     >>> [a.tolist() for a in popular_values(np.array([60, 300, 60, 10]))]
     [[60, 10, 300], [2, 1, 1]]
@@ -141,9 +141,9 @@ def popular_values(values: Array) -> tuple[Array, Array]:
 
 
 def top_share(values: Array, top: int = 20) -> float:
-    """Percent of the jobs that have one of the `top` most frequent values; nan for no jobs.
+    """Percentage of jobs with one of the `top` most frequent values; nan without jobs.
 
-    Source: P3 section VII: about 90 % for the first 20 estimates (SPEC X-P3-F11).
+    Source: tsafrir06, section VII: about 90 % for the first 20 estimates.
 
     >>> top_share(np.array([60, 300, 60, 10]), top=1)
     50.0
@@ -153,10 +153,10 @@ def top_share(values: Array, top: int = 20) -> float:
 
 
 def rank_of(value: int, values: Array) -> tuple[int, float]:
-    """Popularity rank of a value, from 1, and the percent of jobs that have it; rank 0 where none has.
+    """Popularity rank of a value, from 1, and the percentage of jobs with it; rank 0 if there are none.
 
     The rank is one more than the number of values that are more frequent.
-    Source: P3 section VII, of the largest estimate (SPEC X-P3-F11).
+    Source: tsafrir06, section VII, for the largest estimate.
 
     >>> rank_of(300, np.array([60, 300, 60, 10]))
     (2, 25.0)
@@ -169,9 +169,9 @@ def rank_of(value: int, values: Array) -> tuple[int, float]:
 
 
 def distribution(values: Array) -> tuple[Array, Array]:
-    """Distribution function: the distinct values, ascending, and the percent of jobs with at most each; float64 percent.
+    """Distribution function: the distinct values, ascending, and the percentage of jobs with at most each; float64.
 
-    Source: P3 Fig. 11 (SPEC X-P3-F11).
+    Source: tsafrir06, Fig. 11.
 
     >>> [a.tolist() for a in distribution(np.array([60, 300, 60, 10]))]
     [[10, 60, 300], [25.0, 75.0, 100.0]]

@@ -1,4 +1,4 @@
-"""Measures of single jobs and of groups of jobs: wait, response, slowdown, backfilling."""
+"""Metrics of single jobs and of groups of jobs: wait, response, slowdown, backfilling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from walltime.errors import WorkloadError
 Array = np.ndarray
 
 TAU = 10
-"""Threshold of the bounded slowdown in seconds, as in P1, P2 and P3."""
+"""Threshold of the bounded slowdown in seconds, as in feitelson98, mualem01 and tsafrir06."""
 
 
 def wait(submit: Array, start: Array) -> Array:
     """Wait `w = start - submit`, in seconds.
 
     `submit, start`: int64 seconds, shape (jobs,). Returns int64 seconds, shape (jobs,).
-    Source: P2 section 3 (SPEC M-01).
+    Source: mualem01, section 3.
 
     >>> wait(np.array([0, 5]), np.array([0, 65])).tolist()
     [0, 60]
@@ -30,9 +30,9 @@ def wait(submit: Array, start: Array) -> Array:
 def response(submit: Array, start: Array, runtime: Array) -> Array:
     """Response (turnaround) time `w + r = start + runtime - submit`, in seconds.
 
-    `submit, start, runtime`: int64 seconds, shape (jobs,); `runtime` is what the job really ran (killed jobs included).
+    `submit, start, runtime`: int64 seconds, shape (jobs,); `runtime` is the simulated runtime (killed jobs included).
     Returns int64 seconds, shape (jobs,).
-    Source: P2 section 3 (SPEC M-02, Q-05b).
+    Source: mualem01, section 3.
 
     >>> response(np.array([0, 5]), np.array([0, 65]), np.array([10, 20])).tolist()
     [10, 80]
@@ -41,10 +41,10 @@ def response(submit: Array, start: Array, runtime: Array) -> Array:
 
 
 def slowdown(wait: Array, runtime: Array) -> Array:
-    """Slowdown `(w + r) / r`, a ratio from 1 on; nan where the runtime is 0, so that no mean can swallow such a job unseen.
+    """Slowdown `(w + r) / r`, a ratio of at least 1; nan if the runtime is 0, so that such jobs cannot enter a mean unnoticed.
 
     `wait, runtime`: int64 seconds, shape (jobs,). Returns float64, shape (jobs,).
-    Source: P4 section 4 (SPEC M-03).
+    Source: tang13, section 4.
 
     >>> slowdown(np.array([30, 30]), np.array([10, 0])).tolist()
     [4.0, nan]
@@ -57,11 +57,11 @@ def slowdown(wait: Array, runtime: Array) -> Array:
 def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "max", threshold: int = TAU) -> Array:
     """Bounded slowdown: the slowdown with runtimes below `threshold` seconds counted as `threshold`.
 
-    `form="max"`: `max(1, (w + r) / max(threshold, r))`, never below 1 (P3).
-    `form="p1"`: `(w + r) / r` if `r > threshold`, else `(w + r) / threshold`; below 1 where `w + r < threshold` (P1, P2).
+    `form="max"`: `max(1, (w + r) / max(threshold, r))`, never below 1 (tsafrir06).
+    `form="p1"`: `(w + r) / r` if `r > threshold`, else `(w + r) / threshold`; below 1 if `w + r < threshold` (feitelson98, mualem01).
     `wait, runtime`: int64 seconds, shape (jobs,). Returns float64, a ratio, shape (jobs,).
     Raises WorkloadError for another form or a threshold below 1.
-    Source: P1, P2 section 3.1 and P3 section II (SPEC M-04, Q-23).
+    Source: feitelson98; mualem01, section 3.1; tsafrir06, section II.
 
     >>> bounded_slowdown(np.array([0, 90]), np.array([2, 10])).tolist()
     [1.0, 10.0]
@@ -82,7 +82,7 @@ def weighted_wait(wait: Array, priority: Array) -> float:
 
     `wait`: int64 seconds, shape (jobs,). `priority`: float64, shape (jobs,), the score of each job at the moment it starts,
     by the queue order in force; under first come, first served it is the wait itself.
-    Source: P4 eq. 4 (SPEC M-05).
+    Source: tang13, eq. 4.
 
     >>> weighted_wait(np.array([10, 30]), np.array([10, 30]))
     25.0
@@ -94,7 +94,7 @@ def weighted_wait(wait: Array, priority: Array) -> float:
 
 @dataclass(frozen=True)
 class BackfillStatistics:
-    """How many jobs were backfilled, and how they differ from the others; nan where there is no such job."""
+    """The share of backfilled jobs, and how they differ from the others; nan if there is no such job."""
 
     percent: float
     """backfilled jobs, in percent of all"""
@@ -109,10 +109,10 @@ class BackfillStatistics:
 
 
 def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> BackfillStatistics:
-    """Percent of jobs that were backfilled, with the mean runtime and size of these and of the others.
+    """Percentage of backfilled jobs, with the mean runtime and size of these and of the others.
 
     `runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,).
-    Source: P2 Fig. 5, P3 Fig. 5 and 9 (SPEC M-08, A-07).
+    Source: mualem01, Fig. 5; tsafrir06, Figs. 5 and 9.
 
     >>> backfill_statistics(np.array([10, 50]), np.array([1, 4]), np.array([True, False])).percent
     50.0
@@ -129,10 +129,10 @@ def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> Back
 
 
 def relative_difference(value: float, baseline: float) -> float:
-    """Difference of two results, `100 * (value - baseline) / baseline`, in percent; nan for a baseline of 0.
+    """Relative difference of two results, `100 * (value - baseline) / baseline`, in percent; nan for a baseline of 0.
 
-    With conservative backfilling as the value and EASY as the baseline these are the last columns of P2 Table 1.
-    Source: P2 Table 1 (SPEC M-13).
+    With conservative backfilling as the value and EASY as the baseline, these are the difference columns of mualem01, Table 1.
+    Source: mualem01, Table 1.
 
     >>> round(relative_difference(11605, 11394), 1)
     1.9
@@ -141,7 +141,7 @@ def relative_difference(value: float, baseline: float) -> float:
 
 
 def mean(values: Array) -> float:
-    """Arithmetic mean; nan, without a warning, where there is no value.
+    """Arithmetic mean; nan, without a warning, if there are no values.
 
     >>> mean(np.array([1, 2])), mean(np.array([]))
     (1.5, nan)

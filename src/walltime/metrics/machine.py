@@ -1,4 +1,4 @@
-"""Measures of the machine: load, utilization, and what is busy or waiting as a function of time."""
+"""Metrics of the machine: load, utilization, and busy processors and waiting jobs over time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Array = np.ndarray
 
 
 def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int) -> float:
-    """Processor seconds asked for over those that the machine has: `sum(n * r) / (N * (last submit - first submit))`.
+    """Processor seconds demanded over those available: `sum(n * r) / (N * (last submit - first submit))`.
 
-    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). A ratio; nan where all jobs arrive at once.
-    Source: P2 section 3.1 (SPEC M-06).
+    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). A ratio; nan if all jobs arrive at once.
+    Source: mualem01, section 3.1.
 
     >>> offered_load(np.array([0, 100]), np.array([50, 50]), np.array([4, 2]), 4)
     0.75
@@ -22,11 +22,11 @@ def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int
 
 
 def utilization(start: Array, end: Array, procs: Array, machine_procs: int, window_begin: int, window_end: int) -> float:
-    """Busy share of the machine in a window: the integral of busy processors over it, divided by `N * length`.
+    """Utilization of the machine in a window: the integral of busy processors over it, divided by `N * length`.
 
-    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. The
-    integral is exact. A ratio; nan for a window without length.
-    Source: P2 Table 1, column "load" (SPEC M-07, Q-03b).
+    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. The integral
+    is exact. A ratio; nan for a window of length 0.
+    Source: mualem01, Table 1, column "load".
 
     >>> utilization(np.array([0, 50]), np.array([100, 150]), np.array([2, 4]), 4, 0, 100)
     1.0
@@ -39,12 +39,11 @@ def utilization(start: Array, end: Array, procs: Array, machine_procs: int, wind
 
 
 def steps(begin: Array, end: Array, amount: Array | int = 1) -> tuple[Array, Array]:
-    """Sum of `amount` over the intervals [begin, end) that cover a moment, as a step function.
+    """Sum of `amount` over the intervals [begin, end) that contain a given time, as a step function.
 
     `begin, end`: int64 seconds, shape (intervals,); `amount`: int64, the same shape or one number. Returns `times, levels`,
-    int64, of one length: from `times[k]` until `times[k + 1]` the sum is `levels[k]`. Before the first time it is 0, and
-    the last level is 0. An interval without length counts for nothing.
-    Source: SPEC M-23.
+    int64, of equal length: from `times[k]` until `times[k + 1]` the sum is `levels[k]`. Before the first time it is 0, and the
+    last level is 0. Empty intervals are ignored.
 
     >>> times, levels = steps(np.array([0, 5]), np.array([10, 20]), np.array([2, 3]))
     >>> times.tolist(), levels.tolist()
@@ -66,7 +65,6 @@ def busy_processors(start: Array, end: Array, procs: Array) -> tuple[Array, Arra
     """Busy processors over time, as a step function (see `steps`).
 
     `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,).
-    Source: SPEC M-23.
 
     >>> busy_processors(np.array([0]), np.array([60]), np.array([4]))[1].tolist()
     [4, 0]
@@ -78,7 +76,6 @@ def queue_length(submit: Array, start: Array) -> tuple[Array, Array]:
     """Number of waiting jobs over time, as a step function (see `steps`).
 
     `submit, start`: int64 seconds, shape (jobs,).
-    Source: SPEC M-23.
 
     >>> queue_length(np.array([0, 1]), np.array([0, 9]))[0].tolist()
     [1, 9]
@@ -87,7 +84,7 @@ def queue_length(submit: Array, start: Array) -> tuple[Array, Array]:
 
 
 def levels_at(times: Array, levels: Array, moments: Array) -> Array:
-    """Values of a step function (see `steps`) at these moments; 0 before its first time.
+    """Values of a step function (see `steps`) at the given times; 0 before its first time.
 
     `times, levels`: int64, shape (changes,); `moments`: seconds, shape (moments,). Returns int64, shape (moments,).
 
@@ -98,7 +95,7 @@ def levels_at(times: Array, levels: Array, moments: Array) -> Array:
 
 
 def _area(procs: Array, seconds: Array) -> int:
-    """Sum of processors times seconds, exact: where an int64 could overflow, in Python's own integers."""
+    """Sum of processors times seconds, exact: if an int64 could overflow, computed with Python integers."""
     if float(np.dot(procs.astype(np.float64), seconds.astype(np.float64))) < 2.0**62:
         return int(np.dot(procs.astype(np.int64), seconds.astype(np.int64)))
     return sum(p * s for p, s in zip(procs.tolist(), seconds.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Results for each calendar month, as P1 and P2 print them."""
+"""Results for each calendar month, as in feitelson98 and mualem01."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from walltime.metrics.machine import utilization
 Array = np.ndarray
 
 SPLITS = ("end", "start", "submit")
-"""The events by which a job can belong to a month."""
+"""The events that can assign a job to a month."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class Month:
     jobs: int
     """jobs that belong to the month"""
     days: float
-    """days of the month that lie between the first submit and the last end of the schedule"""
+    """days of the month between the first submit and the last end of the schedule"""
     load: float
-    """busy share of the machine in the whole calendar month, whichever month the running jobs belong to (Q-03b)"""
+    """utilization in the whole calendar month, whichever month the running jobs belong to"""
     mean_wait: float
-    """s (SPEC M-01)"""
+    """s"""
     mean_response: float
-    """s (SPEC M-02)"""
+    """s"""
     mean_bounded_slowdown: float
-    """the form with max(1, .) of P3 (SPEC M-04)"""
+    """the form of tsafrir06, with max(1, .)"""
     mean_bounded_slowdown_p1: float
-    """the form of P1 and P2 (SPEC M-04)"""
+    """the form of feitelson98 and mualem01"""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields in their order, ready for JSON: what is not defined is None."""
+        """The fields in order, ready for JSON: undefined values are None."""
         values = asdict(self)
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
@@ -58,13 +58,13 @@ def monthly(
     tzinfo: tzinfo,
     by: str = "end",
 ) -> list[Month]:
-    """Averages for each calendar month of the site's local time, months without jobs included.
+    """Averages for each calendar month in the site's local time, including months without jobs.
 
     `submit, start, end, runtime`: int64 seconds from the start of the log, `procs`: int64 processors; each of shape (jobs,).
-    `unix_start_time`: seconds since 1970 UTC at which the log starts. `by`: the event that says which month a job belongs to;
-    P1 and P2 go by the end. Raises PolicyError for another event, WorkloadError where the start of the log is not known or
-    its times leave the calendar.
-    Source: P2 Table 1 (SPEC Q-03, Q-03b).
+    `unix_start_time`: seconds since 1970 UTC at which the log starts. `by`: the event that assigns a job to a month. Raises
+    PolicyError for another event, WorkloadError if the start of the log is not known or its times are outside the calendar.
+    Source: mualem01, Table 1; that jobs belong to the month of their end, and that "load" is the utilization, is an
+    interpretation.
 
     >>> from datetime import UTC
     >>> a = np.array([86400 * 30])
@@ -76,7 +76,7 @@ def monthly(
     if by not in SPLITS:
         raise PolicyError(f"jobs cannot be split into months by {by!r}; known are {', '.join(SPLITS)}")
     if unix_start_time is None:
-        raise WorkloadError("the log does not say when it starts (UnixStartTime), so it has no calendar months")
+        raise WorkloadError("the log does not record its start (UnixStartTime), so it has no calendar months")
     submit, start, end, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, end, runtime, procs))
     if not len(submit):
         return []
@@ -108,9 +108,9 @@ def monthly(
 
 
 def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, int]]:
-    """Year, month and first moment (s since 1970 UTC) of each month from that of `first` to the one after that of `last`.
+    """Year, month and beginning (s since 1970 UTC) of each month from that of `first` to the one after that of `last`.
 
-    `first, last`: s since 1970 UTC. The moments are midnights of local time, summer time included. Raises WorkloadError
+    `first, last`: s since 1970 UTC. Months begin at midnight local time, taking daylight saving time into account. Raises WorkloadError
     for times outside the calendar.
 
     >>> from datetime import UTC
@@ -123,4 +123,4 @@ def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, 
         names = [divmod(a.year * 12 + a.month - 1 + k, 12) for k in range(count + 1)]
         return [(year, month + 1, round(datetime(year, month + 1, 1, tzinfo=tzinfo).timestamp())) for year, month in names]
     except (OverflowError, ValueError, OSError) as error:
-        raise WorkloadError(f"the times {first} to {last} s since 1970 leave the calendar") from error
+        raise WorkloadError(f"the times {first} to {last} s since 1970 are outside the calendar") from error

@@ -1,4 +1,4 @@
-"""Measures of predicted runtimes: accuracy, classes, spread within groups; promises kept and broken; gains."""
+"""Metrics of predicted runtimes: accuracy, classes, spread within groups; reservations kept and broken; gains."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from walltime.policy import FCFS, Known, Order, Wfp
 Array = np.ndarray
 
 BAD = 30 * 60
-"""From this much too short on, s, an adjustment is bad."""
+"""Underestimates of at least this many seconds are bad."""
 
 
 class AdjustmentClass(IntEnum):
-    """What an adjustment did to a job (SPEC T-07, Q-13)."""
+    """The outcome of adjusting a job's request (tang13, section 4.2.2)."""
 
     NA = 0
-    """no adjustment: nothing was known of such jobs"""
+    """no adjustment: too little was known about such jobs"""
     OE = 1
     """overestimate: between the runtime and the request"""
     UE = 2
@@ -36,9 +36,10 @@ class AdjustmentClass(IntEnum):
 def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis: Array) -> Array:
     """The class of each job's adjustment, uint8, an `AdjustmentClass`, shape (jobs,).
 
-    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 where nothing was known; shape (jobs,). A job that outran its
-    request is taken to have run for just that long.
-    Source: P4 section 4.2.2 (SPEC M-11, T-07, Q-13).
+    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 if nothing was known; shape (jobs,). The runtime of a job
+    that ran longer than requested is taken to be its request.
+    Source: tang13, section 4.2.2; an underestimate of exactly 30 min
+    counts as bad, an interpretation.
 
     >>> runtime, requested = np.array([600, 600, 600, 2400, 2399]), np.array([3600] * 5)
     >>> adjustment_classes(runtime, requested, np.array([3600, 600, 599, 600, 600]), np.array([0, 1, 1, 1, 1])).tolist()
@@ -54,7 +55,7 @@ def use_of_request(runtime: Array, requested: Array) -> Array:
     """R = runtime / request, at most 1; float64, shape (jobs,).
 
     `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1.
-    Source: P4 eq. 1 (SPEC T-07).
+    Source: tang13, eq. 1.
 
     >>> use_of_request(np.array([30, 61]), np.array([60, 60])).tolist()
     [0.5, 1.0]
@@ -63,11 +64,11 @@ def use_of_request(runtime: Array, requested: Array) -> Array:
 
 
 def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[float, int]:
-    """Mean of the groups' standard deviations, unweighted, and how many groups that is.
+    """Unweighted mean of the groups' standard deviations, and the number of groups.
 
-    `values`: float64, `group`: int64, equal numbers for the jobs of a group, -1 for jobs of none; shape (jobs,). Groups of fewer
-    than `least` jobs are left out. nan where none is left.
-    Source: P4 Table 2 (SPEC T-07).
+    `values`: float64, `group`: int64, one number per group, -1 for jobs without a group; shape (jobs,). Groups with fewer than
+    `least` jobs are ignored; nan if none is left.
+    Source: tang13, Table 2.
 
     >>> spread_within_groups(np.array([0.0, 1.0, 5.0, 5.0, 9.0]), np.array([0, 0, 1, 1, 2]), least=2)
     (0.25, 2)
@@ -85,9 +86,9 @@ def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[
 def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: Known | None = None) -> Array:
     """Score of each job by the queue order at the moment it starts, with the user's request; float64, shape (jobs,).
 
-    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). `known`: the columns and the calendar that an order of your own
+    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). `known`: the columns and the calendar that your own order
     reads. Under first come, first served it is the wait. Raises PolicyError for an order that reads a calendar that is not there.
-    Source: P4 eqs. 4 and 5 (SPEC M-05, Q-14b).
+    Source: tang13, eqs. 4 and 5; using the user's request, not the adjusted one, is an interpretation.
     """
     submit, start, requested, procs = (np.asarray(a, np.int64) for a in (submit, start, requested, procs))
     wait = start - submit
@@ -110,7 +111,7 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
 def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: Known | None = None) -> float:
     """The wait weighted by the jobs' priorities at their starts, s; 0 where these sum to 0. Arguments as for `priority_at_start`.
 
-    Source: P4 eq. 4 (SPEC M-05, Q-14b).
+    Source: tang13, eq. 4.
 
     >>> weighted_wait_under(FCFS, np.array([0, 0]), np.array([10, 30]), np.array([1, 1]), np.array([1, 1]))
     25.0
@@ -121,24 +122,24 @@ def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Ar
 
 @dataclass(frozen=True)
 class Promises:
-    """How the first reservations of jobs were kept; nan where there is no such job."""
+    """How well first reservations were kept; nan if there is no such job."""
 
     promised: int
     """jobs that had a reservation"""
     broken: int
     """jobs that started after their first reservation"""
     mean_delay: float
-    """how much later the broken ones started, s, on average"""
+    """mean delay of these, s"""
     mean_error: float
-    """|reservation - start|, s, on average over the promised jobs: predictability"""
+    """mean of |reservation - start| over the jobs with a reservation, s: predictability"""
 
 
 def promises(start: Array, promised: Array) -> Promises:
-    """How the first reservations were kept. `start`, `promised`: int64 s, -1 for none; shape (jobs,).
+    """How well first reservations were kept. `start`, `promised`: int64 s, -1 for none; shape (jobs,).
 
-    Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every promise that was
-    made to the head of the queue. With predictions, a reservation passes when a running job outlives its prediction.
-    Source: SPEC L-10.
+    Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every reservation made
+    for the head of the queue. With predictions, a reservation is broken when a running job exceeds its prediction.
+    Source: tsafrir07.
 
     >>> promises(np.array([5, 9, 4]), np.array([5, 7, -1]))
     Promises(promised=2, broken=1, mean_delay=2.0, mean_error=1.0)
@@ -150,16 +151,16 @@ def promises(start: Array, promised: Array) -> Promises:
 
 @dataclass(frozen=True)
 class PredictionSummary:
-    """How good predictions were, over the measured jobs; nan where a value is not defined."""
+    """Quality of predictions over the measured jobs; undefined values are nan."""
 
     jobs: int
     mean_accuracy: float
-    """of the predictions, 0 to 1 (SPEC M-10)"""
+    """of the predictions, 0 to 1"""
     median_accuracy: float
     mean_accuracy_of_requests: float
-    """of the users' requests, for comparison"""
+    """of the user estimates, for comparison"""
     na_percent: float
-    """jobs without adjustment (SPEC M-11)"""
+    """jobs without adjustment"""
     oe_percent: float
     """overestimates"""
     ue_percent: float
@@ -167,20 +168,20 @@ class PredictionSummary:
     be_percent: float
     """underestimates by 30 min or more"""
     general_percent: float
-    """jobs predicted from the whole workload, since too little was known of their kind"""
+    """jobs predicted from the whole workload, as too little was known about similar jobs"""
     corrections: int
-    """how often a prediction was corrected while its job ran"""
+    """number of times a prediction was corrected while its job ran"""
     promised_jobs: int
     """jobs that had a reservation"""
     promises_broken: int
     """jobs that started after their first reservation"""
     mean_break: float
-    """how much later these started, s"""
+    """mean delay of these, s"""
     mean_promise_error: float
-    """|reservation - start|, s"""
+    """mean of |reservation - start|, s"""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields in their order, ready for JSON: what is not defined is None."""
+        """The fields in order, ready for JSON: undefined values are None."""
         values = asdict(self)
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
@@ -194,10 +195,10 @@ def summarize_predictions(
     promised: Array | None = None,
     corrections: Array | None = None,
 ) -> PredictionSummary:
-    """Averages over these jobs; what needs a schedule is nan or 0 where `start` and `promised` are not given.
+    """Averages over these jobs; fields that need a schedule are nan or 0 if `start` and `promised` are not given.
 
     `runtime, requested, predicted, start, promised`: int64 s, `basis`: uint8, `corrections`: int64; shape (jobs,).
-    Source: P4 section 4.2 (SPEC M-10, M-11).
+    Source: tang13, section 4.2.
     """
     exact = accuracy(runtime, predicted)
     classes = adjustment_classes(runtime, requested, predicted, basis)
@@ -223,11 +224,11 @@ def summarize_predictions(
 
 
 def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
-    """How much lower the values are than the baselines, in percent, one pair per month; positive is better.
+    """Mean reduction from the baselines to the values, in percent, one pair per month; positive is better.
 
     `of="months"`: the mean of the monthly gains; `of="means"`: the gain of the means. `values`, `baselines`: float64, shape
     (months,). Raises PolicyError for another way, WorkloadError if the numbers of months differ.
-    Source: P4 Figs. 14 to 17, panel d (SPEC M-14, Q-15).
+    Source: tang13, Figs. 14 to 17, panel d; `of="months"` is an interpretation.
 
     >>> mean_gain(np.array([50.0, 300.0]), np.array([100.0, 300.0])), mean_gain(np.array([50, 300]), np.array([100, 300]), "means")
     (25.0, 12.5)

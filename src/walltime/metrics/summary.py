@@ -1,4 +1,4 @@
-"""The usual averages of one schedule, in one record."""
+"""The usual averages of a schedule, in one record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Summary:
-    """Averages over the measured jobs of a schedule; nan where a value is not defined.
+    """Averages over the measured jobs of a schedule; undefined values are nan.
 
     >>> one = summarize(submit=[0], start=[5], runtime=[10], procs=[1], backfilled=[False], machine_procs=1, offered_load=0.5)
     >>> one.mean_wait, one.mean_slowdown, one.as_dict()["mean_procs_backfilled"]
@@ -29,52 +29,52 @@ class Summary:
     jobs: int
     """jobs simulated"""
     measured_jobs: int
-    """jobs that the averages are over (SPEC M-20)"""
+    """jobs included in the averages"""
     mean_wait: float
-    """s (SPEC M-01)"""
+    """s"""
     mean_response: float
-    """s (SPEC M-02)"""
+    """s"""
     mean_slowdown: float
-    """over the jobs with a runtime (SPEC M-03)"""
+    """over the jobs with a runtime above 0"""
     mean_bounded_slowdown: float
-    """the form with max(1, .) of P3 (SPEC M-04, Q-23)"""
+    """the form of tsafrir06, with max(1, .)"""
     utilization: float
-    """busy share of the machine from the first submit to the last end, all jobs (SPEC M-07)"""
+    """of the machine from the first submit to the last end, all jobs"""
     offered_load: float
-    """of the workload (SPEC M-06)"""
+    """of the workload"""
     backfilled_percent: float
-    """of the measured jobs (SPEC M-08)"""
+    """of the measured jobs"""
     mean_bounded_slowdown_p1: float
-    """the form of P1 and P2, which can be below 1 (SPEC M-04)"""
+    """the form of feitelson98 and mualem01, which can be below 1"""
     zero_runtime_jobs: int
-    """measured jobs with a runtime of 0, left out of mean_slowdown"""
+    """measured jobs with a runtime of 0, excluded from mean_slowdown"""
     median_wait: float
-    """s (SPEC M-23)"""
+    """s"""
     p90_wait: float
-    """s, with linear interpolation between jobs (SPEC M-23)"""
+    """s, with linear interpolation between jobs"""
     p99_wait: float
-    """s, with linear interpolation between jobs (SPEC M-23)"""
+    """s, with linear interpolation between jobs"""
     max_wait: float
-    """s (SPEC M-23)"""
+    """s"""
     mean_runtime_backfilled: float
-    """s (SPEC M-08)"""
+    """s"""
     mean_procs_backfilled: float
-    """processors (SPEC M-08)"""
+    """processors"""
     mean_runtime_others: float
-    """s (SPEC M-08)"""
+    """s"""
     mean_procs_others: float
-    """processors (SPEC M-08)"""
+    """processors"""
     makespan: float
-    """s from the first submit to the last end, all jobs; says little about a workload whose jobs keep arriving (SPEC M-23)"""
+    """s from the first submit to the last end, all jobs; not meaningful for an open workload"""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields in their order, ready for JSON: what is not defined is None."""
+        """The fields in order, ready for JSON: undefined values are None."""
         values = asdict(self)
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
 
 def field_values(records: Sequence[Any], name: str, kind: type[Any]) -> Array:
-    """One field of records of a class such as `Summary`, float64, one per record; raises PolicyError, naming the fields, for another.
+    """One field of records of a class such as `Summary`, float64, one per record; raises PolicyError for an unknown field.
 
     >>> field_values([], "mean_wait", Summary).tolist()
     []
@@ -100,10 +100,10 @@ def summarize(
     """Averages over the measured jobs; the utilization and the makespan are over all jobs.
 
     `submit, start, runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,), in order of
-    arrival. `runtime` is what the jobs really ran (Q-05b). `offered_load`: ratio, passed on. `trim, ignored`: see `measured`.
+    arrival. `runtime` is the simulated runtime. `offered_load`: ratio, passed through. `trim, ignored`: see `measured`.
     A schedule without jobs has nan for every average. Raises PolicyError for an unknown trim, WorkloadError if the arrays
     differ in length or no job is left to measure.
-    Source: P1, P2 and P3, by the definitions of SPEC M-01 to M-08, M-20 and M-23.
+    Source: feitelson98, mualem01 and tsafrir06, see the functions for each metric; percentiles, maximum and makespan are ours.
 
     >>> jobs = dict(submit=[0, 0], start=[0, 10], runtime=[10, 10], procs=[2, 2], backfilled=[False, False])
     >>> summarize(**jobs, machine_procs=2, offered_load=1.0).mean_wait
@@ -149,6 +149,6 @@ def summarize(
 
 
 def nothing_to_measure(jobs: int, trim: str) -> WorkloadError:
-    """The error that says that none of these jobs is left to measure."""
+    """The error raised if none of these jobs is left to measure."""
     why = f"trim {trim!r} leaves none of the {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
     return WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload")

@@ -9,19 +9,19 @@ from walltime.errors import PolicyError
 Array = np.ndarray
 
 TRIMS = ("none", "p3")
-"""The known ways of leaving out warm-up and cool-down."""
+"""The known ways of excluding warm-up and cool-down."""
 
 
 def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array | None = None) -> Array:
-    """Which jobs enter the averages: a bool mask of shape (jobs,).
+    """Which jobs are included in the averages: a bool mask of shape (jobs,).
 
-    `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s.
-    `trim="none"` measures every job, as P1, P2 and P4 do. `trim="p3"` leaves out the first floor(1 %) of all simulated jobs
-    in order of termination (ties by arrival; nothing below 100 jobs) and every job that ends after the last arrival.
-    `ignored` (bool, shape (jobs,)) are jobs never to be measured; as in the pyss simulator, which ignores 1-processor jobs
-    with an estimate of 1 s, each of them that ended earlier is also taken from the number that the 1 % is counted of.
-    Raises PolicyError for an unknown trim.
-    Source: P3 section II (SPEC M-20, Q-29).
+    `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="p3"`
+    excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every
+    job that ends after the last arrival. `ignored` (bool, shape (jobs,)) marks jobs that are never measured; as in the pyss
+    simulator, which ignores 1-processor jobs with an estimate of 1 s, each of them that ended earlier reduces the number of
+    jobs of which the 1 % is taken. Raises PolicyError for an unknown trim.
+    Source: tsafrir06, section II; that the 1 % is of
+    all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="p3").tolist()
     [True, False, True]

@@ -1,11 +1,11 @@
-"""The published studies: every table and figure of a paper run anew, the printed numbers beside ours.
+"""The published studies: every table and figure of a paper reproduced, with the printed numbers beside ours.
 
 One folder for each paper, named as its algorithms are, with its items and printed.toml, the numbers that it prints:
 
-feitelson98/        P1: EASY and conservative backfilling on the IBM SP2
-mualem01/           P2: the same, with models and users' estimates
-tsafrir06/          P3: why inaccurate estimates seem to help
-tang13/             P4: walltimes adjusted by history
+feitelson98/        EASY and conservative backfilling on the IBM SP2
+mualem01/           mualem01: the same, with models and users' estimates
+tsafrir06/          tsafrir06: why inaccurate estimates seem to help
+tang13/             tang13: walltimes adjusted by history
 
 What they share:
 

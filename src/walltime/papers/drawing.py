@@ -1,4 +1,4 @@
-"""How the figures of papers are drawn: grids of panels, lines with bands, bars; all of it readable in grey."""
+"""Drawing the figures of papers: grids of panels, lines with bands, bars; all legible in greyscale."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
 PLAIN = FuncFormatter(lambda y, _: f"{y:,.10g}")
 ACROSS = 4
-"""Panels beside each other at most; more go below."""
+"""Largest number of panels in a row."""
 WIDTH, HEIGHT = 3.0, 2.3
-"""Inches of one panel."""
+"""Size of one panel in inches."""
 
 
 def panels(
     columns: Sequence[str], rows: Sequence[str], draw: Callable[[Axes, int, int], None], *, x: str = "", legend: bool = True
 ) -> Figure:
-    """A grid of panels, the columns' names on top, the rows' at the left; `draw(axes, row, column)` fills one.
+    """A grid of panels, with column names on top and row names at the left; `draw(axes, row, column)` fills one.
 
-    Without any column, since no log has what is needed, one empty panel says so.
+    Without any column, because no log has the needed data, one empty panel says so.
     """
     if not columns:
-        return panels(["no log has what this needs"], rows, lambda _axes, _row, _column: None, x=x, legend=False)
+        return panels(["no log has the data for this figure"], rows, lambda _axes, _row, _column: None, x=x, legend=False)
     lines = -(-len(columns) // ACROSS)
     across = -(-len(columns) // lines)
     with style():
@@ -86,7 +86,7 @@ def level(axes: Axes, y: float, name: str) -> None:
 
 
 def bars(axes: Axes, groups: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
-    """Bars in groups: for each of the `names` one of each group; groups differ in hatching too."""
+    """Grouped bars: for each of the `names` one of each group; groups also differ in hatching."""
     width = 0.8 / len(groups)
     places = np.arange(len(names))
     for k, (group, values) in enumerate(groups.items()):
@@ -110,7 +110,7 @@ def from_zero(axes: Axes) -> None:
 
 
 def logarithmic(axes: Axes) -> None:
-    """The vertical axis logarithmic, with round numbers at it."""
+    """A logarithmic vertical axis with round numbers."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())

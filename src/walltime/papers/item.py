@@ -18,15 +18,15 @@ class Item:
     paper: str
     """its name, as mualem01"""
     name: str
-    """as printed: F4 for Fig. 4, T1 for Table 1; a word for what has no number"""
+    """as printed: F4 for Fig. 4, T1 for Table 1; a word for items without a number"""
     title: str
     run: Callable[[Study], Sequence[Part]]
     where: str = ""
-    """on what it is run, if not on logs: worked examples, a formula, workload models"""
+    """its input, if not logs: worked examples, a formula, workload models"""
 
     @property
     def needs_log(self) -> bool:
-        """Whether it is run on logs."""
+        """Whether its input is logs."""
         return not self.where
 
     def place(self) -> tuple[int, int, int, str]:

@@ -14,7 +14,7 @@ ITEMS: tuple[Item, ...] = tuple(sorted((*FEITELSON98, *MUALEM01, *TSAFRIR06, *TA
 
 
 def items_of(paper: str, name: str | None = None) -> list[Item]:
-    """The items of a paper, or the one of this name, as F4 or T1; raises PolicyError naming the known ones."""
+    """The items of a paper, or the one with this name, such as F4 or T1; raises PolicyError listing the known ones."""
     paper = paper_name(paper)
     mine = [item for item in ITEMS if item.paper == paper]
     if name is None:

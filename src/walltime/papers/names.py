@@ -1,16 +1,16 @@
-"""The papers' names: the first author and the year, as algorithms are named too; P1 to P4 are other names for them."""
+"""The papers' names: first author and year, as for algorithms; P1 to P4 are aliases."""
 
 from __future__ import annotations
 
 from walltime.errors import PolicyError
 
 ALIASES = {"P1": "feitelson98", "P2": "mualem01", "P3": "tsafrir06", "P4": "tang13"}
-"""The documentation's label of each paper, and its name, which is that of its folder here."""
+"""The alias of each paper, and its name, which is that of its folder here."""
 PAPERS = tuple(ALIASES.values())
 
 
 def paper_name(text: str) -> str:
-    """The name of the paper that a user means, who may write its label too; raises PolicyError naming the known ones.
+    """The name of a paper given by name or alias; raises PolicyError listing the known ones.
 
     >>> paper_name("p2"), paper_name("mualem01")
     ('mualem01', 'mualem01')

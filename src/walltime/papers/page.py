@@ -1,4 +1,4 @@
-"""The page of a paper: every item with its figures, its numbers beside the printed ones, and what holds."""
+"""The page of a paper: every item with its figures, its numbers beside the printed ones, and whether its claims hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.report.tables import scroll, table, text
 
 VERDICTS = {
     "reproduced": "within the accepted deviation",
-    "chaos": "beyond it, but within what shaking the submit times by half a minute does",
+    "chaos": "beyond it, but within the range of shaking the submit times by half a minute",
     "off": "beyond both",
 }
 MARKS = {"reproduced": "", "chaos": " ~", "off": " !"}
@@ -36,7 +36,7 @@ nav ol { columns: 2; padding-left: 1.2rem; }
 
 
 def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject], *, quick: bool = False) -> str:
-    """The page as a string; it holds all it shows, figures included."""
+    """The page as a string; it is self-contained, including the figures."""
     values = [value for result in results for value in result.values() if value.verdict]
     claims = [holds for result in results for _, holds, _ in result.claims if holds is not None]
     counts = {verdict: sum(value.verdict == verdict for value in values) for verdict in VERDICTS}
@@ -101,7 +101,7 @@ def _part(part: Part, prefix: str) -> str:
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Chart):
-        from walltime.report.figures import to_svg  # matplotlib takes its time to load
+        from walltime.report.figures import to_svg  # matplotlib is slow to load
 
         width = round(PIXELS * float(part.figure.get_size_inches()[0]))
         svg = to_svg(part.figure, f"{prefix}-{part.name}")
@@ -147,7 +147,7 @@ def _entry(entry: Entry) -> str:
 
 
 def number(value: float, digits: int) -> str:
-    """A number with so many digits after the point.
+    """A number with this many decimal places.
 
     >>> number(15_744.8, 0), number(float("nan"), 1)
     ('15,745', 'n/a')

@@ -1,4 +1,4 @@
-"""The printed numbers: a data file in each paper's folder, `mualem01/printed.toml`; nothing of them stands in the code."""
+"""The printed numbers: a data file in each paper's folder, such as `mualem01/printed.toml`; none are in the code."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class PrintedTable:
     note: str = ""
 
     def find(self, **where: Any) -> Row | None:
-        """The first row that has these values, None if there is none."""
+        """The first row with these values, None if there is none."""
         return next((row for row in self.rows if all(row.get(name) == value for name, value in where.items())), None)
 
     def value(self, column: str, **where: Any) -> float | None:
-        """The number in this column of the row that has these values; None where nothing is printed."""
+        """The number in this column of the row with these values; None if none is printed."""
         row = self.find(**where)
         found = None if row is None else row.get(column)
         return float(found) if isinstance(found, int | float) else None
@@ -36,24 +36,24 @@ class PrintedTable:
 
 @dataclass(frozen=True)
 class Printed:
-    """What one paper prints."""
+    """The printed numbers of one paper."""
 
     paper: str
-    """its name, as mualem01"""
+    """its name, such as mualem01"""
     title: str
     source: str
     """authors, where and when"""
     logs: Mapping[str, Mapping[str, Any]]
-    """each log: its files' names, machine, jobs, load, and what else the paper says of it"""
+    """each log: its file names, machine, jobs, load, and other details in the paper"""
     tables: Mapping[str, PrintedTable]
     criteria: Mapping[str, float]
     """relative deviations within which a number counts as reproduced"""
     notes: Mapping[str, Sequence[str]]
-    """for each item, what is known of the causes of deviations"""
+    """for each item, the known causes of deviations"""
 
 
 def printed(paper: str) -> Printed:
-    """The printed numbers of a paper, by its name or its label; raises PolicyError for one that is not known.
+    """The printed numbers of a paper, by name or alias; raises PolicyError for an unknown one.
 
     >>> printed("mualem01").tables["T3"].value("value", log="KTH", policy="easy", estimates="user", metric="slowdown")
     84.0

@@ -1,4 +1,4 @@
-"""What an item of a paper consists of: tables of numbers beside the printed ones, figures, claims, notes."""
+"""The parts of an item of a paper: tables of numbers beside the printed ones, figures, claims, notes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Value:
-    """A number of ours, with the printed one beside it where there is one.
+    """One of our numbers, with the printed one, if any.
 
-    `within`: the relative deviation up to which it counts as reproduced (SPEC section 7). `band`: from the 5th to the 95th
+    `within`: the relative deviation up to which it counts as reproduced. `band`: from the 5th to the 95th
     percentile of ours when the submit times are shaken: if the printed number lies inside, the deviation is chaos, not error.
     """
 
@@ -27,14 +27,14 @@ class Value:
 
     @property
     def deviation(self) -> float | None:
-        """Ours over the printed one, less 1; None where there is none."""
+        """Our number divided by the printed one, minus 1; None if there is none."""
         if self.printed is None or self.printed == 0 or not math.isfinite(self.ours):
             return None
         return self.ours / self.printed - 1
 
     @property
     def verdict(self) -> str:
-        """`reproduced`, `chaos` (the printed number lies within our band), `off`, or nothing where nothing can be said.
+        """`reproduced`, `chaos` (the printed number lies within our band), `off`, or empty if undecided.
 
         >>> Value(15_745, printed=15_568, within=0.02).verdict, Value(92.9, 81, 0.12, band=(80, 100)).verdict
         ('reproduced', 'chaos')
@@ -51,7 +51,7 @@ Entry = str | int | Value | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts and numbers; the name becomes that of a CSV file."""
+    """Rows of texts and numbers; the name is also that of the CSV file."""
 
     name: str
     title: str
@@ -59,16 +59,16 @@ class Table:
     rows: Sequence[Sequence[Entry]]
     note: str = ""
     words: bool = False
-    """texts, aligned to the left"""
+    """texts, left-aligned"""
 
     def values(self) -> list[Value]:
-        """All numbers that stand beside a printed one."""
+        """All numbers that have a printed counterpart."""
         return [entry for row in self.rows for entry in row if isinstance(entry, Value) and entry.printed is not None]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure, and the numbers behind it: columns of one length."""
+    """A figure, and the numbers behind it: columns of equal length."""
 
     name: str
     figure: Figure
@@ -77,29 +77,29 @@ class Chart:
 
 
 Claim = tuple[str, bool | None, str]
-"""What a paper says, whether it holds here (None: cannot be said), and the numbers that show it."""
+"""A claim of a paper, whether it holds here (None: undecided), and the supporting numbers."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """What the paper says, and whether it holds."""
+    """Claims of the paper, and whether they hold."""
 
     claims: Sequence[Claim]
 
     @property
     def hold(self) -> int:
-        """How many hold."""
+        """The number that hold."""
         return sum(holds is True for _, holds, _ in self.claims)
 
     @property
     def decided(self) -> int:
-        """Of how many it can be said."""
+        """The number that are decided."""
         return sum(holds is not None for _, holds, _ in self.claims)
 
 
 @dataclass(frozen=True)
 class Notes:
-    """Sentences to read with what stands above."""
+    """Sentences that explain the parts above."""
 
     sentences: Sequence[str]
 
@@ -109,12 +109,12 @@ Part = Table | Chart | Claims | Notes
 
 @dataclass(frozen=True)
 class Result:
-    """An item, run: on what, and what came out."""
+    """A completed item: its input and its output."""
 
     item: str
     title: str
     where: str
-    """on what it was run, in words: the paper's log, another one, or a generated workload"""
+    """its input, in words: the paper's log, another one, or a generated workload"""
     parts: Sequence[Part] = field(default_factory=tuple)
 
     @property
@@ -129,5 +129,5 @@ class Result:
         return [(what, None if holds is None else bool(holds), evidence) for what, holds, evidence in found]
 
     def values(self) -> list[Value]:
-        """All numbers that stand beside a printed one."""
+        """All numbers that have a printed counterpart."""
         return [value for table in self.tables for value in table.values()]

@@ -1,4 +1,4 @@
-"""Run the items of a paper: into a folder with a page, the figures as PDF and PNG, and every number as CSV."""
+"""Run the items of a paper, writing a folder with a page, the figures as PDF and PNG, and every number as CSV."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LETTERS_IN_INCH = 20
 
 @dataclass(frozen=True)
 class Done:
-    """What was run, and where it lies."""
+    """What was run, and where the results are."""
 
     results: Sequence[Result]
     page: Path
     jobs: int
-    """simulated now, and not found from an earlier run"""
+    """simulated now, not reused from an earlier run"""
     seconds: float
 
 
@@ -48,9 +48,9 @@ def run_paper(
 ) -> Done:
     """Run these items on these subjects and write everything into the folder.
 
-    What was simulated before, by this version and on the same log, is found in the folder and not run again; so an
-    interrupted run goes on where it was. `progress`: called with what is being run, the number of runs done and of all;
-    `told`: called with each result as soon as it is there. Raises OutputError where the folder cannot be written.
+    Simulations already in the folder, by this version and on the same log, are not repeated, so an interrupted run can be
+    resumed. `progress`: called with a description, the number of runs done and the total; `told`: called with each result as
+    soon as it is available. Raises OutputError if the folder cannot be written.
     """
     begin = time.monotonic()
     study = Study(printed(paper), subjects, folder, quick, workers, progress)
@@ -71,7 +71,7 @@ def run_paper(
 
 
 def describe(subjects: Sequence[Subject], quick: bool) -> str:
-    """On what an item was run, for its title."""
+    """The input of an item, for its title."""
     names = []
     for subject in subjects:
         if subject.kind == GENERATED:
@@ -106,14 +106,14 @@ def write_parts(result: Result, folder: Path) -> None:
 
 
 def _say_where(chart: Chart, result: Result) -> None:
-    """Write under a figure what it is and on what it was run, so that the file says it wherever it goes."""
+    """Write the title and the input under a figure, so that the file is self-explanatory."""
     letters = int(LETTERS_IN_INCH * float(chart.figure.get_size_inches()[0]))
     told = textwrap.wrap(f"{result.title}. Run on: {result.where}.", letters)
     chart.figure.supxlabel("\n".join(told), fontsize=6, x=0.01, ha="left")
 
 
 def flat(table: Table) -> tuple[list[str], list[list[object]]]:
-    """A table with a column of its own for ours, the printed number, the deviation in percent and the verdict."""
+    """A table with separate columns for our number, the printed one, the deviation in percent and the verdict."""
     beside = [any(_is_compared(row[k]) for row in table.rows) for k in range(len(table.columns))]
     columns: list[str] = []
     for name, more in zip(table.columns, beside, strict=True):

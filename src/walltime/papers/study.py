@@ -1,4 +1,4 @@
-"""What the items of a paper share: on what they run, how finely, and the runs themselves, kept so that none is done twice."""
+"""What the items of a paper share: their input, the resolution, and the stored runs, so that none is repeated."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Study:
     quick: bool = False
     workers: int | None = None
     progress: Callable[[str, int, int], None] | None = None
-    """called with what is being run, the number of runs done, and how many there are"""
+    """called with a description, the number of runs done, and the total"""
     jobs_simulated: int = field(default=0, init=False)
     memory: dict[Any, Any] = field(default_factory=dict, init=False)
-    """what items of one run share with each other"""
+    """shared between the items of one run"""
     _tables: dict[tuple[object, ...], pl.DataFrame] = field(default_factory=dict, init=False)
 
     @property
     def store(self) -> Store:
-        """The store of the simulations; what is in it is not run again."""
+        """The store of the simulations; those in it are not repeated."""
         return Store(self.folder / "runs")
 
     def cells(
@@ -58,8 +58,8 @@ class Study:
     ) -> pl.DataFrame:
         """Run a campaign on a subject and return its table: one row per cell, or, `by` a grouping of jobs, per cell and group.
 
-        Each of the `axes` is a list of choices, a choice the words that it sets (see `walltime.campaign`); the cells are all
-        their combinations, for every seed from 0.
+        Each of the `axes` is a list of choices, a choice being the keys that it sets (see `walltime.campaign`); the cells are
+        all combinations, for every seed from 0.
         """
         fixed: dict[str, Any] = {"trace": str(subject.file.resolve())}
         if subject.procs is not None:
@@ -92,10 +92,11 @@ class Study:
         return None if progress is None else lambda state: progress(what, state.done, state.cells)
 
     def kept(self, what: str, tasks: Sequence[Mapping[str, Any]], compute: Compute) -> list[Any]:
-        """The results of tasks that are no cells of a campaign, each a JSON object, kept by what the task says.
+        """The results of tasks that are not cells of a campaign, each a JSON object, stored by the content of the task.
 
-        `compute` is called with a task and a function to call now and then, on several threads. A task holds whatever its
-        result depends on; the version of the engine and the code of `compute`'s file are added. What is there is not computed again.
+        `compute` is called with a task and a function to call regularly, on several threads. A task contains everything its
+        result depends on; the version of the engine and the code of `compute`'s file are added. Stored results are not
+        recomputed.
         """
         folder = self.folder / "runs" / "others"
         folder.mkdir(parents=True, exist_ok=True)

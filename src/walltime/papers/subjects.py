@@ -1,4 +1,4 @@
-"""What an item is run on: the paper's log where it is at hand, any other log, or a workload generated in the log's size."""
+"""The input of an item: the paper's log if available, any other log, or a generated workload of the log's size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from walltime.workload.lublin99 import Lublin99
 
 PAPER, OTHER, GENERATED = "paper", "other", "generated"
 USERS, USERS_IN_GROUP = 200, 3
-"""Users of a generated workload, and how many of them make a group."""
+"""Users of a generated workload, and the number of users per group."""
 ABOUT_GENERATED = "no log: generated with the paper's number of jobs, machine, load and largest estimate"
 GENERATED_START = 851_990_400
 """A generated workload starts on 31 December 1996, so that it has calendar months."""
@@ -29,17 +29,17 @@ GENERATED_START = 851_990_400
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A workload that items are run on, as a file."""
+    """A workload on which items are run, as a file."""
 
     name: str
-    """KTH, CTC and so on for a paper's log or what stands for it; the file's name for another log"""
+    """KTH, CTC and so on for a paper's log or its substitute; the file's name for another log"""
     kind: str
     """`paper`: the paper's log in some version; `other`: any other log; `generated`: a workload of the log's size"""
     file: Path
     about: str
-    """what the file is, in words"""
+    """description of the file"""
     facts: Mapping[str, Any]
-    """what the paper says of the log: machine, jobs, load, largest estimate"""
+    """the paper's description of the log: machine, jobs, load, largest estimate"""
 
     @property
     def procs(self) -> int | None:
@@ -58,12 +58,12 @@ class Subject:
 
     @property
     def emax(self) -> int:
-        """The largest estimate, s: the site's limit (SPEC Q-08)."""
+        """The largest estimate, s: the site's limit."""
         return int(self.facts.get("emax") or largest_estimate(self.workload.requested))
 
     @property
     def has_estimates(self) -> bool:
-        """Whether the log has users' estimates, which are not the runtimes themselves, and the paper uses them."""
+        """Whether the log has user estimates, other than the runtimes, and the paper uses them."""
         w = self.workload
         return self.estimates == "user" and not np.array_equal(w.requested, np.maximum(w.runtime, 1))
 
@@ -76,12 +76,12 @@ class Subject:
 
     @property
     def unix_start_time(self) -> int | None:
-        """When the log starts, seconds since 1970; None where it does not say."""
+        """Start of the log, seconds since 1970; None if not recorded."""
         return self.workload.origin.unix_start_time
 
     @property
     def log(self) -> str:
-        """The file's name without its endings."""
+        """The file's name without its extensions."""
         return self.file.name.removesuffix(".gz").removesuffix(".swf")
 
 
@@ -96,9 +96,9 @@ def find_subjects(
 ) -> list[Subject]:
     """The subjects of a paper: other logs if `traces` names some, else one for each of the paper's logs.
 
-    `only`: the names of the logs to keep, by default all. `folders`: where to look for the logs, by default where
-    `walltime fetch` puts them. A log that is nowhere is replaced by a generated workload of its size, written into the folder
-    `made`; `generated` replaces all of them. Raises PolicyError for a name that the paper has not.
+    `only`: the names of the logs to keep, by default all. `folders`: where to look for the logs, by default where `walltime
+    fetch` puts them. A missing log is replaced by a generated workload of its size, written into the folder `made`; `generated`
+    replaces all of them. Raises PolicyError for a name that is not in the paper.
     """
     if traces:
         files = [find_log(trace) for trace in traces]
@@ -113,7 +113,7 @@ def find_subjects(
 
 
 def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject | None:
-    """The log or what stands for it; None for a substitute (a log that is not the paper's) that is not at hand."""
+    """The log or its replacement; None for a substitute (a log that is not the paper's) that is not available."""
     substitute = bool(facts.get("substitute"))
     if not generated:
         for pattern, about in facts["files"]:
@@ -136,7 +136,7 @@ def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made:
 
 
 def _generate(facts: Mapping[str, Any], file: Path) -> None:
-    """Lublin'99 jobs with estimates of Tsafrir'05, as many, on such a machine, with such a load (SPEC section 5.5)."""
+    """lublin99 jobs with tsafrir05 estimates, with the log's number of jobs, machine and load."""
     emax = int(facts["emax"])
     jobs = Lublin99().generate(int(facts["jobs"]), int(facts["procs"]), float(facts["load"]), seed=0)
     runtime = np.minimum(jobs.runtime, emax)
@@ -150,7 +150,7 @@ def _generate(facts: Mapping[str, Any], file: Path) -> None:
 
 
 def _users(jobs: int, users: int) -> np.ndarray:
-    """Who submits each job: the k-th user with a probability of 1 / k; int64 from 1, shape (jobs,)."""
+    """The user of each job: the k-th user with a probability proportional to 1 / k; int64 from 1, shape (jobs,)."""
     weights = 1 / np.arange(1, users + 1)
     shares = np.cumsum(weights / weights.sum())
     draws = np.random.Generator(np.random.Philox(7)).random(jobs)

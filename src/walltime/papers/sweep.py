@@ -1,4 +1,4 @@
-"""P3's experiment: one log, estimates of the f-model from perfect to very bad, many seeds; means, bands, shapes, crossings."""
+"""The experiment of tsafrir06: one log, f-model estimates from perfect to very bad, many seeds; means, bands, shapes, crossings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 FINE = tuple(k / 10 for k in range(101))
-"""P3's values of the badness f."""
+"""tsafrir06's values of the badness f."""
 COARSE = tuple(k / 2 for k in range(21))
 BEYOND = (12.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
-"""P3 looked at larger values too, without showing them (its footnote 2)."""
+"""tsafrir06 looked at larger values too, without showing them (its footnote 2)."""
 FAR = (200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0)
-"""For crossings that do not come earlier; P3 looked up to 10,000."""
+"""For later crossings; tsafrir06 looked up to 10,000."""
 SEEDS, FEW_SEEDS = 100, 10
 LOAD_SEEDS = 20
 HIGH_LOAD, LOW_LOAD = 0.85, 0.55
-"""P3 does not say which loads are its high and low ones; these are ours, around those of its logs."""
+"""tsafrir06 does not state its high and low loads; these are ours, around those of its logs."""
 SMOOTH = 0.2
-"""A smoothed curve is the mean over the points that are at most this far away in f."""
+"""A smoothed curve is the mean over the points within this distance in f."""
 RISE = 0.2
-"""A curve is V-shaped if it rises again by more than this share of its first fall, else L-shaped; our rule."""
+"""A curve is V-shaped if it rises again by more than this fraction of its initial fall, else L-shaped; our rule."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Sweep:
     truncated: bool
 
     def real(self, metric: str) -> float:
-        """With the users' estimates, truncated where the model's are; nan where the log has none."""
+        """With user estimates, truncated like the model's; nan if the log has none."""
         value = self._twins_and_real[self._real][metric] if self.subject.has_estimates else None
         return math.nan if value is None else value
 
@@ -64,11 +64,11 @@ class Sweep:
         return [groups[name].astype(np.float64) for name in names]
 
     def mean(self, metric: str) -> Array:
-        """Mean of the random model, one per f; nan where no seed has a value."""
+        """Mean of the random model, one per f; nan if no seed has a value."""
         return np.array([_mean(values) for values in self.random(metric)])
 
     def band(self, metric: str) -> tuple[Array, Array]:
-        """The 5th and 95th percentile of the single results, one per f (SPEC M-22: no confidence interval of the mean)."""
+        """The 5th and 95th percentile of the single results, one per f."""
         found = [np.nanpercentile(v, [5, 95]) if np.isfinite(v).any() else [math.nan, math.nan] for v in self.random(metric)]
         low, high = np.array(found).T
         return low, high
@@ -78,10 +78,10 @@ class Sweep:
         return np.array([float(np.std(v, ddof=1)) / math.sqrt(len(v)) if len(v) > 1 else 0.0 for v in self.random(metric)])
 
     def shape(self, metric: str) -> tuple[str, float, float]:
-        """`V`, `L`, `rising` or `flat`; how far the smoothed mean falls from f = 0, and how far it rises from its lowest point on.
+        """`V`, `L`, `rising` or `flat`; how far the smoothed mean falls from f = 0, and how far it rises after its lowest point.
 
         Falls and rises are relative to the value at f = 0. A curve is V-shaped if it rises again by more than `RISE` of its
-        fall, and by more than chance; the paper judges by eye.
+        fall, and by more than noise; the paper judges by eye.
         """
         mean = self.mean(metric)
         smoothed = smooth(self.f, mean)
@@ -93,9 +93,9 @@ class Sweep:
         return ("V" if rise > max(RISE * fall, noise) else "L"), fall, rise
 
     def crossing(self, metric: str) -> float | None:
-        """The largest f at which the mean of the random model crosses the real line upwards; None where it does not.
+        """The largest f at which the mean of the random model crosses the real line upwards; None if it does not.
 
-        Between two values of f the curve is a straight line in f up to 10, in log f beyond.
+        Between two values of f the curve is interpolated linearly in f up to 10, in log f beyond.
         """
         above = self.mean(metric) - self.real(metric)
         rising = [k for k in range(1, len(above)) if above[k - 1] < 0 <= above[k]]
@@ -123,7 +123,7 @@ class Sweep:
 
 
 def smooth(f: Array, values: Array) -> Array:
-    """Mean of the points within `SMOOTH`, so over five in the paper's grid, one in a coarser one; f = 0, which is exact, stays."""
+    """Mean of the points within `SMOOTH`: five in the paper's grid, one in a coarser one; f = 0, which is exact, is kept."""
     near = np.abs(f[:, None] - f[None, :]) <= SMOOTH + 1e-9
     near[0], near[:, 0] = False, False
     near[0, 0] = True
@@ -140,7 +140,7 @@ def run_sweep(
     f: Sequence[float] | None = None,
     dynamics: bool = True,
 ) -> Sweep:
-    """Simulate EASY on the log for every f and seed, trimmed as P3 does (SPEC M-20), with what backfilling did."""
+    """Simulate EASY on the log for every f and seed, trimmed as tsafrir06 does, with what backfilling did."""
     grid = f if f is not None else f_values(study.quick)
     count = seeds if seeds is not None else FEW_SEEDS if study.quick else SEEDS
     emax = subject.emax if truncated else None

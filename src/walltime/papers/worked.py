@@ -1,4 +1,4 @@
-"""Worked examples as drawings: a handful of jobs, their schedule, every job with its number."""
+"""Worked examples as drawings: a few numbered jobs and their schedule."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Example:
 
     @property
     def schedule(self) -> Schedule:
-        """What the policy makes of the jobs."""
+        """The schedule of the jobs under the policy."""
         return simulate(self.workload, self.policy)
 
 
 def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart:
-    """The schedules below each other on one time axis; what remains of an estimate after the end is dotted."""
+    """The schedules below each other on one time axis; the unused part of an estimate is dotted."""
     schedules = [example.schedule for example in examples]
     longest = max(float((s.start + s.workload.requested).max()) / e.unit for s, e in zip(schedules, examples, strict=True))
     with style():
@@ -57,7 +57,7 @@ def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart
         "procs": [int(s.workload.procs[j]) for _, j, s in rows],
     }
     kinds = "grey jobs started at once, orange ones after a wait, blue ones were backfilled"
-    return Chart(name, figure, f"{caption} In colour: {kinds}; dotted: what a job had asked for beyond its end.", data)
+    return Chart(name, figure, f"{caption} In colour: {kinds}; dotted: the unused part of a request.", data)
 
 
 def _draw(axes: Axes, example: Example, schedule: Schedule) -> None:

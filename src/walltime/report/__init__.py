@@ -1,4 +1,4 @@
-"""Show: figures and one self-contained page that compares the schedules of a workload."""
+"""Reports: figures and one self-contained page that compares the schedules of a workload."""
 
 from walltime.report.page import write_report
 from walltime.report.text import answer, human_number, human_percent, human_time, labels

@@ -1,4 +1,4 @@
-"""Read with care: what about a run can mislead its reader, found from the run itself."""
+"""Caveats of a run ("Read with care"), found from the run itself."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from walltime.schedule.schedule import Schedule
 Array = np.ndarray
 
 FEW_JOBS = 1000
-"""Averages over fewer jobs than this get a word of warning."""
+"""Averages over fewer jobs than this get a caveat."""
 HEAVY = 50.0
-"""Percent of the summed bounded slowdown that 1 % of the jobs may make up before it is said."""
+"""Percentage of the total bounded slowdown that 1 % of the jobs may contribute without a caveat."""
 CLOSE = 5.0
-"""Percent by which two mean waits may differ and still count as close."""
+"""Difference in percent below which two mean waits count as close."""
 MANY_KILLED = 5.0
-"""Percent of the jobs that may be killed at their estimates before it is said."""
+"""Percentage of jobs that may be killed at their estimates without a caveat."""
 
 
 def cautions(
@@ -33,11 +33,11 @@ def cautions(
     trim: str,
     estimates: object = None,
 ) -> list[str]:
-    """Sentences on what to keep in mind, the weightiest first.
+    """Caveats as sentences, the most important first.
 
     `names, schedules, summaries`: one of each per policy; `masks`: bool, shape (jobs,), the measured jobs of each.
-    `estimates`: the model that the estimates come from or its name, None where nobody says.
-    Source: the checklist of SPEC L-30.
+    `estimates`: the model that the estimates come from or its name, None if unknown.
+    Source: the pitfalls of Frachtenberg and Feitelson, JSSPP 2005.
     """
     workload = schedules[0].workload
     if not len(workload):
@@ -46,40 +46,42 @@ def cautions(
     load = workload.offered_load
     if load >= 1:
         found.append(
-            f"Saturated: the jobs ask for {human_percent(100 * load)} of what the machine can give. The queue grows for as long as "
-            "jobs arrive, so the waits say more about the length of the log than about the policy."
+            f"Saturated: the offered load is {human_percent(100 * load)} of the capacity. The queue grows as long as "
+            "jobs arrive, so the waits depend more on the length of the log than on the policy."
         )
     growing = [in_prose(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
         found.append(
-            f"Under {_list(growing)} the queue is longer in every quarter of the log than in the one before, and at its longest towards "
+            f"Under {_list(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
             "the end: this is not a steady state, and a longer log would give longer waits."
         )
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
         found.append(
-            "The workload is not the log of a real machine, or is not known to be: its source has no checksum or calls it synthetic."
+            "The workload is not, or not known to be, the log of a real machine: its source has no checksum or calls it synthetic."
         )
     if trim == "none":
         found.append(
-            "Nothing is trimmed: the averages include the jobs that met an empty machine at the start and those that ended after the last "
-            "arrival, when the machine ran dry."
+            "No trimming: the averages include jobs that met an empty machine at the start and jobs that ended after the last "
+            "arrival, when the machine drained."
         )
     if any(s.workload.feedback for s in schedules):
         found.append(
-            "With feedback: jobs are submitted after the ends of the jobs that precede them. So they arrive at other times under another "
-            "policy, and a policy that makes them wait gets less work in the same time."
+            "With feedback, jobs are submitted after the ends of their preceding jobs. So arrival times differ between "
+            "policies, and a policy that makes jobs wait receives less work in the same time."
         )
     found += _estimates(schedules, estimates)
     found += _killed(schedules)
     least = min(s.measured_jobs for s in summaries)
     if least < FEW_JOBS:
-        found.append(f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can move such averages a good deal.")
+        found.append(
+            f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can change such averages considerably."
+        )
     found += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
     if zero:
         found.append(
-            f"{zero:,} job{' has' if zero == 1 else 's have'} a runtime of 0 s, for which no slowdown is defined: left out of the mean "
-            "slowdown, counted in all other averages."
+            f"{zero:,} job{' has' if zero == 1 else 's have'} a runtime of 0 s, with undefined slowdown: excluded from the mean "
+            "slowdown, included in all other averages."
         )
     found += _close(names, summaries)
     return found
@@ -110,18 +112,18 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
     name = "" if estimates is None else estimates.strip().lower() if isinstance(estimates, str) else repr(estimates)
     if isinstance(estimates, FModel) or name.startswith(("f:", "badness:")):
         return [
-            f"The estimates are not the users' but drawn from the f-model ({name}), which gives unrealistically good results (P3, "
+            f"The estimates are not user estimates but from the f-model ({name}), which gives unrealistically good results (tsafrir06, "
             "Tsafrir and Feitelson 2006): spread "
-            "evenly above the runtimes they tell the scheduler which jobs are short, which real users' estimates hardly do."
+            "evenly above the runtimes they tell the scheduler which jobs are short, whereas real user estimates hardly do."
         ]
     if name not in ("", "user") and not isinstance(estimates, UserEstimates):
         exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
-        more = " Every one equals the runtime; real users guess worse." if exact else ""
-        return [f"The scheduler does not plan with the users' estimates as they are in the log but with those of the model {name}.{more}"]
+        more = " Each equals the runtime; real users estimate worse." if exact else ""
+        return [f"The scheduler does not plan with the user estimates of the log but with those of the model {name}.{more}"]
     if any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules):
-        return ["The scheduler plans with other runtimes than the users asked for (an estimate model or a predictor)."]
+        return ["The scheduler does not plan with the user estimates (an estimate model or a predictor is used)."]
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
-        return ["Every estimate equals the runtime: the log has no users' estimates, or they were replaced. Real users guess worse."]
+        return ["Every estimate equals the runtime: the log has no user estimates, or they were replaced. Real users estimate worse."]
     return []
 
 
@@ -133,7 +135,7 @@ def _killed(schedules: Sequence[Schedule]) -> list[str]:
         return []
     return [
         f"{killed:,} job{' is' if killed == 1 else 's are'} killed at the estimate ({human_percent(share)} of all): "
-        "their runtimes are cut, so the machine has less to do than in the log."
+        "their runtimes are cut, so the load is lower than in the log."
     ]
 
 
@@ -148,7 +150,7 @@ def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[A
     if not heavy:
         return []
     return [
-        f"A few jobs decide the mean bounded slowdown: 1 % of them make up {_list(heavy)} of its sum. See the distribution before the mean."
+        f"A few jobs dominate the mean bounded slowdown: 1 % of them contribute {_list(heavy)} of its sum. Look at the distribution first."
     ]
 
 
@@ -158,7 +160,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary]) -> list[str]:
     if not pairs:
         return []
     told = [f"{in_prose(a[1])} and {in_prose(b[1])} differ by {human_percent(metrics.relative_difference(b[0], a[0]))}" for a, b in pairs]
-    return [f"In mean wait {_list(told)}: on another log, or with arrivals shifted a little, so small a difference can turn round."]
+    return [f"In mean wait {_list(told)}: on another log, or with slightly shifted arrivals, such a small difference may be reversed."]
 
 
 def _list(items: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The figure of an analysis of estimates: how much of them is used, how they spread, and how accurate they are."""
+"""The figure of an analysis of estimates: the fraction used, the distributions, and the accuracy."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ METADATA = {
 DPI = 150
 GREY, ORANGE = "#B8BCC2", "#E69F00"
 HEADROOM = 1.25
-"""The histogram's scale ends this much above the highest bar that is no peak, if a peak would flatten all others."""
+"""The histogram's scale ends this factor above the highest bar that is not a peak, if a peak would flatten all others."""
 FLAT = 4
-"""Peaks that are over so many times the highest other bar are cut, and their height is written at them."""
+"""Peaks higher than this multiple of the highest other bar are cut, and labelled with their height."""
 
 
 def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None = None, emax: int | None = None, title: str = "") -> Figure:
     """Four panels on the estimates of a log or a model.
 
-    How many jobs use how much of their estimate (P2 Fig. 8, left) and runtime against estimate up to 2 h (right); the
-    distributions of runtimes and estimates (P3 Fig. 11); accuracy against runtime (P3 Fig. 12).
+    Histogram of the fraction of the estimate used (mualem01, Fig. 8, left) and runtime against estimate up to 2 h (right); the
+    distributions of runtimes and estimates (tsafrir06, Fig. 11); accuracy against runtime (tsafrir06, Fig. 12).
 
-    `runtime`, `requested`: int64 s; `killed`: bool, where known; shape (jobs,). `emax`: s, is marked where given.
+    `runtime`, `requested`: int64 s; `killed`: bool, if known; shape (jobs,). `emax`: s, marked if given.
     """
     with style():
         figure = Figure(figsize=(9.6, 6.8), layout="constrained", facecolor="white")
@@ -51,7 +51,7 @@ def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None =
 
 
 def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None = None) -> None:
-    """Histogram of the percent of the estimate that was used, in groups of jobs; all over 100 % in one bar at the right."""
+    """Histogram of the percentage of the estimate used, by groups of jobs; all over 100 % in one bar at the right."""
     groups: list[tuple[str, str, Array]] = []
     rest = np.ones(len(runtime), bool)
     if killed is not None:
@@ -73,14 +73,14 @@ def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None 
     axes.xaxis.set_major_locator(FixedLocator([0, 20, 40, 60, 80, 100, *over]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0f} %" if x <= 100 else "\nmore"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
-    axes.set_title("share of the estimate that was used")
+    axes.set_title("share of the estimate used")
     axes.set_ylabel("jobs")
     handles, names = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], names[::-1], loc="upper center")
 
 
 def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
-    """End the scale above the flat part where single peaks would hide it, and write at each peak how high it is."""
+    """End the scale above the flat part if single peaks would hide it, and label each peak with its height."""
     ordered = np.sort(heights[:OVER])
     usual = int(ordered[-6])
     top = int(heights.max())
@@ -106,7 +106,7 @@ def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
 
 
 def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_HOURS) -> None:
-    """Runtime against estimate, a dot for each job that estimated at most `limit` s; dots stay pixels in vector files."""
+    """Runtime against estimate, a dot for each job with an estimate of at most `limit` s; dots are rasterized in vector files."""
     few = requested <= limit
     axes.plot([0, limit / 60], [0, limit / 60], color=INK, linewidth=0.6, alpha=0.5)
     crowd = min(max(4000 / max(int(np.count_nonzero(few)), 1), 0.06), 0.6)
@@ -134,7 +134,7 @@ def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_
 
 
 def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int | None = None) -> None:
-    """Share of jobs with at most a runtime, and with at most an estimate; the steps are the values that people choose."""
+    """Distribution functions of runtimes and estimates; the steps are the values that users choose."""
     low, high = 1, max(int(max(runtime.max(), requested.max())), 60)
     for name, values, colour, dash in (("runtime", runtime, COLOURS[1], DASHES[1]), ("estimate", requested, BLUE, DASHES[0])):
         x, percent = distribution(np.maximum(values, 1))
@@ -183,7 +183,7 @@ def draw_accuracy(axes: Axes, runtime: Array, requested: Array, bins: int = 100)
 
 
 def short_time(seconds: float) -> str:
-    """A time in one unit, with two digits that matter.
+    """A time in one unit, with two significant digits.
 
     >>> [short_time(s) for s in (1.3, 41, 2816, 12_600, 64_800, 216_000, 1e6)]
     ['1.3 s', '41 s', '47 min', '3.5 h', '18 h', '60 h', '12 d']
@@ -196,7 +196,7 @@ def short_time(seconds: float) -> str:
 
 
 def figure_format(path: str | Path) -> str:
-    """Which of the known formats a figure's name asks for; raises OutputError for another one.
+    """The format of a figure by its name; raises OutputError for an unknown one.
 
     >>> figure_format("kth.SVG")
     '.svg'
@@ -208,7 +208,7 @@ def figure_format(path: str | Path) -> str:
 
 
 def write_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure, whole or not at all, the same bytes every time; raises OutputError where that cannot be done."""
+    """Write a figure, completely or not at all, with the same bytes every time; raises OutputError if that fails."""
     ending = figure_format(path)
     with style(), whole_file(path) as file:
         figure.savefig(file, format=ending[1:], dpi=DPI, metadata=METADATA[ending], facecolor="white")

@@ -1,4 +1,4 @@
-"""The figures of a report, each a function from schedules to a matplotlib Figure, and how they become SVG for a page."""
+"""The figures of a report, each a function from schedules to a matplotlib Figure, and their conversion to SVG for a page."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from walltime.schedule.schedule import Schedule
 Array = np.ndarray
 
 INK = "#010305"
-"""Colour of text and axes; becomes `currentColor` in a page, so that it follows light and dark mode."""
+"""Colour of text and axes; replaced by `currentColor` in a page, so that it follows light and dark mode."""
 BLUE = "#0072B2"
 """The one colour of the palette that is dim on black; a page may lighten it there."""
 COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""The palette of Okabe and Ito, those first that stand out on white as well as on black."""
+"""The palette of Okabe and Ito, beginning with those that are clear on both white and black."""
 DASHES = ("-", (0, (6, 1.5)), (0, (1.5, 1.2)), (0, (7, 1.5, 1.5, 1.5)))
-"""Lines differ in dashes too, so that colour is not needed to tell them apart."""
+"""Lines also differ in dashes, so that they can be distinguished without colour."""
 KIND_COLOURS = {Kind.IMMEDIATE: "#B8BCC2", Kind.RESERVED: "#E69F00", Kind.BACKFILLED: BLUE}
 KIND_EDGE = "#20242A"
 EDGES = (0.35, 0.1, 0.0)
@@ -44,9 +44,9 @@ KIND_NAMES = {Kind.IMMEDIATE: "immediate", Kind.RESERVED: "reserved", Kind.BACKF
 POINTS = 400
 """Points of a distribution's curve."""
 BINS = 130
-"""At most so many averages along the time axis."""
+"""Largest number of averages along the time axis."""
 MOST_STRIPS = 5000
-"""A Gantt chart draws at most so many strips, the largest ones."""
+"""Largest number of strips in a Gantt chart; the largest strips are drawn."""
 
 TIME_TICKS = {
     1: "1 s",
@@ -94,9 +94,9 @@ RC: dict[Any, Any] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The look of all figures of reports, whatever the user's own settings of matplotlib are.
+    """The style of all figures of reports, independent of the user's matplotlib settings.
 
-    A name with letters that the font lacks is drawn with boxes for them, without a warning.
+    Letters missing in the font are drawn as boxes, without a warning.
     """
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
@@ -106,7 +106,7 @@ def style() -> Iterator[None]:
 
 
 def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Share of jobs that wait less than a time; the left end, at 1 s, is the share that does not wait at all.
+    """Cumulative distribution of the wait; the left end, at 1 s, is the share that does not wait at all.
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
@@ -127,7 +127,7 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
 
 
 def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Share of jobs with at most a bounded slowdown; the left end, at 1, is the share that is not slowed down.
+    """Cumulative distribution of the bounded slowdown; the left end, at 1, is the share that is not slowed down.
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
@@ -148,7 +148,7 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
-    """Waiting jobs and busy share of the machine over time, as averages over equal stretches."""
+    """Waiting jobs and utilization over time, as averages over equal intervals."""
     workload = schedules[0].workload
     begin = int(workload.submit[0]) if len(workload) else 0
     end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
@@ -184,10 +184,9 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
 
 
 def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) -> Figure:
-    """The jobs that run between `begin` and `end` (s), as rectangles of processors and time, coloured by how they started.
+    """The jobs running between `begin` and `end` (s), as rectangles of processors and time, coloured by kind of start.
 
-    A job of this model has a number of processors and no places; the places drawn are chosen by `assign_processors`, so a
-    job may come in several strips.
+    The simulation only counts processors; the positions drawn are chosen by `assign_processors`, so a job may be split into several strips.
     """
     w = schedule.workload
     inside = np.flatnonzero((schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start))
@@ -195,7 +194,7 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
     job, first, count = assign_processors(start, stop, w.procs[inside], w.machine_procs)
     left, right = np.maximum(start[job], begin) - begin, np.minimum(stop[job], end) - begin
     largest = np.sort(np.argsort(-(right - left) * count, kind="stable")[:MOST_STRIPS])
-    # where strips are hardly higher or longer than a line is wide, their edges would be all that one sees
+    # if strips are hardly higher or longer than a line is wide, only their edges would be visible
     thin = (count * 120 < w.machine_procs) | ((right - left) * 400 < end - begin)
     width = np.where(count * 500 < w.machine_procs, EDGES[2], np.where(thin, EDGES[1], EDGES[0]))
     divisor, unit = _unit(end - begin)
@@ -222,7 +221,7 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
 
 
 def moment(schedule: Schedule, seconds: int) -> str:
-    """A time of the log as local date and time where the log says when it starts, else as days since the first submission."""
+    """A time of the log as local date and time if the log records its start, else as days since the first submission."""
     origin = schedule.workload.origin
     if origin.unix_start_time is not None:
         try:
@@ -259,7 +258,7 @@ def _line(k: int) -> dict[str, Any]:
 
 
 def _legend(figure: Figure, axes: Axes, letters: int) -> None:
-    """The names of the lines above the axes, in as many columns as a line of so many letters holds."""
+    """The legend above the axes, in as many columns as fit a line of so many letters."""
     handles, names = axes.get_legend_handles_labels()
     widths = [len(name) + 8 for name in names]
     columns = len(names) if sum(widths) <= letters else max(1, letters // max(widths))
@@ -279,7 +278,7 @@ def _panel(xlabel: str) -> tuple[Figure, Axes]:
 
 
 def _share_axis(axes: Axes) -> None:
-    """Up to 100 %, from 0 on, or, where all curves start above one half, from a little below the lowest one, and saying so."""
+    """From 0 to 100 %, or, if all curves start above one half, from slightly below the lowest one, with a label."""
     lowest = min(float(np.asarray(line.get_ydata())[0]) for line in axes.lines)
     bottom = max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0
     axes.set_ylim(min(bottom, 90), 100)
@@ -287,7 +286,7 @@ def _share_axis(axes: Axes) -> None:
 
 
 def _averages(times: Array, levels: Array, edges: Array) -> Array:
-    """Mean of a step function between neighbouring edges, exact but for rounding."""
+    """Mean of a step function between neighbouring edges, exact up to rounding."""
     if not len(times):
         return np.zeros(len(edges) - 1)
     area = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(times).astype(np.float64))))
@@ -317,11 +316,11 @@ def _round_time(seconds: int) -> str:
 
 
 def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
-    """Ticks at the firsts of months where the log has a calendar and is long enough, else in round units from its start."""
+    """Ticks at the first of each month if the log has a calendar and is long enough, else in round units from its start."""
     origin = schedule.workload.origin
     epoch, firsts = origin.unix_start_time or 0, []
     if origin.unix_start_time is not None and 75 * 86_400 <= end - begin <= 60 * 366 * 86_400:
-        with suppress(WorkloadError):  # where the times leave the calendar
+        with suppress(WorkloadError):  # if the times are outside the calendar
             firsts = metrics.month_starts(epoch + begin, epoch + end, origin.tzinfo())[1:-1]
     if firsts:
         every = next(k for k in (1, 2, 3, 6, 12, 24, 60, 120) if len(firsts) / k <= 13)

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page that answers, shows the evidence, and says where it comes from."""
+"""The report: one self-contained HTML page with the answer, the evidence, and its provenance."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def write_report(
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a page that compares these schedules of one workload; the first is what the others are compared with.
+    """Write a page that compares these schedules of one workload; the first is the baseline.
 
-    The page needs no network and no other file, and equal schedules give equal bytes. It is written whole or not at all.
+    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
     `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
-    what else belongs into the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command
-    line, a string or a list of arguments. Returns the path. Raises WorkloadError if the schedules are not of the same jobs
-    and machine, PolicyError for an unknown trim, OutputError where the page cannot be written.
+    further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
+    string or a list of arguments. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
+    PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
     path = Path(path)
     page = render(schedules, title=title, trim=trim, notes=notes, settings=settings)
@@ -108,14 +108,14 @@ def _check(schedules: Sequence[Schedule]) -> None:
 
 
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
-    """The settings of the runs: one value where they all share it, else one for each."""
+    """The settings of the runs: one value if all share it, else one for each."""
     options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident")}
     policies = [s.policy for s in schedules]
     options["order"] = [p.order.name for p in policies]
     backfilling = [p for p in policies if isinstance(p, Backfilling)]
     if backfilling:
         options["backfill_order"] = [(p.backfill_order or p.order).name for p in backfilling]
-    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, also for those that have none
+    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, including those without one
         options["backfill_order"] = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
     return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
 
@@ -133,7 +133,7 @@ def _care(sentences: Sequence[str]) -> str:
 
 
 def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str) -> list[str]:
-    from walltime.report import figures  # matplotlib takes its time to load; only a page needs it
+    from walltime.report import figures  # matplotlib is slow to load; only a page needs it
 
     def show(figure: Any, prefix: str, alt: str, caption: str = "", wide: bool = True) -> str:
         svg = figures.to_svg(figure, prefix)

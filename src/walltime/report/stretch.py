@@ -1,4 +1,4 @@
-"""A stretch of a schedule to draw: which one, and on which processors its jobs stand."""
+"""The interval of a schedule to draw, and the processors on which its jobs are drawn."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from walltime.schedule.schedule import Schedule
 Array = np.ndarray
 
 JOBS = 150
-"""As many jobs as a Gantt chart can show and a reader can follow."""
+"""The number of jobs that a Gantt chart can show clearly."""
 STARTED = JOBS // 2
-"""At least so many of them start inside the stretch, also where hundreds of jobs run at once."""
+"""At least this many of them start inside the interval, even if hundreds of jobs run at once."""
 VISIBLE = 300
-"""A job counts as one to be seen if it takes at least the VISIBLE-th part of the machine."""
+"""A job is visible if it uses at least 1 / VISIBLE of the machine."""
 MOST = 10 * JOBS
-"""A stretch with so many jobs, whatever their size, is long enough."""
+"""An interval with this many jobs, whatever their size, is long enough."""
 
 
 def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int, int]:
-    """Begin and end, in s, of the stretch that tells most about these schedules and shows at least `jobs` jobs of each.
+    """Begin and end, in s, of the most informative interval of these schedules with at least `jobs` jobs of each.
 
-    It lies around the moment at which even the shortest of the schedules' queues is longest, so that every policy has
-    something to decide; where there is none, around the longest queue of the first schedule, and where nobody waits,
-    around the moment when most of its processors are busy. A workload of no more jobs than that is taken whole.
+    It is centred on the time at which the shortest of the schedules' queues is longest, so that every policy has something to
+    decide; if there is none, on the longest queue of the first schedule, and if no job waits, on the time with the most busy
+    processors. A workload with no more jobs is shown completely.
     """
     first = schedules[0]
     submit = first.workload.submit
@@ -42,7 +42,7 @@ def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int
     wide = [_Running(s, (s.runtime > 0) & (s.workload.procs * VISIBLE >= s.workload.machine_procs)) for s in schedules]
 
     def window(half: int) -> tuple[int, int]:
-        """So much to either side of the middle, moved inside the workload where it reaches over an end."""
+        """An interval of this half-width around the middle, shifted to lie inside the workload."""
         begin = min(max(middle - half, whole[0]), max(whole[1] - 2 * half, whole[0]))
         return begin, max(min(begin + 2 * half, whole[1]), begin + 1)
 
@@ -60,7 +60,7 @@ def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int
 
 
 class _Running:
-    """Counts the jobs of a schedule that run or start inside a window."""
+    """Counts the jobs of a schedule that run or start within a window."""
 
     def __init__(self, schedule: Schedule, which: Array) -> None:
         self._start, self._end = np.sort(schedule.start[which]), np.sort(schedule.end[which])
@@ -84,12 +84,12 @@ def _moment(schedules: Sequence[Schedule]) -> int:
 
 
 def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int) -> tuple[Array, Array, Array]:
-    """Concrete processors for jobs that have only a number of them, so that a Gantt chart can be drawn.
+    """Concrete processors for jobs that only have a number of them, for drawing a Gantt chart.
 
-    In order of start each job gets the lowest free block that holds it, or else the lowest free processors in several
-    pieces. `start, end`: int64 seconds, `procs`: int64; each of shape (jobs,). Returns `job, first, count`, int64, one entry
-    per strip: the processors `first` to `first + count - 1` belong to the job with index `job`. Jobs without a runtime
-    have no strip. Raises WorkloadError where the jobs need more processors than the machine has.
+    In order of start each job gets the lowest free block that holds it, or else the lowest free processors in several pieces.
+    `start, end`: int64 seconds, `procs`: int64; each of shape (jobs,). Returns `job, first, count`, int64, one entry per strip:
+    the processors `first` to `first + count - 1` belong to the job with index `job`. Jobs with a runtime of 0 have no strip.
+    Raises WorkloadError if the jobs need more processors than the machine has.
 
     >>> job, first, count = assign_processors(np.array([0, 0, 5]), np.array([5, 9, 9]), np.array([1, 2, 2]), 4)
     >>> job.tolist(), first.tolist(), count.tolist()
@@ -119,7 +119,7 @@ def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int
 
 
 def _pieces(free: Array, wanted: int) -> list[tuple[int, int]]:
-    """First processor and length of the blocks for one job, as few as they can be and as low as they can be."""
+    """First processor and length of the blocks for one job, as few and as low as possible."""
     change = np.flatnonzero(np.diff(free.astype(np.int8), prepend=0, append=0))
     first, length = change[::2], change[1::2] - change[::2]
     fits = np.flatnonzero(length >= wanted)

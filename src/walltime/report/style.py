@@ -1,4 +1,4 @@
-"""The look of the page: one style sheet, light and dark, from a phone's width on."""
+"""The style sheet of the page, light and dark, from the width of a phone upwards."""
 
 CSS = """
 :root {

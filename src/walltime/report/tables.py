@@ -1,4 +1,4 @@
-"""The tables of a report, as HTML. Every string that comes from outside goes through `text`."""
+"""The tables of a report, as HTML. All external strings are escaped with `text`."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ COLUMNS = (
     ("backfilled_percent", "back\u00adfilled", human_percent, "%"),
     ("max_wait", "longest wait", human_time, "s"),
 )
-"""Field of a Summary, what the table calls it, how it is written, unit of the raw value."""
+"""Field of a Summary, its heading in the table, its format, unit of the raw value."""
 LESS_IS_BETTER = {"mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "max_wait"}
 MOST_MONTHS = 120
-"""A page with more months has no table of them."""
+"""A log with more months gets no table by month."""
 KINDS = {
-    "immediate": "on arrival, nobody ahead of it waiting",
-    "reserved": "after a wait, nobody ahead of it waiting",
+    "immediate": "on arrival, with no job ahead of it waiting",
+    "reserved": "after a wait, with no job ahead of it waiting",
     "backfilled": "while a job ahead of it in the queue was waiting",
 }
 
 
 def text(value: Any) -> str:
-    """A value as text of a page, with what has a meaning in HTML escaped.
+    """A value as text of a page, with HTML special characters escaped.
 
     >>> text('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
@@ -51,7 +51,7 @@ def text(value: Any) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    """A sentence in which no line breaks between a number and its unit.
+    """A sentence without line breaks between a number and its unit.
 
     >>> unbroken("60 % in 2 h 05 min")
     '60&nbsp;% in 2&nbsp;h&nbsp;05&nbsp;min'
@@ -61,12 +61,12 @@ def unbroken(sentence: str) -> str:
 
 
 def scroll(inside: str, label: str, name: str = "") -> str:
-    """A box that scrolls sideways where the screen is narrower than what it holds, also by keyboard."""
+    """A box that scrolls sideways, also by keyboard, if the screen is narrower than its content."""
     return f'<div class="scroll {name}" tabindex="0" role="region" aria-label="{text(label)}">{inside}</div>'
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], label: str, name: str = "") -> str:
-    """A table from ready-made cells; a cell that starts with `<td` stands for itself, the first of a row is its heading."""
+    """A table from prepared cells; a cell that starts with `<td` is used unchanged, the first of a row is its heading."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "\n".join(
         f'<tr><th scope="row">{row[0]}</th>' + "".join(c if c.startswith("<td") else f"<td>{c}</td>" for c in row[1:]) + "</tr>"
@@ -76,7 +76,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], label: str, name: 
 
 
 def facts(workload: Workload, record: Mapping[str, Any]) -> str:
-    """The workload in a line: jobs, machine, span, load."""
+    """The workload in one line: jobs, machine, period, load."""
     span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
     values = [
         ("log", record["log"]),
@@ -96,7 +96,7 @@ def facts(workload: Workload, record: Mapping[str, Any]) -> str:
 
 
 def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str = "none") -> str:
-    """One row per policy, in units for people; the raw values are in the cells' titles."""
+    """One row per policy, in readable units; the raw values are in the cells' titles."""
     first = summaries[0]
     best = {
         field: min((getattr(s, field) for s in summaries if not math.isnan(getattr(s, field))), default=None) for field in LESS_IS_BETTER
@@ -119,12 +119,12 @@ def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str 
     if len(names) > 1:
         note = [f"Small print: difference from {in_prose(names[0])}. Shaded: the lowest of a column.", *note]
     if trim != "none":
-        note.append("Trimmed as in P3; utilization, offered load, makespan, months and the queue over time are of all jobs all the same.")
+        note.append("Trimmed as in tsafrir06; utilization, offered load, makespan, months and the queue over time still include all jobs.")
     return table(head, rows, "Averages, one row per policy") + f'<p class="note">{text(" ".join(note))}</p>'
 
 
 def raw(value: float, unit: str) -> str:
-    """A value with all digits that a reader could want.
+    """A value with all useful digits.
 
     >>> raw(7412.25, "s"), raw(float("nan"), "s"), raw(3, "")
     ('7,412.25 s', 'n/a', '3')
@@ -136,21 +136,21 @@ def raw(value: float, unit: str) -> str:
 
 
 def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> str:
-    """Every field of the summaries, unrounded, folded away."""
+    """All fields of the summaries, unrounded, collapsed."""
     rows = [[text(f.name), *(text(raw(getattr(s, f.name), "")) for s in summaries)] for f in fields(Summary)]
     inside = table(["seconds, processors, ratios", *map(text, names)], rows, "All values of the summaries")
     return f"<details><summary>All numbers, unrounded</summary>{inside}</details>"
 
 
 def months_table(names: Sequence[str], schedules: Sequence[Schedule]) -> str:
-    """The months as in P2 Table 1, folded away; nothing where the log has no calendar, or not 2 to 120 months of it."""
+    """The months as in mualem01, Table 1, collapsed; empty if the log has no calendar, or not 2 to 120 months."""
     workload = schedules[0].workload
     spans = [int(s.end.max() - s.submit.min()) for s in schedules if len(s)]
     if workload.origin.unix_start_time is None or not spans or max(spans) > 31 * 86_400 * MOST_MONTHS:
         return ""
     try:
         by_month: list[dict[tuple[int, int], Month]] = [{(m.year, m.month): m for m in s.monthly()} for s in schedules]
-    except WorkloadError:  # its times leave the calendar
+    except WorkloadError:  # its times are outside the calendar
         return ""
     keys = sorted({key for months in by_month for key in months})
     if not 2 <= len(keys) <= MOST_MONTHS:
@@ -179,7 +179,7 @@ def months_table(names: Sequence[str], schedules: Sequence[Schedule]) -> str:
 
 
 def kinds_table(names: Sequence[str], shares: Sequence[Mapping[str, float]]) -> str:
-    """How the measured jobs started, as numbers and as a bar for each policy."""
+    """Kinds of start of the measured jobs, as numbers and as a bar for each policy."""
     rows = []
     for name, share in zip(names, shares, strict=True):
         bar = "".join(f'<i class="{kind}" style="width:{share[kind]:.3f}%"></i>' for kind in KINDS)
@@ -208,7 +208,7 @@ def rules_table(workload: Workload) -> str:
 
 
 def provenance_table(record: Mapping[str, Any]) -> str:
-    """The provenance, settings in rows of their own."""
+    """The provenance, with one row for each setting."""
     flat = {name: value for name, value in record.items() if name not in ("settings", "dropped", "changed", "noticed")}
     rows = []
     for name, value in (flat | dict(record["settings"])).items():
@@ -225,12 +225,12 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _line(command: str | Sequence[Any]) -> str:
-    """A command line that a shell takes apart as it was; a string is taken as it is."""
+    """A command line quoted for a shell; a string is used unchanged."""
     return command if isinstance(command, str) else shlex.join(map(str, command))
 
 
 def repeat(schedules: Sequence[Schedule], record: Mapping[str, Any], trim: str) -> str:
-    """How to compute the page again: the command line where there is one, and the record for a program."""
+    """How to recompute the page: the command line, if any, and the machine-readable record."""
     settings = record["settings"]
     users = settings.get("estimates", "user") == "user"
     command = settings.get("command") or (repeat_command(schedules, trim) if users else None)
@@ -240,7 +240,7 @@ def repeat(schedules: Sequence[Schedule], record: Mapping[str, Any], trim: str) 
 
 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
-    """The command line that makes these schedules, or None where one line cannot say it."""
+    """The command line that produces these schedules, or None if no single command can."""
     workload = schedules[0].workload
     runs = {(s.overrun, s.coincident) for s in schedules}
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)

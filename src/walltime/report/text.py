@@ -1,4 +1,4 @@
-"""The words of a report: numbers as people read them, names of policies, and the answer in one sentence."""
+"""The text of a report: readable numbers, names of policies, and the answer in one sentence."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from walltime.metrics import Summary
 from walltime.schedule.schedule import Schedule
 
 UNDEFINED = "n/a"
-"""What stands for a value that is not defined, such as the mean runtime of no jobs."""
+"""Shown for an undefined value, such as the mean runtime of no jobs."""
 
 MOST_IN_ONE_SENTENCE = 4
-"""From more policies than this, the sentence names the best ones instead of all."""
+"""With more policies than this, the sentence names the best ones instead of all."""
 
 
 def human_time(seconds: float) -> str:
-    """A time in the two units that say most: seconds, minutes, hours up to two days, then days.
+    """A time in its two most informative units: seconds, minutes, hours up to two days, then days.
 
     >>> human_time(41), human_time(7500), human_time(3.25), human_time(1e6), human_time(float("nan"))
     ('41 s', '2 h 05 min', '3.2 s', '11 d 14 h', 'n/a')
@@ -39,7 +39,7 @@ def _two(seconds: int, unit: int, part: int, big: str, small: str) -> str:
 
 
 def human_number(value: float) -> str:
-    """A ratio with three digits that matter, and commas in thousands.
+    """A ratio with three significant digits, and thousands separators.
 
     >>> human_number(92.94), human_number(1234.5), human_number(1.5), human_number(float("nan"))
     ('92.9', '1,234', '1.50', 'n/a')
@@ -51,7 +51,7 @@ def human_number(value: float) -> str:
 
 
 def human_percent(percent: float) -> str:
-    """A percentage; what is little but not nothing is not written as 0, what is not quite all not as 100.
+    """A percentage; small values are not rounded to 0, nor values just below 100 to 100.
 
     >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(100)
     ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '100 %')
@@ -82,7 +82,7 @@ def human_difference(percent: float) -> str:
 
 
 def labels(schedules: Sequence[Schedule]) -> list[str]:
-    """One name for each schedule; where a policy comes more than once, its schedules are numbered.
+    """One name for each schedule; if a policy occurs more than once, its schedules are numbered.
 
     >>> labels([])
     []
@@ -92,7 +92,7 @@ def labels(schedules: Sequence[Schedule]) -> list[str]:
 
 
 def answer(log: str, names: Sequence[str], schedules: Sequence[Schedule], summaries: Sequence[Summary]) -> str:
-    """What the comparison says, in one sentence; the first schedule is what the others are compared with.
+    """The result of the comparison, in one sentence; the first schedule is the baseline.
 
     `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order.
     """

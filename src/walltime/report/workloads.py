@@ -1,4 +1,4 @@
-"""A figure that lays workloads beside each other: sizes, runtimes, times between arrivals, and the daily cycle."""
+"""A figure that compares workloads: sizes, runtimes, interarrival times, and the daily cycle."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CYCLE = DAY // CYCLE_SECONDS
 
 
 def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None = None) -> Figure:
-    """Distributions of job size, runtime and time between arrivals, and when in the day jobs arrive, a line for each workload.
+    """Distributions of job size, runtime and interarrival time, and arrivals by time of day, a line for each workload.
 
-    `names`: what the legend calls them, by default `origin.name`. The hours are those of the site where a log says when it
-    starts and where it stood; otherwise they are counted from its start, and the axis says so. Raises
-    WorkloadError for no workloads, or one with fewer than two jobs.
+    `names`: names in the legend, by default `origin.name`. Hours are in the site's local time if a log records its start and
+    time zone; otherwise they are counted from its start, and the axis says so. Raises WorkloadError without workloads, or for
+    one with fewer than two jobs.
     """
     if not workloads:
         raise WorkloadError("there is no workload to draw")
@@ -71,7 +71,7 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as the content of a `png` or `svg` file, on white; the same figure always gives the same bytes."""
+    """A figure as the content of a `png` or `svg` file, on white; equal figures give equal bytes."""
     buffer = io.BytesIO()
     nothing = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     with style():
@@ -80,7 +80,7 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def daily_cycle(workload: Workload) -> Array:
-    """Share of the jobs that arrive in each half hour of the day, local time where it is known; float64, shape (48,)."""
+    """Share of the jobs that arrive in each half hour of the day, local time if known; float64, shape (48,)."""
     origin = workload.origin
     seconds = workload.submit
     if origin.unix_start_time is not None:
@@ -89,7 +89,7 @@ def daily_cycle(workload: Workload) -> Array:
 
 
 def _offsets(workload: Workload) -> Array:
-    """How far the site's clock is ahead of UTC at each submission, in s; looked up once for each day."""
+    """The site's offset from UTC at each submission, in s; looked up once for each day."""
     origin = workload.origin
     zone = origin.tzinfo()
     days, where = np.unique((workload.submit + (origin.unix_start_time or 0)) // DAY, return_inverse=True)
@@ -104,7 +104,7 @@ def _offsets(workload: Workload) -> Array:
 
 
 def _shares(axes: Axes, values: Sequence[Array], names: Sequence[str], steps: bool = False) -> None:
-    """Distribution functions over a logarithmic axis from 1 on; what is below 1 is the share at the left end."""
+    """Distribution functions over a logarithmic axis from 1; the left end is the share below 1."""
     end = max(2.0, *(float(v.max()) for v in values))
     grid = np.unique(np.concatenate([np.unique(v) for v in values])) if steps else np.geomspace(1, end, POINTS)
     draw: Callable[..., object] = axes.step if steps else axes.plot

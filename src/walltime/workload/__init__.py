@@ -1,4 +1,4 @@
-"""Shape: the jobs of a simulation, as columns declared once."""
+"""Workloads: the jobs of a simulation as columns, models that generate them, and ways to vary them."""
 
 from walltime.workload.columns import BELIEVED, MISSING, PROCS, SCHEDULE_COLUMNS, SWF_BY_NAME, SWF_COLUMNS, Column
 from walltime.workload.workload import MAX_TIME, Origin, Workload, check_workload

@@ -1,15 +1,15 @@
-"""Every column that a job can have, declared once: the readers, the Parquet schema and the documentation use this table."""
+"""Every column that a job can have, declared once for the readers, the Parquet schema and the documentation."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 MISSING = -1
-"""The value that stands for "unknown" in the integer columns, as in the Standard Workload Format."""
+"""The value that means "unknown" in integer columns, as in the Standard Workload Format."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: what it is called, what it holds, and where it stands in a Standard Workload Format record."""
+    """One column: its name, its content, and its position in a Standard Workload Format record."""
 
     name: str
     dtype: Literal["int64", "float64", "uint8"]
@@ -24,13 +24,13 @@ SWF_COLUMNS = (
     Column("submit", "int64", "s", "time of submission, from the start of the log", 2),
     Column("wait", "int64", "s", "time between submission and start in the real schedule", 3),
     Column("runtime", "int64", "s", "wall-clock time that the job ran", 4),
-    Column("allocated_procs", "int64", "processors", "processors that the job was given", 5),
+    Column("allocated_procs", "int64", "processors", "processors allocated to the job", 5),
     Column("cpu_time", "float64", "s", "processor time used, averaged over the processors", 6),
     Column("memory", "float64", "KB", "memory used, averaged over the processors", 7),
-    Column("requested_procs", "int64", "processors", "processors that the user asked for", 8),
-    Column("requested", "int64", "s", "runtime that the user asked for: the estimate and the kill limit", 9),
-    Column("requested_memory", "float64", "KB", "memory that the user asked for, per processor", 10),
-    Column("status", "int64", "", "1 completed, 0 failed, 5 cancelled; 2, 3, 4 parts of a job that was interrupted", 11),
+    Column("requested_procs", "int64", "processors", "processors that the user requested", 8),
+    Column("requested", "int64", "s", "runtime that the user requested: the estimate and the kill limit", 9),
+    Column("requested_memory", "float64", "KB", "memory that the user requested, per processor", 10),
+    Column("status", "int64", "", "1 completed, 0 failed, 5 cancelled; 2, 3, 4 parts of an interrupted job", 11),
     Column("user", "int64", "", "number of the user", 12),
     Column("group", "int64", "", "number of the user's group or project", 13),
     Column("executable", "int64", "", "number of the program", 14),
@@ -39,7 +39,7 @@ SWF_COLUMNS = (
     Column("preceding_job", "int64", "", "number of the job that this one waited for", 17),
     Column("think_time", "int64", "s", "time between the end of the preceding job and this submission", 18),
 )
-"""The 18 fields of the Standard Workload Format 2.2, in their order. -1 stands for an unknown value in all of them."""
+"""The 18 fields of the Standard Workload Format 2.2, in order. -1 means unknown in all of them."""
 
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
 BELIEVED = Column(
@@ -56,8 +56,8 @@ SCHEDULE_COLUMNS = (
     SWF_COLUMNS[3],
     BELIEVED,
     Column("kind", "uint8", "", "how the job started: 0 immediate, 1 reserved, 2 backfilled"),
-    Column("promised", "int64", "s", "first reservation that the scheduler made for the job; -1 where it never had one"),
+    Column("promised", "int64", "s", "first reserved start of the job; -1 if it never had a reservation"),
 )
-"""The columns of a schedule file, in their order; a file from another simulator needs the first four only."""
+"""The columns of a schedule file, in order; a file from another simulator needs only the first four."""
 
 SWF_BY_NAME = {column.name: column for column in SWF_COLUMNS}

@@ -1,14 +1,14 @@
-"""What was fitted from the log of the CTC SP2; figures only, no jobs.
+"""Values fitted from the log of the CTC SP2; numbers only, no jobs.
 
 The log is CTC-SP2-1996-3.1-cln.recon.swf.gz, a reconstruction of the archive's cleaned log (77,199 of its 77,222 jobs; the
-runtimes are cut at the requests). Its checksum is `SHA256`. It says no calendar date. Its first submission was taken to be
-on 26 June 1996 at 18:05, local time, to about 15 minutes: with that start, an EASY schedule on 512 processors ends as many
-jobs in each month as P2 Table 1 prints, to within 7 in ten of the eleven months; in the other, January 1997, 2,081 jobs are
-missing, which were cleaned out of this log. So the dates of Jann'97, 25 June to 12 September 1996, are the submissions from
-0 to `JANN97_END` s. These are 17,810 jobs (the paper counts 17,440), none wider than 322 processors, the size that the paper
-gives the machine; the order of a distribution goes up to 8 (the paper says 7).
+runtimes are cut at the requests). Its checksum is `SHA256`. It has no calendar dates. Its first submission was inferred to be
+on 26 June 1996 at 18:05, local time, to within about 15 minutes: with that start, the number of jobs that end in each month of
+an EASY schedule on 512 processors matches mualem01, Table 1, to within 7 in ten of the eleven months; in the other, January
+1997, the 2,081 jobs that were cleaned from this log are missing. So the dates of Jann'97, 25 June to 12 September 1996, are the
+submissions from 0 to `JANN97_END` s. These are 17,810 jobs (the paper counts 17,440), none wider than 322 processors, the size
+that the paper gives the machine; the order of a distribution goes up to 8 (the paper says 7).
 
-To fit again from this log, or from any other:
+To refit from this log, or from any other:
 
     jobs = walltime.read("CTC-SP2-1996-3.1-cln.recon.swf.gz")
     Jann97.fit(window(jobs, 0, JANN97_END))
@@ -17,7 +17,7 @@ To fit again from this log, or from any other:
 
 SHA256 = "23ecac2db9677b036d71c22d7af77de5a4ee0a83500c4f1ae268060628535a05"
 JANN97_END = 6_760_500
-SOURCE = "refitted from CTC-SP2-1996-3.1-cln.recon, 26 June to 12 September 1996; the paper's own tables were not available"
+SOURCE = "refitted from CTC-SP2-1996-3.1-cln.recon, 26 June to 12 September 1996; the tables in the paper were not available"
 WHOLE_LOG = "fitted from CTC-SP2-1996-3.1-cln.recon, all jobs"
 
 # fmt: off
@@ -105,7 +105,7 @@ JANN97: tuple[tuple[int, int, tuple[int, ...], tuple[int, ...], HyperErlangRow, 
         (6, 0.793599208307, 29.4746861244, 6926.19555397),
     ),
 )
-"""For each range: first and last size, sizes, jobs of each size, times between arrivals, runtimes."""
+"""For each range: first and last size, sizes, jobs of each size, interarrival times, runtimes."""
 
 SIZES: tuple[tuple[int, int], ...] = (
     (1, 32396), (2, 5516), (3, 989), (4, 8303), (5, 1891), (6, 767), (7, 217), (8, 5920), (9, 935), (10, 1915), (11, 387),
@@ -120,7 +120,7 @@ SIZES: tuple[tuple[int, int], ...] = (
     (255, 3), (256, 113), (257, 6), (258, 2), (264, 1), (265, 1), (269, 1), (282, 1), (288, 3), (290, 1), (292, 1), (296, 2),
     (300, 28), (306, 58), (308, 1), (316, 1), (320, 13), (322, 1), (330, 4), (336, 7),
 )
-"""Sizes and the jobs of each, in the whole log."""
+"""Sizes and the number of jobs of each, in the whole log."""
 
 QUANTILES: tuple[tuple[int, ...], ...] = (
     (

@@ -1,4 +1,4 @@
-"""The workload model of Downey: moldable jobs, with a rule that fixes their sizes."""
+"""The workload model of Downey: moldable jobs, with a rule that chooses their sizes."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ SIZE_RULES = ("average-parallelism", "half-efficiency-knee", "fixed:N")
 class Downey97(WorkloadModel):
     """Jobs with an average parallelism and an amount of work, both log-uniform, and a speedup on any number of processors.
 
-    The distributions are confirmed, their ranges are not: all defaults below are ours or from memory.
+    The distributions are confirmed, but not their ranges: all defaults below are ours or from memory.
 
-    `least_parallelism, most_parallelism`: of the average parallelism A; the most is the size of the machine if None.
-    `least_work, most_work`: of the total work, processor seconds on one processor.
-    `least_sigma, most_sigma`: of the variance of the parallelism, which is uniform.
-    `size_rule` says how many processors n a job is given, which in the model is left to the scheduler:
-    `average-parallelism` A itself, rounded; `half-efficiency-knee` the most for which the efficiency S(n) / n is at least
-    1/2; `fixed:N` N for every job. No job gets more than the machine. The runtime is the work over S(n), rounded, at least 1 s.
-    Arrivals are a Poisson process whose rate has two phases of 12 h: by day, from `day_begins` s after midnight on, come
-    `day_share` of the jobs; `mean_gap` s pass between arrivals on average. A load is reached by changing the rate of both
-    phases, so that a day still has 24 hours, unless `keep_cycle` is off. The columns of the workload do not hold A and
-    sigma; `draw` does.
+    `least_parallelism, most_parallelism`: of the average parallelism A; the largest is the size of the machine if None.
+    `least_work, most_work`: of the total work, processor seconds on one processor. `least_sigma, most_sigma`: of the variance
+    of the parallelism, which is uniform. `size_rule` determines the number of processors n of a job, which the model leaves to
+    the scheduler: `average-parallelism` A itself, rounded; `half-efficiency-knee` the most for which the efficiency S(n) / n is
+    at least 1/2; `fixed:N` N for every job. No job is wider than the machine. The runtime is the work over S(n), rounded, at
+    least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h: `day_share` of the jobs arrive by day, from
+    `day_begins` s after midnight; `mean_gap` is the mean interarrival time in s. A load is reached by changing the rate of both
+    phases, so that a day still has 24 hours, unless `keep_cycle` is off. A and sigma are not in the columns of the workload,
+    but `draw` returns them.
 
-    Source: Downey, JSSPP 1997 and HPDC 1997 (SPEC L-08).
+    Source: downey97 (Downey, JSSPP 1997 and HPDC 1997).
 
     >>> jobs = Downey97().generate(jobs=1000, machine_procs=128, load=0.7, seed=1)
     >>> len(jobs), round(jobs.offered_load, 3)
@@ -56,14 +55,14 @@ class Downey97(WorkloadModel):
     def __post_init__(self) -> None:
         highest = math.inf if self.most_parallelism is None else self.most_parallelism
         if not 1 <= self.least_parallelism <= highest or not self.least_parallelism < math.inf:
-            raise WorkloadError(f"average parallelism goes from 1 or more upwards, not from {self.least_parallelism:g} to {highest:g}")
+            raise WorkloadError(f"average parallelism must range from 1 or more up, not from {self.least_parallelism:g} to {highest:g}")
         if not 0 < self.least_work <= self.most_work < math.inf:
-            raise WorkloadError(f"work goes from over 0 s upwards, not from {self.least_work:g} to {self.most_work:g} s")
+            raise WorkloadError(f"work must range from more than 0 s upwards, not from {self.least_work:g} to {self.most_work:g} s")
         if not 0 <= self.least_sigma <= self.most_sigma < math.inf:
-            raise WorkloadError(f"sigma goes from 0 or more upwards, not from {self.least_sigma:g} to {self.most_sigma:g}")
+            raise WorkloadError(f"sigma must range from 0 or more upwards, not from {self.least_sigma:g} to {self.most_sigma:g}")
         if not 0 < self.mean_gap < math.inf or not 0 <= self.day_share <= 1 or not 0 <= self.day_begins < DAY:
             raise WorkloadError(
-                f"arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a begin within the day, not"
+                f"arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a start within the day, not"
                 f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}"
             )
         _fixed_size(self.size_rule)
@@ -97,7 +96,7 @@ class Downey97(WorkloadModel):
         )
 
     def _arrivals(self, points: Array) -> Array:
-        """The times, s from midnight, at which so many jobs are expected to have arrived; the inverse of the running rate."""
+        """The times, s from midnight, by which so many jobs are expected to have arrived; the inverse of the cumulative rate."""
         per_day = DAY / self.mean_gap
         begins, ends = self.day_begins, self.day_begins + DAY // 2
         day, night = self.day_share * per_day / (DAY / 2), (1 - self.day_share) * per_day / (DAY / 2)
@@ -111,12 +110,12 @@ class Downey97(WorkloadModel):
 
 
 def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
-    """How many times faster a job runs on `procs` processors than on one; float64.
+    """Speedup of a job on `procs` processors; float64.
 
     `procs`: at least 1. `parallelism`: the job's average parallelism, at least 1. `sigma`: the variance of the parallelism,
-    at least 0; up to 1 the profile is one of low, above 1 one of high variance.
+    at least 0; up to 1 a profile of low variance, above 1 of high variance.
 
-    Source: Downey 1997 (SPEC L-08; unverified there).
+    Source: downey97; not checked against the paper.
 
     >>> speedup(np.array([1, 8, 15, 99]), np.array(8.0), np.array(1.0)).round(3).tolist()
     [1.0, 5.565, 8.0, 8.0]
@@ -130,7 +129,7 @@ def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
 
 
 def chosen_size(rule: str, parallelism: Array, sigma: Array) -> Array:
-    """The processors that each job is given by a rule of `Downey97`; int64, at least 1.
+    """The number of processors of each job by a rule of `Downey97`; int64, at least 1.
 
     >>> chosen_size("half-efficiency-knee", np.array([4.0, 4.0]), np.array([0.5, 2.0])).tolist()
     [8, 7]
@@ -140,7 +139,7 @@ def chosen_size(rule: str, parallelism: Array, sigma: Array) -> Array:
         return np.full(len(parallelism), fixed)
     if rule == "average-parallelism":
         return np.maximum(np.floor(parallelism + 0.5), 1).astype(np.int64)
-    # While the speedup grows with sigma >= 1, the efficiency is 1/2 at A + A / sigma + 1; where it has reached A, at 2 A.
+    # While the speedup grows with sigma >= 1, the efficiency is 1/2 at A + A / sigma + 1; once it has reached A, at 2 A.
     growing = parallelism + parallelism / np.maximum(sigma, 1) + 1
     grows_until = parallelism + parallelism * sigma - sigma
     knee = np.where((sigma >= 1) & (growing <= grows_until), growing, 2 * parallelism)

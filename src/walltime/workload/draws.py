@@ -1,6 +1,6 @@
-"""Random numbers by counter: what a job draws depends on the seed and its id, on nothing else.
+"""Counter-based random numbers: the draws of a job depend only on the seed and its id.
 
-So a run gives the same numbers whatever the order of the jobs, the thread or the machine, and replicate k can be run alone.
+So a run gives the same numbers whatever the order of the jobs, the thread or the machine, and replication k can be run alone.
 The generator is Philox4x32-10.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
@@ -38,7 +38,7 @@ def philox(counter: tuple[Array, Array, Array, Array], key: tuple[Array, Array])
 
 
 def seed_fault(seed: object) -> str | None:
-    """What is wrong with a seed, in a sentence; None if it is a whole number from 0 to 2**64 - 1."""
+    """The error message for an invalid seed; None if it is a whole number from 0 to 2**64 - 1."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         return f"a seed must be a whole number, not {shown(seed)}"
     if not 0 <= seed < 2**64:
@@ -49,8 +49,8 @@ def seed_fault(seed: object) -> str | None:
 def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:
     """Two independent numbers, uniform in [0, 1), for each id; float64 of the shape of `ids`.
 
-    `seed`: a whole number from 0 to 2**64 - 1. `ids`: int64 job ids. `stream`: another stream gives other numbers for the
-    same job; each model has streams of its own. Raises WorkloadError for another seed.
+    `seed`: a whole number from 0 to 2**64 - 1. `ids`: int64 job ids. `stream`: different streams give different numbers for the
+    same job; each model has its own streams. Raises WorkloadError for another seed.
     """
     if fault := seed_fault(seed):
         raise WorkloadError(fault)

@@ -1,4 +1,4 @@
-"""The workload model of Feitelson, with jobs that are run again and again."""
+"""The workload model of Feitelson, with repeated jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.workload.workload import MAX_TIME, Workload
 Array = np.ndarray
 
 CLOSE = 1e-3
-"""So near, relatively, the load is brought by choosing which jobs come first; the rest is done by stretching their times."""
+"""Relative accuracy to which the load is set by choosing which jobs come first; the rest is done by scaling their times."""
 MOST_STEPS = 200
 
 TWO_STAGES = ((900.0, 0.95, 0.75), (6300.0, 0.05, 0.25))
@@ -26,25 +26,25 @@ THREE_STAGES = ((300.0, 0.70, 0.50), (2100.0, 0.25, 0.35), (14_700.0, 0.05, 0.15
 
 @dataclass(frozen=True)
 class Feitelson96(WorkloadModel):
-    """Jobs that are run several times, each run submitted when the one before it has ended; first runs arrive at random.
+    """Jobs that are run several times, each run submitted when the previous one has ended; first runs arrive at random.
 
-    The default set of constants is *feitelson96-like*: what the model is made of is confirmed, its constants are not.
+    The default constants are *feitelson96-like*: the structure of the model is confirmed, its constants are not.
 
-    Size (processors n of N): probability in proportion to 1 / n**`order`, times `power_emphasis` for a power of two, times
-    `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours.
-    Runtime: hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for
-    n = 0 and for n = N; in between, probabilities lie on a straight line. See `TWO_STAGES` and `THREE_STAGES` (unverified).
-    Runs: a job is run k times with probability in proportion to 1 / k**`runs_order`, k up to `most_runs` (unverified) and to
-    half the jobs asked for; all runs have one size, and one runtime if `same_runtime` (unverified).
-    Arrivals: first runs are a Poisson process with a mean of `mean_gap` s between them (ours: a load of about 0.7 on 128
-    processors); `think_time` s pass between the end of a run and the next submission (ours: none).
+    Size (processors n of N): probability proportional to 1 / n**`order`, times `power_emphasis` for a power of two, times
+    `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours. Runtime:
+    hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for n = 0 and
+    for n = N; in between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). Runs: a
+    job is run k times with probability proportional to 1 / k**`runs_order`, k up to `most_runs` (unverified) and to half the
+    requested number of jobs; all runs have the same size, and the same runtime if `same_runtime` (unverified). Arrivals: first
+    runs are a Poisson process with a mean of `mean_gap` s between them (ours: a load of about 0.7 on 128 processors);
+    `think_time` s pass between the end of a run and the next submission (ours: none).
 
-    The columns `preceding_job` (job id of the run before, -1 for a first run) and `think_time` (s; -1 for a first run) say
-    which job waits for which; `executable` numbers the jobs that are run. `submit` of a repetition is its time if no run had
-    ever waited: submission of the run before + its runtime + think time. A load is reached by stretching the times between
-    first runs only (SPEC W-20), so this stays exact.
+    The columns `preceding_job` (job id of the previous run, -1 for a first run) and `think_time` (s; -1 for a first run) say
+    which job waits for which; `executable` numbers the repeated jobs. `submit` of a repetition is its time if no run ever
+    waits: submission of the previous run + its runtime + think time. A load is reached by scaling only the times between first
+    runs (as in mualem01, section 3.1), so this stays exact.
 
-    Source: Feitelson, JSSPP 1996, LNCS 1162 (SPEC L-02, W-09).
+    Source: feitelson96 (Feitelson, JSSPP 1996, LNCS 1162).
 
     >>> jobs = Feitelson96().generate(jobs=1000, machine_procs=128, load=0.7, seed=1)
     >>> len(jobs), round(jobs.offered_load, 3), bool((jobs.columns["preceding_job"] < jobs.job_id).all())
@@ -176,7 +176,7 @@ class Feitelson96(WorkloadModel):
                 guess = math.sqrt(low * high) if low > 0 and math.isfinite(high) else (low * 2 if high == math.inf else high / 2)
             stretch = guess
             if not stretch < 1e15:
-                raise WorkloadError(f"the jobs of {self.name} would arrive over more time than a workload can hold")
+                raise WorkloadError(f"the jobs of {self.name} would arrive over more time than a workload can represent")
             chosen = chains.earliest(stretch, jobs)
         return chains.fine(*best, capacity), best[1]
 
@@ -225,5 +225,5 @@ class _Chains:
 
 
 def _pick(weights: Array, draws: Array) -> Array:
-    """Places drawn with these probabilities, from uniform draws in [0, 1)."""
+    """Indices drawn with these probabilities, from uniform draws in [0, 1)."""
     return np.minimum(np.searchsorted(np.cumsum(weights), draws, side="right"), len(weights) - 1)

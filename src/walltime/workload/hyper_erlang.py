@@ -12,19 +12,19 @@ from walltime.errors import WorkloadError
 Array = np.ndarray
 
 LARGEST_ORDER = 100
-"""Orders are tried up to this one, which is enough for a coefficient of variation down to 0.1."""
+"""The highest order tried, sufficient for a coefficient of variation down to 0.1."""
 EQUAL = 1e-12
-"""Two branches whose means differ by a millionth of the mean count as one."""
+"""Two branches whose means differ by less than this fraction of the mean count as one."""
 
 
 @dataclass(frozen=True)
 class HyperErlang:
-    """A sum of `order` exponential stages, which all have the mean `first` with probability `share`, else the mean `second`.
+    """A sum of `order` exponential stages, all with the mean `first` with probability `share`, else the mean `second`.
 
-    `first, second`: mean of one stage, in the unit of what is distributed (seconds); `second` may be 0. A share of 1 makes a
-    single Erlang distribution, an order of 1 a hyper-exponential one. Raises WorkloadError for impossible parameters.
+    `first, second`: mean of one stage, in the unit of the variable (seconds); `second` may be 0. A share of 1 gives a single
+    Erlang distribution, an order of 1 a hyper-exponential one. Raises WorkloadError for impossible parameters.
 
-    Source: Jann et al., JSSPP 1997 (SPEC L-03).
+    Source: jann97.
 
     >>> HyperErlang(order=2, share=0.75, first=10.0, second=50.0).mean()
     40.0
@@ -65,23 +65,23 @@ class HyperErlang:
         return self.share * _erlang_cdf(x, self.order, self.first) + (1 - self.share) * _erlang_cdf(x, self.order, self.second)
 
     def draw(self, count: int, random: np.random.Generator) -> Array:
-        """So many values, float64."""
+        """Random values, float64."""
         scale = np.where(random.random(count) < self.share, self.first, self.second)
         return random.gamma(float(self.order), scale)
 
 
 def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGEST_ORDER) -> HyperErlang:
-    """The hyper-Erlang distribution with these raw moments, of the smallest order that can have them.
+    """The hyper-Erlang distribution with these raw moments, of the smallest feasible order.
 
-    Divided by those of a sum of n stages of mean 1, the moments must be those of a distribution on two positive values, the
-    stage means of the two branches. For the squared coefficient of variation c2 this needs c2 > 1/n, and for the third moment
-    m1 m3 / m2**2 >= (n + 2) / (n + 1); both are easier for a larger n, so the order grows until they hold. Where c2 = 1/n
-    and the third moment agrees, a single Erlang distribution has the moments. Which of several possible orders the paper
-    takes is not known; this is the smallest one.
+    Divided by the moments of a sum of n stages of mean 1, they must be the moments of a distribution on two positive values,
+    the stage means of the two branches. For the squared coefficient of variation c2 this needs c2 > 1/n, and for the third
+    moment m1 m3 / m2**2 >= (n + 2) / (n + 1); both are weaker for a larger n, so the order grows until they hold. If c2 = 1/n
+    and the third moment agrees, the result is a single Erlang distribution. Which of several feasible orders the paper uses is
+    not known; this is the smallest.
 
-    Raises WorkloadError where the moments are those of no positive distribution, or need an order over `largest_order`.
+    Raises WorkloadError if no positive distribution has the moments, or if they need an order over `largest_order`.
 
-    Source: SPEC L-03 (the recipe, written here for mean 1 with central moments, so that little is lost to rounding).
+    Source: matching of three moments as in jann97; the formulas are ours, for mean 1 with central moments to limit rounding errors.
 
     >>> fit_hyper_erlang(1.0, 2.0, 6.0)
     HyperErlang(order=1, share=1.0, first=1.0, second=0.0)
@@ -104,7 +104,7 @@ def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGE
 
 
 def _of_order(order: int, mean: float, b: float, c: float) -> HyperErlang | None:
-    """The distribution of this order, if there is one; `b` and `c` are the moments of the stage means, for a mean of 1."""
+    """The distribution of this order, if it exists; `b` and `c` are the moments of the stage means, for a mean of 1."""
     variance, third = b - 1, c - 3 * b + 2
     if abs(variance) <= EQUAL and abs(third) <= 1e3 * EQUAL:
         return HyperErlang(order, 1.0, mean, 0.0)

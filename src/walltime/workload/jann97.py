@@ -1,4 +1,4 @@
-"""The workload model of Jann and others."""
+"""The workload model of Jann et al."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from walltime.workload.workload import Workload
 Array = np.ndarray
 
 FEWEST_JOBS = 30
-"""A range with fewer jobs than this joins the one above it: three moments of so few values mean little."""
+"""A range with fewer jobs is merged with the one above it: three moments of so few values mean little."""
 
 
 @dataclass(frozen=True)
 class SizeRange:
-    """The jobs of `low` to `high` processors: how often each size comes, the times between arrivals, and the runtimes, in s."""
+    """Jobs of `low` to `high` processors: frequencies of the sizes, interarrival times and runtimes, in s."""
 
     low: int
     high: int
@@ -36,20 +36,19 @@ def _shipped() -> tuple[SizeRange, ...]:
 
 
 CTC_SP2 = _shipped()
-"""Refitted; the paper's own tables were not available. See `walltime.workload.ctc_sp2` for the log and the dates."""
+"""Refitted; the tables in the paper were not available. See `walltime.workload.ctc_sp2` for the log and the dates."""
 
 
 @dataclass(frozen=True)
 class Jann97(WorkloadModel):
-    """Jobs of each range of sizes arrive and run on their own, by hyper-Erlang distributions of common order.
+    """Interarrival times and runtimes of each range of sizes follow separate hyper-Erlang distributions of common order.
 
-    `ranges`: one for each range of sizes; those that ship were refitted from a log, since the paper's own tables were not
-    available. `source`: what they were fitted from. Sizes are as in the fitted log: a machine that is larger gets no larger
-    jobs, and on a smaller one the jobs that are wider than it are not submitted. Each range begins with a time between
-    arrivals at 0. Runtimes are rounded, and at least 1 s. Within a range a size comes as often as in the log (the paper's
-    rule is not known).
+    `ranges`: one for each range of sizes; the defaults were refitted from a log, since the tables in the paper were not
+    available. `source`: what they were fitted from. Sizes are as in the fitted log: a larger machine gets no larger jobs, and
+    jobs wider than a smaller machine are not submitted. Each range begins with an interarrival time at 0. Runtimes are rounded,
+    and at least 1 s. Within a range sizes are as frequent as in the log (the paper's rule is not known).
 
-    Source: Jann, Pattnaik, Franke, Wang, Skovira, Riordan, JSSPP 1997 (SPEC L-03, W-10).
+    Source: jann97 (Jann, Pattnaik, Franke, Wang, Skovira, Riordan, JSSPP 1997).
 
     >>> jobs = Jann97().generate(jobs=1000, machine_procs=322, load=0.7, seed=1)
     >>> len(jobs), round(jobs.offered_load, 3), int(jobs.procs.max()) <= 322
@@ -65,12 +64,12 @@ class Jann97(WorkloadModel):
 
     @classmethod
     def fit(cls, workload: Workload, ranges: str | Sequence[int] = "powers") -> Jann97:
-        """The model refitted to the jobs of a log: the first three moments of each range's times are the log's.
+        """The model refitted to the jobs of a log, matching the first three moments of each range's times.
 
         `ranges`: `powers` for the sizes 1, 2, 3-4, 5-8 and so on, `fives` for 1, 2-5, 6-10, 11-15 and so on, or the largest
-        size of each range. A range with fewer than 30 jobs joins the one above it, the last one that below it. Raises
-        WorkloadError where a log is too short, or where no distribution has the moments (all jobs of a range run equally
-        long, say); wider ranges may help.
+        size of each range. A range with fewer than 30 jobs is merged with the one above it, the last one with the one below.
+        Raises WorkloadError if the log is too short, or if no distribution has the moments (say, all jobs of a range have the
+        same runtime); wider ranges may help.
         """
         return cls(tuple(_fitted(workload, low, high) for low, high in _bounds(workload, ranges)), f"fitted from {workload.origin.name}")
 
@@ -95,9 +94,9 @@ class Jann97(WorkloadModel):
         return finish(self, arrival=arrival[order], runtime=runtime, procs=procs, machine_procs=machine_procs, load=load, seed=seed)
 
     def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
-        """Arrival times of each range, float64 seconds, up to a time by which there are enough jobs in all.
+        """Arrival times of each range, float64 seconds, until there are enough jobs in total.
 
-        Where the machine has no room for some sizes of a range, its times between arrivals grow by as much as jobs are missing.
+        If some sizes of a range do not fit the machine, its interarrival times grow in proportion to the missing jobs.
         """
         streams = [stream(self.name, seed, f"{part.low}-{part.high} arrival") for part in parts]
         thinner = [sum(part.counts) / _fitting(part, machine_procs)[1].sum() for part in parts]
@@ -118,17 +117,17 @@ class Jann97(WorkloadModel):
 
 
 def _fitting(part: SizeRange, machine_procs: int) -> tuple[Array, Array]:
-    """Sizes of a range that the machine has room for, and how often each comes."""
+    """Sizes of a range that fit the machine, and their frequencies."""
     sizes, counts = np.array(part.sizes), np.array(part.counts)
     return sizes[sizes <= machine_procs], counts[sizes <= machine_procs]
 
 
 def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, int]]:
-    """The first and last size of each range; ranges with too few jobs are joined."""
+    """The first and last size of each range; ranges with too few jobs are merged."""
     widest = int(workload.procs.max())
     if isinstance(ranges, str):
         if ranges not in ("powers", "fives"):
-            raise WorkloadError(f"sizes are divided by powers, by fives or at given sizes, not by {ranges!r}")
+            raise WorkloadError(f"sizes are divided by powers, fives or given sizes, not by {ranges!r}")
         ups = [2**k for k in range(widest.bit_length() + 1)] if ranges == "powers" else [1, *range(5, widest + 5, 5)]
     else:
         ups = sorted(int(size) for size in ranges)

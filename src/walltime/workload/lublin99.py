@@ -18,20 +18,20 @@ BUCKETS = 48
 BUCKET_SECONDS = 1800
 DAY = BUCKETS * BUCKET_SECONDS
 FIRST_BUCKET = 11
-"""The buckets of the daily cycle are weighted from this half hour on, for a day."""
+"""The half hour from which the buckets of the daily cycle are weighted, for one day."""
 REFERENCE_PROCS = 128
-"""The machine for which the paper gives the bounds of the sizes."""
+"""The machine size for which the paper gives the bounds of the job sizes."""
 
 
 @dataclass(frozen=True)
 class LublinClass:
-    """The constants of one class of jobs; names as in the authors' program.
+    """The constants of one class of jobs, named as in the authors' program.
 
-    A job is serial with probability `serial`, and a power of two with probability `pow2`. The logarithm (base 2) of the size
-    of a parallel job is uniform in (`low`, `med`) with probability `prob`, else in (`med`, `hi`). The logarithm (base e) of
-    the runtime is Gamma(`a1`, `b1`) with probability pa n + pb for a job of n processors, else Gamma(`a2`, `b2`). The
-    logarithm of the time between arrivals is Gamma(`aarr` x `arar`, `barr`), slowed and sped up by a daily cycle whose
-    half hours have the weights of a Gamma(`anum`, `bnum`).
+    A job is serial with probability `serial`, and a power of two with probability `pow2`. The logarithm (base 2) of the size of
+    a parallel job is uniform in (`low`, `med`) with probability `prob`, else in (`med`, `hi`). The logarithm (base e) of the
+    runtime is Gamma(`a1`, `b1`) with probability pa n + pb for a job of n processors, else Gamma(`a2`, `b2`). The logarithm of
+    the interarrival time is Gamma(`aarr` x `arar`, `barr`), modulated by a daily cycle whose half hours have the weights of a
+    Gamma(`anum`, `bnum`).
     """
 
     serial: float
@@ -53,10 +53,10 @@ class LublinClass:
     arar: float
 
     def for_machine(self, procs: int) -> LublinClass:
-        """The class with the bounds of the sizes moved to this machine.
+        """The class with the bounds of the sizes adapted to this machine.
 
-        `hi` keeps its distance to the logarithm of the machine's size, and `med` lies 2.5 below it (the paper allows 1.5 to
-        3.5), unless the machine is the paper's own.
+        `hi` keeps its distance from the logarithm of the machine's size, and `med` is 2.5 below it (the paper allows 1.5 to
+        3.5), unless the machine has the paper's size.
         """
         if procs == REFERENCE_PROCS:
             return self
@@ -126,16 +126,16 @@ TYPELESS = LublinClass(
 
 @dataclass(frozen=True)
 class Lublin99(WorkloadModel):
-    """Sizes, runtimes that depend on them, and arrivals with a daily cycle, of batch and interactive jobs or of one class.
+    """Sizes, size-dependent runtimes, and arrivals with a daily cycle, for batch and interactive jobs or for one class.
 
     `classes`: `both` mixes batch (queue 1) and interactive (queue 0) jobs by their arrivals; `typeless` is the model of all
-    jobs together. Runtimes over e**`longest` s and times between arrivals over e**`longest_gap` s are drawn again, without a
-    new choice between their distributions. A size that comes out over the machine's is the machine's.
+    jobs together. Runtimes over e**`longest` s and interarrival times over e**`longest_gap` s are redrawn from the same
+    distribution. Sizes larger than the machine are reduced to it.
 
-    `keep_cycle`: a load is reached by stretching the times between arrivals before the day's cycle slows them down and speeds
-    them up, so that a day still has 24 hours (our construction); else by stretching the times of arrival, cycle and all (W-20).
+    `keep_cycle`: a load is reached by scaling the interarrival times before the daily cycle is applied, so that a day still has
+    24 hours (our construction); otherwise by scaling the arrival times, including the cycle (as in mualem01, section 3.1).
 
-    Source: Lublin and Feitelson, J. Parallel Distrib. Comput. 63 (2003), and the authors' program (SPEC L-04).
+    Source: lublin99 (Lublin and Feitelson, J. Parallel Distrib. Comput. 63 (2003), and the authors' program).
 
     >>> jobs = Lublin99().generate(jobs=1000, machine_procs=256, load=0.7, seed=1)
     >>> len(jobs), round(jobs.offered_load, 3)
@@ -156,7 +156,7 @@ class Lublin99(WorkloadModel):
 
     @property
     def name(self) -> str:
-        """What the model is called on the command line."""
+        """The model's name on the command line."""
         return "lublin99" if self.classes == "both" else "lublin99-typeless"
 
     def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
@@ -196,7 +196,7 @@ class Lublin99(WorkloadModel):
         return np.floor(np.exp(_gamma_up_to(self.longest, shape, scale, random))).astype(np.int64)
 
     def _points(self, part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
-        """Arrivals on a clock that runs as fast as the day is busy, float64 half hours, ascending."""
+        """Arrivals on a clock whose speed follows the daily cycle, float64 half hours, ascending."""
         shape = np.full(jobs, part.aarr * part.arar)
         return np.cumsum(np.exp(_gamma_up_to(self.longest_gap, shape, np.full(jobs, part.barr), random)) / BUCKET_SECONDS)
 
@@ -204,8 +204,8 @@ class Lublin99(WorkloadModel):
 def day_time(part: LublinClass, points: Array) -> Array:
     """Arrival times in seconds from midnight, float64, for the running sums of the gaps in half hours.
 
-    Each half hour of the day uses up as many points as its weight; so the time is the inverse of the weights' running sum.
-    The paper mixes hour-like parameters with half-hour buckets; that is kept.
+    Each half hour of the day consumes as many points as its weight, so the time is the inverse of the cumulative weights. The
+    paper mixes hour-like parameters with half-hour buckets; this is kept.
     """
     ends = np.concatenate([[0.0], np.cumsum(day_weights(part))])
     days, rest = np.divmod(points, ends[-1])
@@ -213,7 +213,7 @@ def day_time(part: LublinClass, points: Array) -> Array:
 
 
 def _stretch(chosen: list[tuple[LublinClass, Array]], wanted: float) -> float:
-    """The factor by which the running sums of all classes must grow for all jobs to arrive within `wanted` s."""
+    """The factor by which the cumulative sums of all classes must grow for all jobs to arrive within `wanted` s."""
     ends = [(part, points[[0, -1]]) for part, points in chosen if len(points)]
 
     def span(factor: float) -> float:
@@ -224,7 +224,7 @@ def _stretch(chosen: list[tuple[LublinClass, Array]], wanted: float) -> float:
 
 
 def day_weights(part: LublinClass) -> Array:
-    """Weights of the 48 half hours from midnight on, float64, with mean 1.
+    """Weights of the 48 half hours from midnight, float64, with mean 1.
 
     >>> float(day_weights(TYPELESS).mean().round(12))
     1.0
@@ -279,7 +279,7 @@ def _sizes(part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
 
 
 def _gamma_up_to(most: float, shape: Array, scale: Array, random: np.random.Generator) -> Array:
-    """Gamma variates, those over `most` drawn again."""
+    """Gamma variates, redrawn if over `most`."""
     drawn = random.gamma(shape, scale)
     over = np.flatnonzero(drawn > most)
     while len(over):

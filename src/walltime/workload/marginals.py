@@ -1,4 +1,4 @@
-"""How often each job size comes in a log, and how long jobs run: what a model can be bent to."""
+"""Marginal distributions of job size and runtime in a log, to which a model can be fitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from walltime.workload.workload import Workload
 Array = np.ndarray
 
 CLASS_ENDS = (1, 4, 8, 16, 32, 64)
-"""The largest sizes of the classes 1, 2-4, 5-8, 9-16, 17-32 and 33-64; all other sizes are the last class (SPEC Q-21)."""
+"""The largest sizes of the classes 1, 2-4, 5-8, 9-16, 17-32 and 33-64; all larger sizes form the last class."""
 CLASSES = len(CLASS_ENDS) + 1
 QUANTILE_STEPS = 96
 
@@ -25,10 +25,10 @@ def size_class(procs: Array) -> Array:
 
 @dataclass(frozen=True)
 class Marginals:
-    """Sizes and runtimes of a log, in short.
+    """Distributions of sizes and runtimes in a log.
 
-    `sizes`: pairs of a size and the number of jobs that have it. `runtimes`: a row for all jobs and one for each class of
-    sizes; each holds quantiles in s, at equal steps from the shortest runtime to the longest one. `source`: the log.
+    `sizes`: pairs of a size and its number of jobs. `runtimes`: a row for all jobs and one for each class of sizes; each holds
+    quantiles in s, at equal steps of probability. `source`: the log.
 
     >>> CTC_SP2.quantile(np.array([0.0, 1.0]), 0).round(6).tolist()
     [1.0, 64800.0]
@@ -40,7 +40,7 @@ class Marginals:
 
     @classmethod
     def fit(cls, workload: Workload, steps: int = QUANTILE_STEPS) -> Marginals:
-        """Those of a log. A class of sizes without jobs gets the runtimes of all. Raises WorkloadError for a log without jobs."""
+        """The distributions of a log. A class without jobs gets the runtimes of all. Raises WorkloadError for a log without jobs."""
         if not len(workload):
             raise WorkloadError(f"{workload.origin.name} has no jobs to take sizes and runtimes from")
         sizes, counts = np.unique(workload.procs, return_counts=True)
@@ -50,7 +50,7 @@ class Marginals:
         return cls(tuple(zip(sizes.tolist(), counts.tolist(), strict=True)), tuple(rows), f"fitted from {workload.origin.name}")
 
     def fitting(self, machine_procs: int) -> tuple[Array, Array]:
-        """The sizes up to that of a machine and how often each comes; raises WorkloadError if there is none."""
+        """The sizes up to that of a machine and their frequencies; raises WorkloadError if there are none."""
         sizes, counts = np.array(self.sizes, np.int64).T
         fits = sizes <= machine_procs
         if not fits.any():
@@ -60,7 +60,7 @@ class Marginals:
     def quantile(self, probability: Array, row: int) -> Array:
         """Runtimes, float64 s, at these probabilities; row 0 is that of all jobs, row 1 + k that of class k.
 
-        Between two quantiles the logarithm of the runtime, lifted by 1 s, is a straight line.
+        Between two quantiles the logarithm of the runtime + 1 s is interpolated linearly.
         """
         known = np.log1p(np.array(self.runtimes[row], np.float64))
         return np.expm1(np.interp(probability, np.linspace(0, 1, len(known)), known))
@@ -71,4 +71,4 @@ def _quantiles(runtime: Array, steps: int) -> tuple[int, ...]:
 
 
 CTC_SP2 = Marginals(SIZES, QUANTILES, WHOLE_LOG)
-"""Those of the CTC SP2; see `walltime.workload.ctc_sp2` for the log."""
+"""The distributions of the CTC SP2; see `walltime.workload.ctc_sp2` for the log."""

@@ -1,4 +1,4 @@
-"""Workload models by name, as the command line and the campaign files spell them."""
+"""Workload models by name, as used on the command line and in campaign files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MODELS: dict[str, WorkloadModel] = {
         Downey97(),
     )
 }
-"""Every model that has a name, with its default parameters."""
+"""Every named model, with its default parameters."""
 
 
 def parse_model(text: str) -> WorkloadModel:
-    """The model of this name, its parameters changed where the text says so; raises WorkloadError naming what is known.
+    """The model with this name and the parameters given in the text; raises WorkloadError listing the known ones.
 
-    Parameters that are numbers, words, yes or no follow the name.
+    Parameters that are numbers, words, yes or no may follow the name.
 
     >>> parse_model("downey97:size_rule=half-efficiency-knee:mean_gap=600").mean_gap
     600.0
@@ -54,7 +54,7 @@ def parse_model(text: str) -> WorkloadModel:
 
 
 def _joined(options: list[str]) -> list[str]:
-    """The options again, a value that holds a colon, such as fixed:16, put together."""
+    """The options, with values that contain a colon, such as fixed:16, rejoined."""
     whole: list[str] = []
     for option in options:
         if whole and "=" not in option:
@@ -65,14 +65,14 @@ def _joined(options: list[str]) -> list[str]:
 
 
 def _changeable(model: WorkloadModel) -> dict[str, object]:
-    """The parameters that are single values, with what they are now."""
+    """The parameters that are single values, with their current values."""
     values = {field.name: getattr(model, field.name) for field in fields(model)}
-    fixed = {"classes", "variant", "source"}  # what the names stand for already, and what is said of the tables
+    fixed = {"classes", "variant", "source"}  # fixed by the name of the model, or a description of tables
     return {key: value for key, value in values.items() if key not in fixed and isinstance(value, bool | int | float | str | None)}
 
 
 def _value(key: str, now: object, text: str) -> object:
-    """A text as a value of the same kind as the one that a parameter has now."""
+    """A text converted to the type of the parameter's current value."""
     try:
         if isinstance(now, bool):
             return {"yes": True, "true": True, "no": False, "false": False}[text.lower()]

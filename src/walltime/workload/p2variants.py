@@ -1,4 +1,4 @@
-"""The variants of the model of Feitelson that mimic a log: Fs, Fl and Fsl."""
+"""The variants of Feitelson's model that mimic a log: Fs, Fl and Fsl."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ VARIANTS = ("s", "l", "sl")
 class FeitelsonVariant(Feitelson96):
     """Feitelson'96 with the sizes (`variant` s), the runtimes (l) or both (sl) of a log; our construction.
 
-    P2 says what its variants do, not how: Fs emphasizes small jobs, Fl long ones, and Fsl mimics the runtimes of the CTC SP2
-    for each size. Here (SPEC Q-21)
-    Fs draws sizes from those of the log;
-    Fl turns each runtime of the model into the runtime of the log that is passed by as many jobs, so that all jobs together
-    run as in the log, and still the longer the larger they are;
-    Fsl does both, and the latter within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
+    mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl
+    mimics the runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log; Fl maps each runtime of
+    the model to the runtime of the log at the same quantile, so that the overall distribution is that of the log, and larger
+    jobs still run longer; Fsl does both, the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
 
-    `marginals`: the log's sizes and runtimes; those that ship were fitted from the CTC SP2. On a machine smaller than some
-    jobs of the log, these are not submitted. Repetitions, arrivals and load are those of `Feitelson96`.
+    `marginals`: the log's sizes and runtimes; the defaults were fitted from the CTC SP2. Jobs of the log that are wider than
+    the machine are not submitted. Repetitions, arrivals and load are those of `Feitelson96`.
 
-    Source: P2 section 3.3 (SPEC W-11, Q-21).
+    Source: mualem01, section 3.3.
 
     >>> jobs = FeitelsonVariant(variant="sl").generate(jobs=1000, machine_procs=512, load=0.7, seed=1)
     >>> len(jobs), round(jobs.offered_load, 3)
@@ -47,7 +45,7 @@ class FeitelsonVariant(Feitelson96):
 
     @property
     def name(self) -> str:
-        """What the model is called on the command line."""
+        """The model's name on the command line."""
         return f"feitelson96-f{self.variant}"
 
     def size_weights(self, machine_procs: int) -> tuple[Array, Array]:

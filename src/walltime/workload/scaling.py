@@ -1,4 +1,4 @@
-"""Varying a workload: its load, its span, its machine, and small random shakes (SPEC L-06, L-07)."""
+"""Varying a workload: its load, its period, its machine, and small random shakes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = ("interarrival", "runtime", "machine", "size", "thin", "users")
 """The ways to change the load: see `scale_load`."""
 
 NEAR = {"interarrival": 0.01, "runtime": 0.01, "machine": 0.1, "size": 0.1, "thin": 0.1, "users": 0.1}
-"""How far the load that is achieved may be from the one asked for, as a share of it."""
+"""Largest deviation of the achieved from the requested load, as a fraction."""
 MOST_COPIES = 100
 """of the jobs, when they are repeated"""
 LONGEST_SHAKE = 10**9
@@ -28,24 +28,21 @@ STREAM_COPIES = 10_000
 
 
 def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: int = 0) -> Workload:
-    """The workload at another offered load (SPEC M-06); the load that was achieved stands in `origin.steps`.
+    """The workload at another offered load; the achieved load is recorded in `origin.steps`.
 
-    `by` is one of
-    `interarrival`: all times between submissions times (load now / load wanted); exact, but it stretches the daily cycle
-    (P2 section 3.1, P3 section III; SPEC W-20, W-21);
-    `runtime`: runtimes and requests times (load wanted / load now);
-    `machine`: a machine of another size, never smaller than the widest job;
-    `size`: the processors of each job, at least 1 and at most the machine;
-    `thin`: jobs are left out at random, or repeated at random with a later submission of up to a week (new ids), which starts
-    anew at the first submission where it would pass the last;
-    `users`: users, each with all jobs, are drawn at random with replacement, shifted by whole weeks, until the load is
-    reached as nearly as whole users can (after SPEC L-31; our construction). What then would be submitted after the last job
-    of the workload is left out. A user who is drawn again goes to another week; once all weeks are taken, up to an hour later.
+    `by` is one of `interarrival`: all interarrival times times (current load / wanted load); exact, but stretches the daily
+    cycle (mualem01, section 3.1; tsafrir06, section III); `runtime`: runtimes and requests times (wanted load / current load);
+    `machine`: a machine of another size, never smaller than the widest job; `size`: the processors of each job, at least 1 and
+    at most the machine; `thin`: jobs are removed at random, or repeated at random up to a week later (new ids), wrapping around
+    to the first submission after the last (our construction); `users`: users, each with all jobs, are resampled with
+    replacement and shifted by whole weeks, until the load is reached as closely as whole users allow (our construction). Jobs
+    that would be submitted after the last job of the workload are dropped. A user drawn again is shifted to another week; once
+    all weeks are taken, by up to an hour.
 
-    `thin` and `users` take jobs that follow each other (`preceding_job`) together, as a chain with its times between them.
+    `thin` and `users` keep jobs that follow each other (`preceding_job`) together, as a chain with unchanged gaps.
 
-    Raises PolicyError for a load that is not from 0.000001 to 1.5 and for an unknown way; WorkloadError for a load that this
-    way cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
+    Raises PolicyError for a load outside 0.000001 to 1.5 and for an unknown method; WorkloadError for a load that the method
+    cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
     """
     if not LOWEST_LOAD <= load <= HIGHEST_LOAD:
         raise PolicyError(f"a load must be from {LOWEST_LOAD:f} to {HIGHEST_LOAD}, not {_shown(load)}")
@@ -67,7 +64,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
 
 
 def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
-    """The workload at so many times its load, as near as this way comes to it."""
+    """The workload with its load multiplied by this factor, as closely as the method allows."""
     match by:
         case "interarrival":
             return _with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
@@ -88,28 +85,28 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
 
 
 def _advice(workload: Workload, by: str) -> str:
-    """What to try where this way cannot reach a load."""
+    """What to try if this method cannot reach a load."""
     match by:
         case "interarrival":
-            return "times of submission are whole seconds; try runtime"
+            return "submit times are whole seconds; try runtime"
         case "runtime":
             return "runtimes are whole seconds; try interarrival"
         case "machine":
             highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
-            return f"the highest load of this way is {highest:.4g}"
+            return f"the highest load of this method is {highest:.4g}"
         case "size":
             return f"a job has from 1 to {workload.machine_procs} processors; try interarrival"
     return "try another seed, or interarrival"
 
 
 def head(workload: Workload, jobs: int) -> Workload:
-    """The first jobs, in order of arrival; raises PolicyError unless there are that many."""
+    """The first jobs, in order of arrival; raises PolicyError if there are fewer."""
     _check_count(workload, jobs)
     return workload.take(np.arange(jobs), f"first {jobs} jobs")
 
 
 def tail(workload: Workload, jobs: int) -> Workload:
-    """The last jobs, in order of arrival; raises PolicyError unless there are that many."""
+    """The last jobs, in order of arrival; raises PolicyError if there are fewer."""
     _check_count(workload, jobs)
     return workload.take(np.arange(len(workload) - jobs, len(workload)), f"last {jobs} jobs")
 
@@ -123,7 +120,7 @@ def window(workload: Workload, begin: int, end: int) -> Workload:
 
 
 def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Workload:
-    """The jobs on a machine of another size; those wider than it are dropped or clipped to it, and counted (SPEC Q-30).
+    """The jobs on a machine of another size; wider jobs are dropped or clipped to it, and counted.
 
     Raises WorkloadError if no job fits it, PolicyError unless `too_wide` is drop or clip.
     """
@@ -141,11 +138,12 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
 
 
 def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
-    """Move each submission by a random whole number of seconds from -`seconds` to `seconds`; the order may change.
+    """Shift each submit time by a random whole number of seconds from -`seconds` to `seconds`; the order may change.
 
-    Jobs that follow each other (`preceding_job`) are moved together, by what the first of their chain draws. A result that
-    disappears under shaking is an artefact of the exact times. The same seed gives the same shake. No submit goes below 0.
-    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007 (SPEC L-07; the defaults and the chains are an interpretation).
+    Jobs that follow each other (`preceding_job`) are shifted together, by the draw of the first in their chain. A result that
+    disappears under shaking is an artefact of the exact times. The same seed gives the same shake. No submit time becomes
+    negative.
+    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; the defaults and the chains are an interpretation.
 
     Raises PolicyError unless `seconds` is a whole number from 0 to 10**9.
     """
@@ -179,9 +177,9 @@ def _shown(number: float) -> str:
 
 
 def _chains(workload: Workload) -> tuple[Array, Array]:
-    """For each job the place of the first job of its chain (its own if it follows none), and of the job it follows or -1.
+    """For each job the index of the first job of its chain (its own if it follows none), and of the job it follows or -1.
 
-    A job that is said to follow one which does not come before it follows none. Both int64, one per job.
+    A `preceding_job` that does not come before the job is ignored. Both int64, one per job.
     """
     own = np.arange(len(workload))
     after, _ = workload.dependencies()
@@ -193,12 +191,12 @@ def _chains(workload: Workload) -> tuple[Array, Array]:
 
 
 def _rounded(values: Array) -> Array:
-    """Whole numbers, half up; those that no workload may hold become 2**62."""
+    """Whole numbers, halves rounded up; values too large for a workload become 2**62."""
     return np.minimum(np.floor(values + 0.5), 2.0**62).astype(np.int64)
 
 
 def _with_submits(workload: Workload, submit: Array) -> Workload:
-    """The same jobs at other times of submission, brought into order of arrival."""
+    """The same jobs with other submit times, in order of arrival."""
     order = np.lexsort((workload.job_id, submit))
     place = order if workload.order is None else workload.order[order]
     same = workload.believed is workload.requested
@@ -226,7 +224,7 @@ def _with_runtimes(workload: Workload, factor: float) -> Workload:
 def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
     """Keep each job `factor` times on average: whole copies, and one more with the probability of the remainder.
 
-    Chains are kept as one. The copies lie within the span: a chain has as many places there as its own length leaves.
+    Chains are kept together. The copies lie within the period of the workload, as far as the length of a chain allows.
     """
     first, after = _chains(workload)
     draw, _ = uniforms(seed, workload.job_id, STREAM_THIN)
@@ -253,7 +251,7 @@ def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
 
 def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
     if "user" not in workload.columns:
-        raise WorkloadError(f"{workload.origin.name} does not say whose jobs they are, so its users cannot be drawn anew")
+        raise WorkloadError(f"{workload.origin.name} does not record users, so they cannot be resampled")
     first, after = _chains(workload)
     users, whose = np.unique(workload.columns["user"][first], return_inverse=True)
     jobs_of = np.split(np.argsort(whose, kind="stable"), np.cumsum(np.bincount(whose))[:-1])
@@ -262,7 +260,7 @@ def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
     weeks = max(1, -(-(end - begin) // WEEK))
     picks, whens = uniforms(seed, np.arange(MOST_COPIES * len(users)), STREAM_USERS)
     wanted, have, places, submits, followed, made = factor * work.sum(), 0.0, [], [], [], 0
-    drawn: dict[int, tuple[int, int]] = {}  # the week to which a user's next jobs go, and how often the user was drawn
+    drawn: dict[int, tuple[int, int]] = {}  # the week to which a user's next jobs are shifted, and how often the user was drawn
     for pick, when in zip(picks, whens, strict=True):
         user = int(pick * len(users))
         mine = jobs_of[user]
@@ -289,9 +287,9 @@ def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
 
 
 def _copied(workload: Workload, place: Array, submit: Array, original: Array, followed: Array) -> Workload:
-    """Jobs at these places, submitted at these times; those that are not the original get new ids above the largest.
+    """Jobs at these indices, submitted at these times; copies get new ids above the largest.
 
-    `followed`: int64, for each of these jobs the index among them of the one that it follows, -1 for none.
+    `followed`: int64, for each of these jobs the index among them of the job it follows, -1 for none.
     """
     columns = {name: values[place] for name, values in workload.columns.items()}
     ids = workload.job_id[place].copy()

@@ -1,4 +1,4 @@
-"""What all synthetic workload models share: checked parameters, random streams, and the last steps to a workload."""
+"""Common parts of all synthetic workload models: parameter checks, random streams, and the final steps to a workload."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from walltime.workload.workload import MAX_TIME, Origin, Workload
 Array = np.ndarray
 
 TOLERANCE = 0.01
-"""So far, relatively, may the load of a workload of at least `MANY` jobs be from the one that was asked for."""
+"""Largest relative deviation from the requested load, for a workload of at least `MANY` jobs."""
 MANY = 100
 
 
 @dataclass(frozen=True)
 class WorkloadModel:
-    """A model that makes up workloads. A subclass names its paper and carries its constants as fields."""
+    """A model that generates workloads. A subclass names its paper and has its constants as fields."""
 
     @property
     def name(self) -> str:
-        """What the model is called on the command line."""
+        """The model's name on the command line."""
         return type(self).__name__.lower()
 
     @property
     def changes(self) -> str:
-        """The fields that differ from their defaults, as text; tables stand there by their label only.
+        """The fields that differ from their defaults, as text; tables by their label only.
 
         >>> WorkloadModel().changes
         ''
@@ -40,11 +40,11 @@ class WorkloadModel:
         return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in shown)
 
     def generate(self, jobs: int, machine_procs: int, load: float | None = None, seed: int = 0) -> Workload:
-        """Make up `jobs` jobs for a machine of this size; the same arguments give the same workload.
+        """Generate `jobs` jobs for a machine of this size; the same arguments give the same workload.
 
-        With a `load`, all times between submissions are stretched until the offered load is that (SPEC W-20), as exactly as
-        whole seconds allow (a model may do so in a way that keeps its day); without one they are as the model draws them. The
-        estimates are the runtimes (SPEC W-22). Raises WorkloadError for impossible parameters.
+        With a `load`, all interarrival times are scaled to reach this offered load (mualem01, section 3.1), as exactly as whole
+        seconds allow (a model may preserve its daily cycle); without one they are as drawn. The estimates equal the runtimes.
+        Raises WorkloadError for impossible parameters.
         """
         check_parameters(jobs, machine_procs, load, seed)
         made = self._generate(jobs, machine_procs, load, seed)
@@ -52,7 +52,7 @@ class WorkloadModel:
             span = int(made.submit[-1] - made.submit[0])
             raise WorkloadError(
                 f"{jobs} jobs of {self.name} on {machine_procs} processors have a load of {load:g} only if they all arrive within"
-                f" about {span} s, which whole seconds cannot tell apart; take more jobs, a smaller machine or a lower load"
+                f" about {span} s, which whole seconds cannot resolve; use more jobs, a smaller machine or a lower load"
             )
         return made
 
@@ -61,7 +61,7 @@ class WorkloadModel:
 
 
 def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: int) -> None:
-    """Raise WorkloadError for what no model can do."""
+    """Raise WorkloadError for arguments that no model can satisfy."""
     for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
             raise WorkloadError(f"the {name} must be a whole number, not {value!r}")
@@ -76,7 +76,7 @@ def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: in
 
 
 def stream(model: str, seed: int, what: str) -> np.random.Generator:
-    """Random numbers for one purpose of one model; each purpose has a stream of its own."""
+    """Random numbers for one purpose of one model; each purpose has its own stream."""
     words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{what}".encode()]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
 
@@ -95,13 +95,13 @@ def finish(
 ) -> Workload:
     """A workload from arrival times (float64 seconds, ascending), runtimes (int64 seconds) and sizes (int64 processors).
 
-    With a load, the arrival times are stretched to it unless they are so already; then they are cut to whole seconds.
+    With a load, the arrival times are scaled to it unless they already match; then they are truncated to whole seconds.
     """
     span = float(arrival[-1] - arrival[0])
     if load is not None and span > 0 and not stretched:
         arrival = arrival * (total_work(model, procs, runtime) / (machine_procs * load) / span)
     if not arrival[-1] < MAX_TIME:
-        raise WorkloadError(f"the jobs of {model.name} would arrive over {arrival[-1]:.3g} s, more than a workload can hold")
+        raise WorkloadError(f"the jobs of {model.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent")
     return packed(
         model,
         submit=np.floor(arrival).astype(np.int64),
@@ -118,12 +118,12 @@ def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
     """Processor seconds of all jobs; raises WorkloadError if there are none."""
     work = float(np.dot(procs.astype(np.float64), runtime))
     if work == 0:
-        raise WorkloadError(f"the jobs that {model.name} drew all run 0 s; draw more of them, or take another seed")
+        raise WorkloadError(f"the jobs drawn from {model.name} all run 0 s; draw more of them, or use another seed")
     return work
 
 
 def stretch_to(span: Callable[[float], float], wanted: float) -> float:
-    """The factor for which a span, which grows with the factor and vanishes with it, is the one wanted; by bisection.
+    """The factor at which a span that increases with the factor, from 0 at 0, reaches the wanted value; by bisection.
 
     >>> round(stretch_to(lambda factor: 3 * factor**2, 12.0), 9)
     2.0
@@ -153,7 +153,7 @@ def packed(
     seed: int,
     columns: dict[str, Array] | None = None,
 ) -> Workload:
-    """A workload from submit times, runtimes (int64 seconds) and sizes (int64 processors), with a header that tells its origin."""
+    """A workload from submit times, runtimes (int64 seconds) and sizes (int64 processors), with a header that records its origin."""
     jobs = len(submit)
     asked = f"load {load:g}" if load is not None else "no load asked for"
     origin = Origin(

@@ -18,28 +18,28 @@ Array = np.ndarray
 
 
 class EstimateModel(Protocol):
-    """What draws estimates for a workload; see `walltime.estimates`."""
+    """A model that draws estimates for a workload; see `walltime.estimates`."""
 
     @property
     def limit(self) -> str:
-        """Whether the estimates are the kill limit too ("model") or the users' requests stay it ("user")."""
+        """Whether the estimates are also the kill limit ("model") or the users' requests remain it ("user")."""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """Estimates, int64 seconds, one per job."""
 
 
 MAX_TIME = 2**60
-"""No time of a workload may reach this, so that sums of two times stay inside an int64."""
+"""No time of a workload may reach this, so that sums of two times fit in an int64."""
 LAST_TIME = 2.0**62
-"""Nor may all jobs one after the other end this late."""
+"""The end of all jobs run one after the other may not reach this."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a workload comes from; travels with it into every result.
+    """Where a workload comes from; carried along into every result.
 
-    `dropped` and `changed` count the jobs that each named rule dropped or changed, `noticed` what is odd but was left
-    as it is. `header` holds the header lines of the log as they stood in the file.
+    `dropped` and `changed` count the jobs that each named rule dropped or changed, `noticed` counts what is odd but was left
+    unchanged. `header` holds the header lines of the log as in the file.
     """
 
     name: str = "workload"
@@ -50,17 +50,17 @@ class Origin:
     noticed: Mapping[str, int] = field(default_factory=dict)
     header: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
-    """What was done to the jobs after they were read or generated: filters, scaling, shaking; in this order."""
+    """Changes made to the jobs after they were read or generated (filters, scaling, shaking), in order."""
     unix_start_time: int | None = None
     time_zone: str = "UTC"
     """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
 
     def after(self, step: str) -> Origin:
-        """The same origin, one step later."""
+        """The same origin with one more step."""
         return replace(self, steps=(*self.steps, step))
 
     def tzinfo(self) -> tzinfo:
-        """The time zone of the site; UTC where the log does not say it or names one that nobody knows."""
+        """The time zone of the site; UTC if the log does not record it or names an unknown one."""
         try:
             if self.time_zone.lstrip("+-").isdecimal():
                 return timezone(timedelta(seconds=int(self.time_zone)))
@@ -71,19 +71,18 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs in order of arrival (submit, then job id) and the machine that they run on.
+    """Jobs in order of arrival (submit, then job id) and the machine they run on.
 
     All arrays have one entry per job. Times are whole seconds, `submit` counted from the start of the log.
 
     `job_id, submit, runtime, requested, procs`: int64. `requested` is the user's estimate and the kill limit, at least 1.
-    `believed`: int64, what the scheduler plans with; equals `requested` unless estimates were replaced.
-    `columns`: the other columns of the log that have at least one known value (`user`, `status`, ...).
-    `order`: int64, the place of each job in the arrays (or the records) that the workload was made of, counted from 0; None where
-    they were in order of arrival already. `in_given_order` puts results back into that order.
-    `feedback`: whether a job with a `preceding_job` among these jobs is submitted only when that one has ended and its
-    `think_time` (s, 0 if unknown) has passed; `submit` then is what it would be if nobody ever waited.
+    `believed`: int64, the runtime the scheduler plans with; equals `requested` unless estimates were replaced. `columns`: the
+    other columns of the log that have at least one known value (`user`, `status`, ...). `order`: int64, the index of each job
+    in the original arrays (or records), from 0; None if they were already in order of arrival. `in_given_order` restores that
+    order. `feedback`: whether a job with a `preceding_job` among these jobs is submitted only when that one has ended and its
+    `think_time` (s, 0 if unknown) has passed; `submit` then is its value if no job ever waits.
 
-    Raises WorkloadError where the arrays are not of one length, hold impossible values or are not in order of arrival.
+    Raises WorkloadError if the arrays differ in length, contain impossible values or are not in order of arrival.
 
     >>> jobs = Workload.from_arrays(submit=[0, 5], runtime=[10, 10], procs=[4, 2], machine_procs=4)
     >>> len(jobs), jobs.job_id.tolist(), jobs.requested.tolist()
@@ -130,9 +129,8 @@ class Workload:
     ) -> Workload:
         """Build a workload from sequences in any order of submission.
 
-        The jobs are put in order of arrival, and so are all results. Where that is another order than the one given, the jobs that
-        stand after one with a later submission are counted as `reordered` in `origin.changed`, and `in_given_order` puts results
-        back:
+        The jobs are sorted by arrival, and so are all results. Jobs that come after one with a later submission are counted as
+        `reordered` in `origin.changed`, and `in_given_order` restores the original order:
 
         >>> from walltime import Easy, simulate
         >>> jobs = Workload.from_arrays(submit=[5, 0], runtime=[10, 20], procs=[1, 2], machine_procs=2)
@@ -141,7 +139,7 @@ class Workload:
         >>> jobs.in_given_order(simulate(jobs, Easy()).start).tolist()
         [20, 0]
 
-        `requested` defaults to the runtime (SPEC W-22) and is lifted to 1 s; `believed` defaults to `requested`; `job_id`
+        `requested` defaults to the runtime and is at least 1 s; `believed` defaults to `requested`; `job_id`
         to 1, 2, ... in order of arrival. Raises WorkloadError as the class does.
         """
         submit = _int64("submit", submit)
@@ -188,13 +186,13 @@ class Workload:
         return f"<Workload {self.origin.name}: {len(self):,} jobs on {self.machine_procs:,} processors>"
 
     def with_believed(self, believed) -> Workload:
-        """The same jobs, the scheduler planning with these runtimes (int64 seconds, one per job, at least 1)."""
+        """The same jobs, with the scheduler planning with these runtimes (int64 seconds, one per job, at least 1)."""
         return replace(self, believed=_int64("believed", believed))
 
     def with_estimates(self, model: EstimateModel, seed: int = 0) -> Workload:
-        """The same jobs, the scheduler planning with what a model of `walltime.estimates` draws for this seed.
+        """The same jobs, with the scheduler planning with the estimates that a model of `walltime.estimates` draws for this seed.
 
-        Where the model says so, its estimates stand for the users' requests and are the kill limit too.
+        If the model says so, its estimates replace the users' requests and are also the kill limit.
         """
         if fault := seed_fault(seed):
             raise WorkloadError(fault)
@@ -206,11 +204,11 @@ class Workload:
         return replace(self, machine_procs=_whole("machine_procs", machine_procs))
 
     def with_feedback(self, feedback: bool = True) -> Workload:
-        """The same jobs, submitted after the ends of the jobs that precede them, or (False) at fixed times."""
+        """The same jobs, submitted after the ends of their preceding jobs, or (False) at fixed times."""
         return replace(self, feedback=feedback)
 
     def dependencies(self) -> tuple[Array, Array]:
-        """For each job the place of the job after whose end it is submitted (-1 for nobody's), and its think time in s; int64."""
+        """For each job the index of the job after whose end it is submitted (-1 for none), and its think time in s; int64."""
         nothing = np.full(len(self), -1, np.int64)
         preceding = self.columns.get("preceding_job", nothing)
         by_id = np.argsort(self.job_id)
@@ -220,7 +218,7 @@ class Workload:
         return after.astype(np.int64), np.maximum(self.columns.get("think_time", nothing), 0)
 
     def take(self, chosen: Array, step: str) -> Workload:
-        """The jobs at these places (bool or int64, in order of arrival), and a word for `origin.steps` on why these."""
+        """The jobs at these indices (bool or int64, in order of arrival), with a description for `origin.steps`."""
         believed_is_requested = self.believed is self.requested
         requested = self.requested[chosen]
         return replace(
@@ -237,16 +235,16 @@ class Workload:
         )
 
     def in_given_order(self, values: Array) -> Array:
-        """Values of the jobs, one per job in order of arrival, in the order in which the jobs were given.
+        """Values of the jobs, one per job in order of arrival, put into the order in which the jobs were given.
 
-        Of a part of the jobs there are as many values as the part has. Raises WorkloadError for another number of values.
+        For a subset of the jobs, one value per job of the subset. Raises WorkloadError for another number of values.
         """
         values = _of_length("the array", np.asarray(values), len(self))
         return values if self.order is None else values[np.argsort(self.order, kind="stable")]
 
     @property
     def offered_load(self) -> float:
-        """Processor seconds asked for, over what the machine has between the first and the last submit (SPEC M-06)."""
+        """Processor seconds demanded over those available between the first and the last submit (mualem01, section 3.1)."""
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         if span == 0:
             return float("nan")
@@ -254,11 +252,11 @@ class Workload:
 
 
 def check_workload(value: object) -> None:
-    """Raise WorkloadError for what is no workload; for the name of a log, say how to read it."""
+    """Raise WorkloadError for anything but a workload; for the name of a log, explain how to read it."""
     if isinstance(value, str | PathLike):
         raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read, and give these")
     if not isinstance(value, Workload):
-        raise WorkloadError(f"{shown(value)} is no workload; read a log with walltime.read, or make one with Workload.from_arrays")
+        raise WorkloadError(f"{shown(value)} is not a workload; read a log with walltime.read, or make one with Workload.from_arrays")
 
 
 def _int64(name: str, values) -> Array:
@@ -292,7 +290,7 @@ def _of_length(name: str, values: Array, length: int) -> Array:
 
 
 def _frozen(array: Array) -> Array:
-    """A view that cannot be written through; whoever made the array may still do so."""
+    """A read-only view; the owner of the array can still write to it."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -303,7 +301,7 @@ def _check_feedback(w: Workload) -> None:
     late = after >= np.arange(len(w))
     if late.any():
         i = int(np.argmax(late))
-        raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted before it")
+        raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted earlier")
 
 
 def _check(w: Workload) -> None:
@@ -331,11 +329,11 @@ def _check(w: Workload) -> None:
         high = arrays[name] >= MAX_TIME
         if high.any():
             i = int(np.argmax(high))
-            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which no schedule can hold")
+            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which is too large for a schedule")
     longest = np.maximum(np.maximum(w.runtime, w.requested), w.believed)
     thinking = float(np.maximum(w.columns.get("think_time", longest[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
     if n and float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
-        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can hold")
+        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent")
     wide = w.procs > w.machine_procs
     if wide.any():
         i = int(np.argmax(wide))

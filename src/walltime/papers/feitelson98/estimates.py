@@ -1,4 +1,4 @@
-"""P1's Fig. 4: how much of the requested time is used."""
+"""feitelson98, Fig. 4: how much of the requested time is used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def figure_4(study: Study) -> list[Part]:
             value = printed.value("value", quantity=name) if subject.kind == PAPER else None
             rows.append([subject.name, name, Value(count, value, NEAR)])
     table = Table("fig4-peak", printed.title, ["log", "", "jobs"], rows)
-    return [*parts, table, Notes(["The peak is the bin of 99 % here, which gives P1's number; P2's peak has the bin of 100 % too."])]
+    return [
+        *parts,
+        table,
+        Notes(["The peak is the bin of 99 % here, which gives feitelson98's number; mualem01's peak has the bin of 100 % too."]),
+    ]
 
 
 ITEMS = (Item("feitelson98", "F4", "Fig. 4: how much of the requested time is used", figure_4),)

@@ -1,4 +1,4 @@
-"""P1's Fig. 3: FCFS, EASY and conservative backfilling on a workload model, over the load."""
+"""feitelson98, Fig. 3: FCFS, EASY and conservative backfilling on a workload model, over the load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from walltime.papers.study import Study
 
 
 def figure_3(study: Study) -> list[Part]:
-    """P1: three schedulers on the general model: slowdown, and how many jobs are backfilled."""
+    """feitelson98: three schedulers on the general model: slowdown, and how many jobs are backfilled."""
     curves = run_models(study, ["F"], list(SCHEDULERS))
     metrics = {"slowdown": "average bounded slowdown", "backfilled_percent": "backfilled jobs (%)"}
     rows = curves["F"]

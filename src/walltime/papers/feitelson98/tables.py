@@ -1,4 +1,4 @@
-"""P1's Tables 1 and 2: EASY against conservative backfilling on logs, by month and with estimates of the f-model."""
+"""feitelson98, Tables 1 and 2: EASY against conservative backfilling on logs, by month and with estimates of the f-model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FACTORS = (1, 4, 11, 31, 101, 301)
 
 
 def table_1(study: Study) -> list[Part]:
-    """P1: bounded slowdown by month."""
+    """feitelson98: bounded slowdown by month."""
     printed = study.printed.tables["T1b"]
     record = study.printed.tables["T1a"]
     rows: list[list[Entry]] = []
@@ -49,12 +49,12 @@ def table_1(study: Study) -> list[Part]:
         Table("table1b", printed.title, ["log", "month", "jobs", "EASY", "conservative"], rows, "Single months are chaotic: no criterion."),
         Claims(correlations),
         Table("table1a-printed", f"{record.title}: printed numbers only", heads, lost, record.note),
-        Notes(["P1's months start with September 1996, of which today's log has eight days."]),
+        Notes(["feitelson98's months start with September 1996, of which today's log has eight days."]),
     ]
 
 
 def table_2(study: Study) -> list[Part]:
-    """P1: the whole log with estimates of the f-model."""
+    """feitelson98: the whole log with estimates of the f-model."""
     printed = study.printed.tables["T2"]
     names = [*(f"f:{factor}" for factor in FACTORS), "user"]
     rows: list[list[Entry]] = []
@@ -75,7 +75,7 @@ def table_2(study: Study) -> list[Part]:
             rows.append(row)
             claims += compared(f"{subject.name}, {label(name)}: conservative against EASY", print_, seen)
     table_part = Table("table2", printed.title, ["log", "estimates", "EASY", "conservative"], rows)
-    return [table_part, Claims(claims), Notes(["P1 seems to have run each once; ours are means of 10 seeds.", CHAOS_NOTE])]
+    return [table_part, Claims(claims), Notes(["feitelson98 seems to have run each once; ours are means of 10 seeds.", CHAOS_NOTE])]
 
 
 ITEMS = (

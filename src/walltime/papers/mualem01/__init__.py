@@ -1,4 +1,4 @@
-"""P2: EASY and conservative backfilling on logs and models; what users estimate, and what better estimates would do (2001).
+"""mualem01: EASY and conservative backfilling on logs and models; what users estimate, and what better estimates would do (2001).
 
 experiment.py   EASY and conservative on a log: cells, chaos, comparisons with print
 worked.py       Figs. 1 to 3: worked examples

@@ -1,4 +1,4 @@
-"""P2's Table 2 and Figs. 8 and 9, and the model of section 4.3: what users estimate, and what a system could."""
+"""mualem01, Table 2 and Figs. 8 and 9, and the model of section 4.3: what users estimate, and what a system could."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEAR = 0.01
 
 
 def killed_jobs(subject: Subject) -> Array | None:
-    """Which jobs were killed, as P2 counts them: status 0; None where the log has no such job."""
+    """Which jobs were killed, as counted by mualem01: status 0; None if the log has no such job."""
     status = subject.workload.columns.get("status")
     killed = None if status is None else status == FAILED
     return killed if killed is not None and killed.any() else None
@@ -61,7 +61,7 @@ def table_2(study: Study) -> list[Part]:
     zero = [_only_printed(printed.value(s.name, quantity="zero_jobs") if s.kind == PAPER else None) for s in subjects]
     table = Table("table2", printed.title, ["", *(s.name for s in subjects)], [*rows, ["zero jobs", *zero]], printed.note)
     notes = [
-        "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions recovered on KTH.",
+        "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions inferred from KTH.",
         "A reconstruction has no status, and neither jobs of no length nor runtimes over the estimate.",
     ]
     return [table, Notes(notes)]
@@ -94,7 +94,7 @@ def use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
 
 
 def section_43(study: Study) -> list[Part]:
-    """The model of section 4.3: made from the runtimes alone, it gives back the flat histogram."""
+    """The model of section 4.3: generated from the runtimes alone, it reproduces the flat histogram."""
     subjects = [s for s in study.subjects if s.has_estimates]
     model = Mualem01(cap=DAY)
     drawn = {s.name: model.draw(s.workload, 0) for s in subjects}
@@ -138,7 +138,7 @@ def _part_of(schedule: Schedule, kept: Array) -> Schedule:
 
 
 def figure_9(study: Study) -> list[Part]:
-    """Estimates made by the system from what the same user and program did before."""
+    """System estimates from the history of the same user and program."""
     printed = study.printed.tables["F9"]
     subjects = [s for s in study.subjects if s.has_estimates]
     variants: dict[str, dict[str, Any]] = {
@@ -196,9 +196,11 @@ def figure_9(study: Study) -> list[Part]:
     columns = ["log", "variant", "jobs", "with history", "under-estimated", "of these with history", "shares"]
     data = {"percent": [*range(OVER), OVER]} | {log: use_histogram(*pair).tolist() for log, pair in made.items()}
     notes = [
-        "P2's key is executable, user and number of nodes. A log that has no executables is keyed by what it has: " + "; ".join(keys) + ".",
+        "mualem01's key is executable, user and number of nodes. A log that has no executables is keyed by what it has: "
+        + "; ".join(keys)
+        + ".",
         "History is what had ended before a job is submitted, in the schedule of EASY with the users' estimates: reconstructions have no "
-        "real ends. Killed jobs are left out, as in P2; where a log does not tell them, those that used all of their request.",
+        "real ends. Killed jobs are left out, as in mualem01; where a log does not tell them, those that used all of their request.",
     ]
     return [
         Chart("fig9", figure, "As Fig. 8, for the system's estimates.", data),

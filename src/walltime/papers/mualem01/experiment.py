@@ -25,9 +25,9 @@ DIGITS = {"response": 0, "slowdown": 1}
 SEEDS, FEW_SEEDS = 10, 3
 SHAKES, FEW_SHAKES = 20, 5
 SHAKE = 30
-"""Seconds by which submissions are shaken, up or down, to see how chaotic a number is (SPEC L-33)."""
+"""Seconds by which submissions are shaken, up or down, to see how chaotic a number is."""
 NOTICEABLE = 0.05
-"""Printed differences over this must be found with their sign (SPEC section 7)."""
+"""Printed differences above this must have the same sign here."""
 CHAOS_NOTE = (
     f"Where a number is beyond the accepted deviation, the small print says how far ours spreads: for one run, from the 5th to the 95th "
     f"percentile of runs whose submit times are shaken by up to {SHAKE} s; for a mean over seeds, the range in which two such means "
@@ -56,7 +56,7 @@ def values_of(table: pl.DataFrame, policy: str, estimates: str, metric: str) -> 
 
 
 def chaos(cells: Array, shaken: Array | None) -> tuple[float, float] | None:
-    """The range in which a printed number may lie by chaos: see `CHAOS_NOTE`."""
+    """The range of a printed number due to chaos: see `CHAOS_NOTE`."""
     if len(cells) > 1:
         half = 1.645 * float(np.std(cells, ddof=1)) * float(np.sqrt(2 / len(cells)))
         return float(cells.mean()) - half, float(cells.mean()) + half
@@ -72,7 +72,7 @@ def label(estimates: str) -> str:
 
 
 def compared(what: str, printed: Sequence[float | None], ours: Sequence[float]) -> list[Claim]:
-    """The sign of a printed difference over `NOTICEABLE`, and ours; nothing where nothing is printed or the difference is small."""
+    """The sign of a printed difference over `NOTICEABLE`, and ours; empty if nothing is printed or the difference is small."""
     first, second = printed
     if first is None or second is None or abs(second / first - 1) <= NOTICEABLE:
         return []

@@ -1,4 +1,4 @@
-"""P2's Figs. 4 to 7: EASY against conservative backfilling on workload models, over the load."""
+"""mualem01, Figs. 4 to 7: EASY against conservative backfilling on workload models, over the load."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LOADS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 FEW_LOADS = (0.5, 0.7, 0.8, 0.9)
 BATCHES, FEW_BATCHES = 100, 20
 TRIAL = 12
-"""Batches of a first run, which tells whether there is a steady state at all."""
+"""Batches of a first run, which determines whether there is a steady state."""
 SATURATION = 30_000
-"""Mean response, s, from which on P2 stops: there is no steady state (SPEC M-21)."""
+"""Mean response, s, from which on mualem01 stops: there is no steady state."""
 MODELS = {
     # name in the figures: model, machine, jobs in a batch
     "F": ("feitelson96", 128, 3333),
@@ -39,8 +39,8 @@ MODELS = {
 SCHEDULERS = {"fcfs": NoBackfilling(), **POLICIES}
 CLASSES = {"1": (1, 1), "2-4": (2, 4), "5-16": (5, 16), "17-64": (17, 64), "over 64": (65, 2**40)}
 MODEL_NOTE = (
-    "Machines of 128 processors for Feitelson's model and its variants, 322 for Jann's: P2 does not say. Many constants of "
-    "Feitelson's model are unverified, Jann's is a refit, and Fs, Fl and Fsl are our construction (SPEC Q-21, section 10); so only the "
+    "Machines of 128 processors for Feitelson's model and its variants, 322 for Jann's: mualem01 does not say. Many constants of "
+    "Feitelson's model are unverified, Jann's is a refit, and Fs, Fl and Fsl are our construction; so only the "
     "comparison of the schedulers is to be read, not the height of a curve."
 )
 BATCH_NOTE = (
@@ -100,7 +100,7 @@ def run_models(study: Study, names: Sequence[str], schedulers: Sequence[str]) ->
 
 
 def steady(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[Array, Array]:
-    """The loads at which there is a steady state, and a column of the results there; float64, shape (loads,)."""
+    """The loads with a steady state, and a column of the results there; float64, shape (loads,)."""
     chosen = [row for row in rows if not row["saturated"]]
     return np.array([row["load"] for row in chosen]), np.array([row[column] for row in chosen])
 
@@ -174,7 +174,7 @@ def largest(pairs: Sequence[tuple[float, float, float]]) -> float:
 
 
 def figure_4(study: Study) -> list[Part]:
-    """P2: the two models."""
+    """mualem01: the two models."""
     curves = run_models(study, ["F", "J"], list(POLICIES))
     f, j = (differences(curves[name], "response") for name in ("F", "J"))
     slow = differences(curves["J"], "slowdown")
@@ -198,7 +198,7 @@ def _told(pairs: Sequence[tuple[float, float, float]]) -> str:
 
 
 def figure_7(study: Study) -> list[Part]:
-    """P2: Feitelson's model with other sizes, other runtimes, and both."""
+    """mualem01: Feitelson's model with other sizes, other runtimes, and both."""
     curves = run_models(study, ["F", "Fs", "Fl", "Fsl"], list(POLICIES))
     response = {name: differences(curves[name], "response") for name in curves}
     slowdown = {name: differences(curves[name], "slowdown") for name in curves}
@@ -219,7 +219,7 @@ def _shares(values: Mapping[str, float]) -> str:
 
 
 def figure_5(study: Study) -> list[Part]:
-    """P2: how much backfilling the two schedulers do."""
+    """mualem01: how much backfilling the two schedulers do."""
     curves = run_models(study, ["F", "J", "Fs", "Fl", "Fsl"], list(POLICIES))
     shares = {
         subject.name: {policy: schedule_of(subject, policy).summary().backfilled_percent for policy in POLICIES}
@@ -257,7 +257,7 @@ def figure_5(study: Study) -> list[Part]:
 
 
 def figure_6(study: Study) -> list[Part]:
-    """P2: distributions of runtimes by size, in models and logs."""
+    """mualem01: distributions of runtimes by size, in models and logs."""
     sources: dict[str, tuple[Array, Array]] = {}
     for name, (model, procs, _) in MODELS.items():
         jobs = parse_model(model).generate(20_000, procs, None, seed=0)

@@ -1,4 +1,4 @@
-"""P2's Table 1: results for each month; where months begin, and when a log starts whose file does not say it."""
+"""mualem01, Table 1: results for each month; where months begin, and when a log without a recorded start begins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 def table_1(study: Study) -> list[Part]:
-    """P2: results for each month."""
+    """mualem01: results for each month."""
     printed = study.printed.tables["T1"]
     rows: list[list[Entry]] = []
     claims: list[Claim] = []
@@ -98,7 +98,7 @@ def table_1(study: Study) -> list[Part]:
     return [
         Table("table1", printed.title, [*heads, "difference"], rows, "Single months are chaotic: response and slowdown have no criterion."),
         Claims(claims),
-        Notes([*notes, "A job belongs to the calendar month of the site in which it ends in the simulation (SPEC Q-03)."]),
+        Notes([*notes, "A job belongs to the calendar month of the site in which it ends in the simulation."]),
     ]
 
 
@@ -183,7 +183,7 @@ def start_of(subject: Subject, printed: PrintedTable) -> tuple[int | None, str]:
 
 
 def infer_start(end: Array, counts: Sequence[int], first: tuple[int, int], zone: tzinfo) -> tuple[int, int]:
-    """The start of a log, s since 1970, at which jobs by month of their end come nearest to the `counts` from month `first` on.
+    """The start of a log, s since 1970, for which the jobs by month of their end are closest to the `counts` from month `first`.
 
     `end`: int64 s from the start of the log. Every hour from 40 days before that month to its end is tried, then every minute
     around the best. Returns the start and the number of jobs that are in another month than printed.

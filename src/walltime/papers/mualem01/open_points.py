@@ -1,4 +1,4 @@
-"""What P2 leaves open: each reading of it on one log against print, and the months under the reading that comes nearest."""
+"""What mualem01 leaves open: each reading of it on one log against print, and the months under the closest one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXACT = 0.0015
 
 
 def readings(study: Study) -> list[Part]:
-    """The table of all readings, and the months under the last of them."""
+    """The table of all interpretations, and the months under the last of them."""
     subject = next((s for s in study.subjects if s.name == "KTH"), study.subjects[0])
     printed = printed_of(study.printed, subject.name) if subject.kind == PAPER else {}
     rows = readings_table(subject.workload, printed=printed, source="in print", seeds=FEW_SEEDS if study.quick else SEEDS)
@@ -35,24 +35,24 @@ def readings(study: Study) -> list[Part]:
     columns = ["open point", "reading", *(name for _, name, _ in NUMBERS), ""]
     note = (
         "The default comes first within each open point, marked *. The last three columns of numbers compare EASY's months with print, or "
-        "with the default where nothing is printed. Readings that the compiled engine does not have run on the reference engine."
+        "with the default where nothing is printed. Interpretations that the compiled engine lacks run on the reference engine."
     )
-    table = Table("readings", f"Readings on {subject.label}", columns, lines, note)
+    table = Table("readings", f"Interpretations on {subject.label}", columns, lines, note)
     recovered, claims = _months(study, subject)
     return [table, *recovered, Claims(claims), Notes([CONCLUSION])]
 
 
 CONCLUSION = (
-    "The reading at the end was searched for, among some 20,000 combinations on KTH, so that it fits is no proof; that months come out "
-    "to the last printed digit, and that CTC's slowdowns come nearer to print too, speaks for it. It says: extra nodes are not used up by "
-    "the jobs that are backfilled with them, they and the shadow time are worked out at a termination or for a new head only, and jobs "
-    "that exceed their request run on. It breaks P2's own Property 2, that the first job of the queue is not delayed; so the default "
-    "stays as P2 writes."
+    "The last interpretation was found by searching some 20,000 combinations on KTH, so the fit alone proves nothing; that months agree "
+    "to the last printed digit, and that CTC's slowdowns are closer to print too, supports it: extra nodes are not used up by "
+    "the jobs backfilled into them, they and the shadow time are computed only at a termination or for a new head, and jobs "
+    "that exceed their request run on. It breaks mualem01's own Property 2, that the first job of the queue is not delayed; so the default "
+    "stays as mualem01 writes."
 )
 
 
 def _name(row: Row) -> list[Entry]:
-    return [f"{row.id} {row.question}".strip(), f"{row.reading}{' *' if row.default else ''}"]
+    return [row.question, f"{row.reading}{' *' if row.default else ''}"]
 
 
 def _number(row: Row, field: str, digits: int) -> Entry:
@@ -61,7 +61,7 @@ def _number(row: Row, field: str, digits: int) -> Entry:
 
 
 def _months(study: Study, subject: Subject) -> tuple[list[Part], list[Claim]]:
-    """EASY's months under the last reading, beside print."""
+    """EASY's months under the last interpretation, compared with print."""
     reading: Reading = READINGS[-1]
     if subject.kind != PAPER or subject.unix_start_time is None or reading.easy is None:
         return [], []
@@ -97,4 +97,4 @@ def _months(study: Study, subject: Subject) -> tuple[list[Part], list[Claim]]:
     return [table], claims
 
 
-ITEMS: Sequence[Item] = (Item("mualem01", "readings", "What the paper leaves open: readings", readings),)
+ITEMS: Sequence[Item] = (Item("mualem01", "readings", "What the paper leaves open: interpretations", readings),)

@@ -1,4 +1,4 @@
-"""P2's Tables 3 and 4: what the quality of the estimates does to EASY and conservative backfilling."""
+"""mualem01, Tables 3 and 4: what the quality of the estimates does to EASY and conservative backfilling."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _quality(
     subjects: Sequence[Subject],
     criteria: Mapping[str, float],
 ) -> list[Part]:
-    """A table of P2 with one row per log, policy and metric, one column per kind of estimates."""
+    """A table of mualem01 with one row per log, policy and metric, one column per kind of estimates."""
     printed = study.printed.tables[item]
     names = ["user", *models]
     seeds = FEW_SEEDS if study.quick else SEEDS
@@ -74,7 +74,12 @@ def _quality(
     return [
         Table(name, printed.title, ["log", "metric", "policy", *(label(model) for model in names)], rows),
         Claims(claims),
-        Notes([f"Means over {seeds} seeds, the same for all; response in seconds, bounded slowdown in the form of P1 and P2.", CHAOS_NOTE]),
+        Notes(
+            [
+                f"Means over {seeds} seeds, the same for all; response in seconds, bounded slowdown in the form of mualem01.",
+                CHAOS_NOTE,
+            ]
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Readings: what the papers leave open and what each way to read it does to the numbers (SPEC section 6)."""
+"""Interpretations of the points that the papers leave open, and their effects on the numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from walltime.workload.draws import uniforms
 
 Array = np.ndarray
 MILLI = 1000
-"""Ticks in a second where estimates are not rounded to seconds."""
+"""Ticks per second if estimates are not rounded to seconds."""
 
 
 _EASY, _CONSERVATIVE = Easy(), Conservative()
@@ -34,11 +34,11 @@ def _as_it_is(workload: Workload) -> Workload:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read an open point of a paper, and how to run it.
+    """One interpretation of an open point of a paper, and how to run it.
 
-    `change` makes the workload that is simulated (`draw` with a seed, where estimates are drawn), a policy is None where the
-    point does not concern it. Whatever does not run in the compiled engine runs on the reference engine. `ticks`: units of time
-    in a second. `logged`: whether the averages take the runtimes of the log rather than those of the simulation.
+    `change` makes the simulated workload (`draw` with a seed, if estimates are drawn); a policy is None if the point does not
+    concern it. What the compiled engine lacks runs on the reference engine. `ticks`: units of time per second. `logged`:
+    whether the averages use the runtimes of the log rather than those of the simulation.
     """
 
     id: str
@@ -61,22 +61,22 @@ class Reading:
 
 @dataclass(frozen=True)
 class Row:
-    """What a reading gives; nan where it has no such number, and `note` says why if it cannot be run."""
+    """The results of an interpretation; nan for missing numbers; `note` says why if it cannot be run."""
 
     id: str
     question: str
     reading: str
     default: bool
     easy_response: float = nan
-    """mean response under EASY, s (SPEC M-02)"""
+    """mean response under EASY, s"""
     easy_slowdown: float = nan
-    """mean bounded slowdown under EASY, the form of P1 and P2 unless the reading says otherwise (SPEC M-04)"""
+    """mean bounded slowdown under EASY, the form of feitelson98 and mualem01 unless the interpretation says otherwise"""
     conservative_response: float = nan
     """mean response under conservative backfilling, s"""
     conservative_slowdown: float = nan
     """mean bounded slowdown under conservative backfilling"""
     jobs_off: float = nan
-    """by how many jobs the months differ from print under EASY, summed up; without print, from the default reading"""
+    """sum of the months' differences in jobs from print under EASY; without print, from the default"""
     load_off: float = nan
     """mean absolute difference of the months' load, likewise"""
     slowdown_off: float = nan
@@ -85,7 +85,7 @@ class Row:
 
 
 def requested_processors(workload: Workload) -> Workload:
-    """The same jobs with as many processors as they requested, where the log says it (SPEC Q-25); raises WorkloadError."""
+    """The same jobs with the requested number of processors; raises WorkloadError if the log does not record it."""
     requested = workload.columns.get("requested_procs")
     if requested is None:
         raise WorkloadError(f"{workload.origin.name} does not say how many processors were requested")
@@ -93,12 +93,12 @@ def requested_processors(workload: Workload) -> Workload:
 
 
 def cleaned(workload: Workload) -> Workload:
-    """The log after the archive's published filters (SPEC Q-26); raises PolicyError where none are known."""
+    """The log after the archive's published filters; raises PolicyError if none are known."""
     return clean(workload, published_filters(workload.origin.name)).after
 
 
 def later_number_first(workload: Workload) -> Workload:
-    """The same jobs, those of one second in descending order of job number (SPEC Q-24); they get new numbers."""
+    """The same jobs, those submitted in the same second in descending order of job number; they get new numbers."""
     if workload.feedback:
         raise WorkloadError("jobs that name each other cannot be numbered anew")
     turned = int(workload.job_id.max(initial=0)) + 1 - workload.job_id
@@ -117,7 +117,7 @@ def later_number_first(workload: Workload) -> Workload:
 
 
 def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int], Workload]:
-    """Estimates uniform in [r, f r], rounded `nearest`, `up`, `down`, or to a millisecond only (`none`, SPEC Q-02).
+    """Estimates uniform in [r, f r], rounded `nearest`, `up`, `down`, or to a millisecond only (`none`).
 
     With `none` all times of the workload are in milliseconds. Estimates are at least the runtime and at least 1 s.
     """
@@ -135,53 +135,53 @@ def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int]
 
 
 _KEPT = Easy(extra="literal", shadow="kept")
-_INSTANT, _OVERRUN, _EXTRA = "events of one instant", "jobs that run longer than they asked for", "shadow time and extra nodes"
+_INSTANT, _OVERRUN, _EXTRA = "simultaneous events", "jobs that run longer than requested", "shadow time and extra nodes"
 _COMPRESSION, _ROUNDING = "compression", "rounding of the f-model, f = 4"
-_MONTH, _LOAD = "what makes a job one of a month", "what the load of a month is"
+_MONTH, _LOAD = "month of a job", "load of a month"
 
 READINGS: tuple[Reading, ...] = (
-    Reading("Q-01", _INSTANT, "terminations, arrivals, one pass", default=True),
-    Reading("Q-01", _INSTANT, "a pass after each, arrivals first", coincident="sequential"),
-    Reading("Q-01", _INSTANT, "a pass after each, terminations first", coincident="one-by-one"),
+    Reading("events", _INSTANT, "terminations, arrivals, one pass", default=True),
+    Reading("events", _INSTANT, "a pass after each, arrivals first", coincident="sequential"),
+    Reading("events", _INSTANT, "a pass after each, terminations first", coincident="one-by-one"),
     *(
-        Reading("Q-02", _ROUNDING, name, default=name == "nearest", draw=uniform_estimates(name), ticks=MILLI if name == "none" else 1)
+        Reading("rounding", _ROUNDING, name, default=name == "nearest", draw=uniform_estimates(name), ticks=MILLI if name == "none" else 1)
         for name in ("nearest", "up", "down", "none")
     ),
     *(
-        Reading("Q-03", _MONTH, name, default=event == "end", month_of=event, conservative=None)
+        Reading("month", _MONTH, name, default=event == "end", month_of=event, conservative=None)
         for event, name in (("end", "it ends then"), ("start", "it starts then"), ("submit", "it is submitted then"))
     ),
-    Reading("Q-03", _MONTH, "submitted then, each month simulated alone", month_of="alone", conservative=None),
-    Reading("Q-03b", _LOAD, "busy share of the machine", default=True, conservative=None),
-    Reading("Q-03b", _LOAD, "work of the jobs submitted in it", load="submitted", conservative=None),
-    Reading("Q-03b", _LOAD, "work of the jobs that end in it", load="ended", conservative=None),
-    Reading("Q-05", _OVERRUN, "killed at their estimate", default=True),
-    Reading("Q-05", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
-    Reading("Q-05", _OVERRUN, "run on, overdue", overrun="overrun"),
-    Reading("Q-05b", "runtime in the averages", "that of the simulation", default=True),
-    Reading("Q-05b", "runtime in the averages", "that of the log", logged=True),
-    Reading("Q-06", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
-    Reading("Q-06", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
-    Reading("Q-06", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
-    Reading("Q-06", _EXTRA, "first sufficient, kept until a termination", easy=_KEPT, conservative=None),
-    Reading("Q-07", _COMPRESSION, "once, after an early end", default=True, easy=None),
-    Reading("Q-07", _COMPRESSION, "until no job moves", easy=None, conservative=Conservative(compression="fixpoint")),
-    Reading("Q-07", _COMPRESSION, "none: reservations made afresh", easy=None, conservative=Conservative(variant="scratch")),
-    Reading("Q-07b", _COMPRESSION, "once, at every event", easy=None, conservative=Conservative(compression="always")),
-    Reading("Q-23", "bounded slowdown", "may be below 1 (P1, P2)", default=True),
-    Reading("Q-23", "bounded slowdown", "at least 1 (P3)", form="max"),
-    Reading("Q-24", "jobs of one second", "in order of job number", default=True),
-    Reading("Q-24", "jobs of one second", "later job number first", change=later_number_first),
-    Reading("Q-25", "processors", "allocated", default=True),
-    Reading("Q-25", "processors", "requested", change=requested_processors),
-    Reading("Q-26", "version of the log", "as archived", default=True),
-    Reading("Q-26", "version of the log", "cleaned", change=cleaned),
-    Reading("Q-29", "jobs measured", "all", default=True),
-    Reading("Q-29", "jobs measured", "without warm-up and cool-down (P3)", trim="p3"),
+    Reading("month", _MONTH, "submitted then, each month simulated alone", month_of="alone", conservative=None),
+    Reading("load", _LOAD, "busy share of the machine", default=True, conservative=None),
+    Reading("load", _LOAD, "work of the jobs submitted in it", load="submitted", conservative=None),
+    Reading("load", _LOAD, "work of the jobs that end in it", load="ended", conservative=None),
+    Reading("overrun", _OVERRUN, "killed at their estimate", default=True),
+    Reading("overrun", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
+    Reading("overrun", _OVERRUN, "run on, overdue", overrun="overrun"),
+    Reading("runtime", "runtime in the averages", "that of the simulation", default=True),
+    Reading("runtime", "runtime in the averages", "that of the log", logged=True),
+    Reading("extra", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
+    Reading("extra", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
+    Reading("extra", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
+    Reading("extra", _EXTRA, "first sufficient, kept until a termination", easy=_KEPT, conservative=None),
+    Reading("compression", _COMPRESSION, "once, after an early end", default=True, easy=None),
+    Reading("compression", _COMPRESSION, "until no job moves", easy=None, conservative=Conservative(compression="fixpoint")),
+    Reading("compression", _COMPRESSION, "none: reservations recomputed", easy=None, conservative=Conservative(variant="scratch")),
+    Reading("trigger", _COMPRESSION, "once, at every event", easy=None, conservative=Conservative(compression="always")),
+    Reading("slowdown", "bounded slowdown", "may be below 1 (feitelson98, mualem01)", default=True),
+    Reading("slowdown", "bounded slowdown", "at least 1 (tsafrir06)", form="max"),
+    Reading("ties", "jobs submitted in the same second", "in order of job number", default=True),
+    Reading("ties", "jobs submitted in the same second", "later job number first", change=later_number_first),
+    Reading("procs", "processors", "allocated", default=True),
+    Reading("procs", "processors", "requested", change=requested_processors),
+    Reading("version", "version of the log", "as archived", default=True),
+    Reading("version", "version of the log", "cleaned", change=cleaned),
+    Reading("measured", "jobs measured", "all", default=True),
+    Reading("measured", "jobs measured", "without warm-up and cool-down (tsafrir06)", trim="p3"),
     Reading(
         "together",
-        "Q-01, Q-05, Q-06, Q-23 and Q-24",
-        "as P2's EASY seems to have run",
+        "events, overruns, extra nodes, slowdown and ties together",
+        "as the EASY of mualem01 seems to have run",
         change=later_number_first,
         easy=_KEPT,
         coincident="one-by-one",
@@ -189,7 +189,7 @@ READINGS: tuple[Reading, ...] = (
         form="max",
     ),
 )
-"""All readings that change numbers; one of each question is the default. Source: SPEC section 6."""
+"""All interpretations that change numbers; one for each open point is the default."""
 
 
 def readings_table(
@@ -200,15 +200,15 @@ def readings_table(
     readings: Sequence[Reading] = READINGS,
     seeds: int = 3,
 ) -> list[Row]:
-    """What each reading gives on a workload, in one thread; rows of what is printed come first, if `printed` is given.
+    """The results of each interpretation on a workload, in one thread; printed rows come first, if `printed` is given.
 
     `printed`: `easy_response`, `easy_slowdown`, `conservative_response`, `conservative_slowdown` (s, ratio), the same with
     `_f4` for estimates uniform in [r, 4 r], and for each month `jobs_1996_10`, `load_1996_10`, `slowdown_1996_10` (EASY's
     bounded slowdown), as `printed_of` finds them. `source` says where it is printed. Rows with drawn estimates are means over
-    `seeds` seeds. A reading that the workload does not admit has a row with a note. Raises PolicyError for less than 1 seed.
+    `seeds` seeds. An interpretation that does not apply to the workload has a row with a note. Raises PolicyError for less than 1 seed.
 
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[90, 10], requested=[60, 10], procs=[4, 4], machine_procs=4)
-    >>> [(row.reading, row.easy_response) for row in readings_table(jobs) if row.id == "Q-05"][:2]
+    >>> [(row.reading, row.easy_response) for row in readings_table(jobs) if row.id == "overrun"][:2]
     [('killed at their estimate', 64.5), ('estimate raised to the runtime', 94.5)]
     """
     if seeds < 1:
@@ -227,7 +227,7 @@ AVERAGES = ("easy_response", "easy_slowdown", "conservative_response", "conserva
 
 
 def printed_of(given: Printed, log: str) -> dict[str, float]:
-    """What `readings_table` compares with, from P2's printed tables 1 and 3; empty for a log that is not in them."""
+    """What `readings_table` compares with, from mualem01's printed tables 1 and 3; empty for a log that is not in them."""
     found = {}
     for policy in ("easy", "conservative"):
         for metric in ("response", "slowdown"):
@@ -278,7 +278,7 @@ def _row(reading: Reading, workload: Workload, months: Months, seeds: int) -> Ro
 
 
 def _apart(mine: Months, months: Months) -> dict[str, Any]:
-    """How far months are from those that they are compared with."""
+    """The differences of the months from those they are compared with."""
     common = [month for month in months if month in mine]
     if not common:
         return {}

@@ -1,4 +1,4 @@
-"""The worked examples of P2, Figs. 1 to 3, as drawings: the jobs are ours, made to show what captions and text say."""
+"""The worked examples of mualem01, Figs. 1 to 3, as drawings: the jobs are ours, made to show what captions and text say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P4: walltimes adjusted by history, in the queue of a large machine (2013).
+"""tang13: walltimes adjusted by history, in the queue of a large machine (2013).
 
 schemes.py      which jobs are alike, what is predicted, which months are simulated
 accuracy.py     Tables 1 to 3, Figs. 1 to 7: how far requests are off, and adjusted ones

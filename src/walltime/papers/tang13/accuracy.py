@@ -1,4 +1,4 @@
-"""P4's tables and figures on accuracy: how much of their requests jobs use, and what adjusting them by history gains."""
+"""Tables and figures of tang13 on accuracy: the fraction of requests used, and the gain from adjusting them by history."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Array = np.ndarray
 def table_1(study: Study) -> list[Part]:
     """The logs."""
     printed = study.printed.tables["T1"]
-    rows: list[list[Entry]] = [["P4: Intrepid, 30 months", *(Value(float(row["value"])) for row in printed.rows)]]
+    rows: list[list[Entry]] = [["tang13: Intrepid, 30 months", *(Value(float(row["value"])) for row in printed.rows)]]
     for subject in study.subjects:
         w = subject.workload
         counts: list[Entry] = []
@@ -78,7 +78,9 @@ def figure_1(study: Study) -> list[Part]:
         )
     figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw, x="R = runtime / request", legend=False)
     data = {"from": edges[:-1].tolist()} | {name: np.histogram(r, edges)[0].tolist() for name, r in used.items()}
-    table = Table("fig1", printed.title, ["R", "P4: Intrepid", *used], rows, "Close to 1: 0.95 and more; P4 does not say what it is.")
+    table = Table(
+        "fig1", printed.title, ["R", "tang13: Intrepid", *used], rows, "Close to 1: 0.95 and more; tang13 does not say what it is."
+    )
     return [Chart("fig1", figure, "How much of their requests jobs used.", data), table]
 
 
@@ -86,7 +88,7 @@ def figure_2(study: Study) -> list[Part]:
     """Mean R by quarter."""
     printed = study.printed.tables["F2"]
     subjects = learnable(study)
-    rows: list[list[Entry]] = [["P4: Intrepid", *(Value(float(row["value"]), digits=2) for row in printed.rows)]]
+    rows: list[list[Entry]] = [["tang13: Intrepid", *(Value(float(row["value"]), digits=2) for row in printed.rows)]]
     lines: dict[str, Array] = {}
     for subject in subjects:
         w = subject.workload
@@ -112,7 +114,7 @@ def table_2(study: Study) -> list[Part]:
     """How alike similar jobs are."""
     printed = study.printed.tables["T2"]
     rows: list[list[Entry]] = [
-        ["P4: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))] for row in printed.rows
+        ["tang13: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))] for row in printed.rows
     ]
     claims: list[Claim] = []
     for subject in learnable(study):
@@ -177,7 +179,7 @@ def figure_4(study: Study) -> list[Part]:
     columns = ["log", "key", "original", *STATISTICS, "best gain"]
     intrepid = ", ".join(f"{row['quantity']} {row['value']}" for row in study.printed.tables["F4"].rows)
     data = {"log": [row[0] for row in rows], "key": [row[1] for row in rows]}
-    table = Table("fig4", "Mean accuracy, all history", columns, rows, f"P4 on Intrepid: {intrepid} %.")
+    table = Table("fig4", "Mean accuracy, all history", columns, rows, f"tang13 on Intrepid: {intrepid} %.")
     return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, Claims(claims), Notes([METHOD])]
 
 
@@ -220,7 +222,7 @@ def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tupl
 
 
 def figure_5(study: Study) -> list[Part]:
-    """Shares of jobs by what adjustment did to them."""
+    """Shares of jobs by outcome of the adjustment."""
     triple, found = _classes_figure(study, "fig5-triple", "triple", 0.0)
     double, _ = _classes_figure(study, "fig5-double", "double", 0.0)
     claims: list[Claim] = []
@@ -278,7 +280,7 @@ def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
             (
                 f"{log}: the threshold reduces under-estimates",
                 min(falls[1:]) > 0,
-                f"by {min(falls):.0f} to {max(falls):.0f} % (P4: {low:g} to {high:g} %)",
+                f"by {min(falls):.0f} to {max(falls):.0f} % (tang13: {low:g} to {high:g} %)",
             )
         )
         claims.append((f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}"))
@@ -307,7 +309,9 @@ def table_3(study: Study) -> list[Part]:
         ["running job", "under-estimate", "-", "smaller backfill window, and a reservation that is missed"],
     ]
     head = ["adjusted", "what it becomes", "gain", "loss"]
-    return [Table("table3", "What adjustment does in the scheduler, in our words", head, rows, "P4 Table 3 and section 5.1.", words=True)]
+    return [
+        Table("table3", "What adjustment does in the scheduler, in our words", head, rows, "tang13, Table 3 and section 5.1.", words=True)
+    ]
 
 
 ITEMS: Sequence[Item] = (

@@ -1,4 +1,4 @@
-"""Beyond P4: EASY++ and what it is made of, beside EASY, on shaken logs; who gains and who loses."""
+"""Beyond tang13: EASY++ and what it is made of, beside EASY, on shaken logs; who gains and who loses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def variants(workload: Workload) -> dict[str, dict[str, Any]]:
         "EASY++": {**predicted, "backfill_order": "sjf"},
         "EASY++, at once to the estimate": {**predicted, "backfill_order": "sjf", "correction": "estimate"},
         "learned on line + SJBF": {"predictor": "gaussier15", "backfill_order": "sjf"},
-        "P4: p85, selective": {"predictor": triple, "believe": "selective"},
+        "tang13: p85, selective": {"predictor": triple, "believe": "selective"},
         "PERFECT++": {"predictor": "exact", "backfill_order": "sjf"},
     }
 

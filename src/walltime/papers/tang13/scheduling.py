@@ -1,4 +1,4 @@
-"""P4's Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month; EASY++ beside them."""
+"""tang13, Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month; EASY++ beside them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ORDERS: Mapping[str, Order] = {"wfp": WFP, "fcfs": FCFS}
 MODES = ("regular", "selective")
 MEASURES = {"wait": "average wait", "slowdown": "average slowdown", "weighted": "weighted wait"}
 BASELINE = {"wait": 100.0, "slowdown": 10.0, "weighted": 100.0}
-"""What P4's figures set the unadjusted value of each month to."""
+"""What tang13's figures set the unadjusted value of each month to."""
 MONTHS = 12
 FEW_MONTHS = 4
 LEAST_JOBS = 50
-"""A month of fewer jobs is left out."""
+"""Months with fewer jobs are left out."""
 FIGURES = {"F14": ("wfp", "regular"), "F15": ("wfp", "selective"), "F16": ("fcfs", "regular"), "F17": ("fcfs", "selective")}
 
 
@@ -49,7 +49,7 @@ class Given(Predictor):
 
 
 def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array | None) -> dict[str, float]:
-    """One month on an empty machine, run until it is empty again: wait and slowdown, and the wait weighted by priority (SPEC Q-22)."""
+    """One month on an empty machine, run until it is empty again: wait and slowdown, and the wait weighted by priority."""
     options: dict[str, Any] = {} if predicted is None else {"prediction": Prediction(Given(predicted), mode)}
     schedule = simulate(workload, Easy(order=order), **options)
     summary = schedule.summary()
@@ -98,7 +98,7 @@ def run_months(study: Study, subject: Subject) -> dict[tuple[str, str, str], lis
 
 
 def gains(found: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]], order: str, mode: str, scheme: str) -> dict[str, float]:
-    """Mean of the monthly gains over no adjustment, percent, by measure (SPEC Q-15)."""
+    """Mean of the monthly gains over no adjustment, percent, by measure."""
     base, mine = found.get((order, "none", "none"), []), found.get((order, mode, scheme), [])
     result = {}
     for measure in MEASURES:
@@ -129,7 +129,7 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
 
         figure = drawing.panels([s.name for s in subjects], list(MEASURES.values()), draw, x="month")
         lines = (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode))
-        rows: list[list[Entry]] = [["P4: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in lines]
+        rows: list[list[Entry]] = [["tang13: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in lines]
         claims: list[Claim] = []
         data: dict[str, list[object]] = {"log": [], "scheme": [], "month": [], **{m: [] for m in MEASURES}}
         for subject in subjects:
@@ -160,7 +160,7 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
 
 MONTH_NOTE = (
     "Each month is simulated alone, on an empty machine, until it is empty again; predictions are fixed at submission and learn from the "
-    "log, also from the months before. The first month is history only (SPEC Q-22). Jobs are killed at their users' requests in any case."
+    "log, also from the months before. The first month is history only. Jobs are killed at their users' requests in any case."
 )
 
 

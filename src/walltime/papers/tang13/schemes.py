@@ -1,4 +1,4 @@
-"""P4's schemes: which jobs are alike, what is predicted on a log, and the months that are simulated."""
+"""tang13's schemes: which jobs are alike, what is predicted on a log, and the months that are simulated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METHOD = (
 
 
 def keys_of(workload: Workload) -> dict[str, str]:
-    """P4's keys that the log admits, and what stands for each: without groups, `request` for the triple key."""
+    """The keys of tang13 that the log supports, and their columns: without groups, `request` for the triple key."""
     group = workload.columns.get("group")
     if group is None or not (group >= 0).any():
         return {"user": "user", "triple": "request"}
@@ -48,7 +48,7 @@ def learnable(study: Study) -> list[Subject]:
 
 
 def replays(study: Study, subject: Subject, schemes: Sequence[Tang13]) -> dict[Tang13, Replay]:
-    """What each scheme predicts on the log; none is replayed twice."""
+    """The predictions of each scheme on the log; none is replayed twice."""
     known: dict[Tang13, Replay] = study.memory.setdefault(("replays", subject.name), {})
     missing = [scheme for scheme in dict.fromkeys(schemes) if scheme not in known]
 
@@ -63,7 +63,7 @@ def replays(study: Study, subject: Subject, schemes: Sequence[Tang13]) -> dict[T
 
 
 def scheme_of(key: str, statistic: str, window: int | None = None, threshold: float = 0.0) -> Tang13:
-    """A scheme by its three dimensions; all history by default, as in P4's Figs. 4 to 7."""
+    """A scheme by its three dimensions; all history by default, as in tang13, Figs. 4 to 7."""
     return Tang13(key=key, statistic=statistic, window=window, threshold=threshold)
 
 
@@ -93,7 +93,7 @@ SCHEMES = ("p95", "p85", "p70")
 
 
 def simulated_scheme(workload: Workload, statistic: str) -> Tang13:
-    """A scheme of P4's simulations: triple key, one month of history."""
+    """A scheme of tang13's simulations: triple key, one month of history."""
     return Tang13(key=keys_of(workload)["triple"], statistic=statistic, window=1)
 
 

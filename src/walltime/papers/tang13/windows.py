@@ -1,4 +1,4 @@
-"""P4's figures on how much history is needed, how accuracy spreads, and how it changes by month: 8 to 11 and 13."""
+"""tang13's figures on how much history is needed, how accuracy spreads, and how it changes by month: 8 to 11 and 13."""
 
 from __future__ import annotations
 
@@ -92,7 +92,11 @@ def figure_9(study: Study) -> list[Part]:
 def figure_10(study: Study) -> list[Part]:
     """Under-estimates by window."""
     chart, found = _windows_figure(study, "fig10", "UE", "UE jobs (%)")
-    return [chart, Claims(_fewer(found, "under-estimates")), Notes([METHOD, "P4: 10 to 15 % fewer with one month, triple key, under p90."])]
+    return [
+        chart,
+        Claims(_fewer(found, "under-estimates")),
+        Notes([METHOD, "tang13: 10 to 15 % fewer with one month, triple key, under p90."]),
+    ]
 
 
 def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> list[Claim]:
@@ -135,7 +139,8 @@ def figure_11(study: Study) -> list[Part]:
 
     figure = drawing.panels([f"{log}, {key}" for log, key in names], ["share of jobs (%)"], draw, x="accuracy")
     rows: list[list[Entry]] = [
-        ["P4: Intrepid, triple", str(row["scheme"]), Value(float(row["at60"]), digits=2), _median(row["median"])] for row in printed.rows
+        ["tang13: Intrepid, triple", str(row["scheme"]), Value(float(row["at60"]), digits=2), _median(row["median"])]
+        for row in printed.rows
     ]
     claims: list[Claim] = []
     for (log, key), by_name in lines.items():
@@ -144,7 +149,7 @@ def figure_11(study: Study) -> list[Part]:
             rows.append([f"{log}, {key}", name, Value(float(np.percentile(values, 60)), digits=2), Value(medians[name], digits=2)])
         if key == "triple":
             gain = 100 * (medians["p85"] / medians["original"] - 1)
-            claims.append((f"{log}: p85 raises the median accuracy", gain > 0, f"{gain:+.0f} % (P4: +42 %)"))
+            claims.append((f"{log}: p85 raises the median accuracy", gain > 0, f"{gain:+.0f} % (tang13: +42 %)"))
     quantiles = list(range(0, 101, 5))
     data: dict[str, list[float]] = {"percent": [float(q) for q in quantiles]}
     for (log, key), by_name in lines.items():

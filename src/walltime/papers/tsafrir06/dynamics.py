@@ -1,4 +1,4 @@
-"""P3's figures on what backfilling does: 5, 7, 8 and 9."""
+"""tsafrir06's figures on what backfilling does: 5, 7, 8 and 9."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.papers.sweep import FINE, Sweep, run_sweep, smooth
 from walltime.papers.tsafrir06.performance import sweep_data, sweep_figure
 
 AT = 10.0
-"""The f at which P3 gives numbers."""
+"""The f at which tsafrir06 gives numbers."""
 
 
 def _sweeps(study: Study) -> list[Sweep]:
@@ -140,7 +140,7 @@ def figure_9(study: Study) -> list[Part]:
         Chart("fig9", figure, "Runtime of the jobs that are not backfilled, and SJFness, over f.", sweep_data(sweeps, metrics)),
         Table("fig9-sjfness", "SJFness (%): every start counted, and without those of jobs that were alone", columns, rows),
         Claims(claims),
-        Notes(["SJFness counts every start, also of a job that was alone in the queue (SPEC Q-17); the table has the other reading too."]),
+        Notes(["SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""P3's Tables I and II, the worked examples of Figs. 1 and 6, the formula of Fig. 10, and the estimates of Figs. 11 and 12."""
+"""tsafrir06, Tables I and II, the worked examples of Figs. 1 and 6, the formula of Fig. 10, and the estimates of Figs. 11 and 12."""
 
 from __future__ import annotations
 
@@ -169,7 +169,9 @@ def figure_11(study: Study) -> list[Part]:
         Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many people choose.", data),
         Table("fig11", "How modal the estimates are", columns, rows),
         Claims(claims),
-        Notes(["The effective largest estimate is 4 h for KTH and 2 h for BLUE (P3 section VII), the site's limit for the others."]),
+        Notes(
+            ["The effective largest estimate is 4 h for KTH and 2 h for BLUE (tsafrir06, section VII), the site's limit for the others."]
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""P3's figures on performance: 2, 3, 4 and 13, the runs at high and low load, and the modal model beside the f-models."""
+"""tsafrir06's figures on performance: 2, 3, 4 and 13, the runs at high and low load, and the modal model beside the f-models."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def figure_4(study: Study) -> list[Part]:
         Chart(
             "fig4-wide",
             sweep_figure(sweeps, METRICS, UNITS, DIVISOR, wide=True),
-            "The same up to f = 100, on a logarithmic axis from f = 0.1 on; P3 looked there without showing it.",
+            "The same up to f = 100, on a logarithmic axis from f = 0.1 on; tsafrir06 looked there without showing it.",
             sweep_data(sweeps, METRICS),
         ),
         shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
@@ -132,7 +132,7 @@ def shape_table(sweeps: Sequence[Sweep], name: str, title: str) -> Table:
 
 
 def shape_claims(sweep: Sweep, metric: str, word: str) -> list[Claim]:
-    """What P3 says of a curve: its shape, that f > 0 is better than f = 0, and that the deterministic model is near the best."""
+    """What tsafrir06 says of a curve: its shape, that f > 0 is better than f = 0, and that the deterministic model is near the best."""
     log = sweep.subject.name
     shape, fall, rise = sweep.shape(metric)
     printed = sweep.subject.facts.get(word) if sweep.subject.kind == "paper" else None
@@ -149,11 +149,11 @@ def shape_claims(sweep: Sweep, metric: str, word: str) -> list[Claim]:
 
 
 def _better_than_perfect(sweep: Sweep, metric: str, word: str) -> Claim:
-    """Almost all f > 0 are better than f = 0; on SDSC P3 makes an exception."""
+    """Almost all f > 0 are better than f = 0; on SDSC tsafrir06 makes an exception."""
     mean = sweep.mean(metric)
     share = float((mean[1:] < mean[0]).mean())
     exception = sweep.subject.name == "SDSC"
-    what = f"{sweep.subject.name}, {word}: f > 0 better than f = 0{' (P3: an exception)' if exception else ''}"
+    what = f"{sweep.subject.name}, {word}: f > 0 better than f = 0{' (tsafrir06: an exception)' if exception else ''}"
     return what, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f"
 
 
@@ -177,7 +177,7 @@ def figure_13(study: Study) -> list[Part]:
             claims.append((f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}"))
             worst = f"mean at f = {free.f[-1]:g}: {100 * (free.mean(metric)[-1] / free.real(metric) - 1):+.1f} % of real"
             exception = log == "BLUE" and metric == "mean_wait"
-            name = f"{log}, {word}: the vanilla model does not{' (P3: an exception, up to f = 10,000)' if exception else ''}"
+            name = f"{log}, {word}: the vanilla model does not{' (tsafrir06: an exception, up to f = 10,000)' if exception else ''}"
             claims.append((name, None if exception else other is None, worst))
     columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
     return [
@@ -193,7 +193,7 @@ def figure_13(study: Study) -> list[Part]:
         Notes(
             [
                 "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
-                "The largest estimate is the site's limit, the largest request but for fewer than 0.1 % of the jobs (SPEC Q-08); the paper "
+                "The largest estimate is the site's limit, the largest request but for fewer than 0.1 % of the jobs; the paper "
                 "gives 4 h and 2 h as the effective ones of KTH and BLUE. Runtimes over it are cut, also under the real estimates.",
             ]
         ),
@@ -201,7 +201,7 @@ def figure_13(study: Study) -> list[Part]:
 
 
 def loads(study: Study) -> list[Part]:
-    """All logs scaled to a high and to a low load: P3 says V shapes belong to high loads, L shapes to low ones."""
+    """All logs scaled to a high and to a low load: tsafrir06 says V shapes belong to high loads, L shapes to low ones."""
     grid = (*COARSE, 20.0, 50.0, 100.0)
     count = FEW_SEEDS if study.quick else LOAD_SEEDS
     parts: list[Part] = []
@@ -224,7 +224,7 @@ def loads(study: Study) -> list[Part]:
     return [
         *parts,
         Claims(claims),
-        Notes([f"P3 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE]),
+        Notes([f"tsafrir06 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE]),
     ]
 
 
@@ -233,7 +233,7 @@ def _share(value: float) -> str:
 
 
 def modal(study: Study) -> list[Part]:
-    """How near each estimate model comes to the real estimates: perfect, f-models, truncated ones, the modal model."""
+    """How close each estimate model comes to the real estimates: perfect, f-models, truncated ones, the modal model."""
     count = FEW_SEEDS if study.quick else LOAD_SEEDS
     rows: list[list[str | Value | None]] = []
     claims: list[Claim] = []
