@@ -26,7 +26,7 @@ from tests.strategies import (
 from walltime.engine.reference import Reference
 
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
-SMALL, LARGE = examples(100), examples(40)
+SMALL, LARGE = examples(50), examples(20)
 NAMED = (
     wt.Fcfs(),
     wt.Easy(),

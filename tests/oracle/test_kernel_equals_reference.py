@@ -12,7 +12,7 @@ from tests.strategies import COINCIDENT, OVERRUN, POLICY_KINDS, crowded, example
 from tests.traces import trace_path
 from walltime.engine.run import Simulation
 
-SMALL, LARGE = examples(300), examples(100)
+SMALL, LARGE = examples(100), examples(50)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
 COLUMNS = ("start", "kind", "promised", "end")
 
