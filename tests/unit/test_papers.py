@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 import walltime as wt
 from tests.cli import call
+from tests.profiles import PROFILE
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
 from walltime.papers.items import ITEMS, items_of
@@ -62,8 +65,40 @@ def tiny(monkeypatch) -> None:
     assert subjects.GENERATED
 
 
+def draw_only(monkeypatch, wanted: Callable[[str], bool]) -> None:
+    """Figures are made, but drawn only where the format is wanted: drawing takes most of the time."""
+    draw = Figure.savefig
+
+    def write(figure: Figure, file, format: str, **options) -> None:
+        if wanted(format):
+            draw(figure, file, format=format, **options)
+        else:
+            file.write("<svg viewBox=''></svg>" if format == "svg" else b"not drawn")
+
+    monkeypatch.setattr(Figure, "savefig", write)
+
+
+@pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """No figure is drawn."""
+    draw_only(monkeypatch, lambda format: False)
+
+
+@pytest.fixture
+def drawn_once(monkeypatch) -> None:
+    """Every figure is drawn for the page, and the first one into files too; all of them in a nightly run."""
+    seen: set[str] = set()
+
+    def wanted(format: str) -> bool:
+        first = format not in seen
+        seen.add(format)
+        return first or format == "svg" or PROFILE == "nightly"
+
+    draw_only(monkeypatch, wanted)
+
+
 @pytest.mark.parametrize("paper", PAPERS)
-def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says_so(paper, tiny, tmp_path):
+def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says_so(paper, tiny, drawn_once, tmp_path):
     names = [name for name, facts in printed(paper).logs.items() if not facts.get("substitute")][:2]
     subjects = find_subjects(printed(paper), only=names, folders=[tmp_path / "nowhere"], made=tmp_path)
     assert [s.kind for s in subjects] == ["generated"] * len(names)
@@ -82,7 +117,7 @@ def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, small, tmp_path):
+def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, undrawn, small, tmp_path):
     done = run_paper(paper, items_of(paper), [small], tmp_path, quick=True)
     assert len(done.results) == len(items_of(paper))
     for item, result in zip(items_of(paper), done.results, strict=True):
