@@ -1,6 +1,6 @@
-"""Compiles all of the engine, and notes how many functions each entry adds to those before it.
+"""Compiles what is not compiled yet of the engine. Says so, or notes how many functions each entry adds to those before it.
 
-python tools/warm.py COUNTS.json
+python tools/warm.py [COUNTS.json]
 """
 
 import json
@@ -11,10 +11,13 @@ from walltime.engine.compilation import Compilation, listen
 from walltime.engine.load import ENTRIES, load, load_predictor, predictors
 
 done: dict[str, int] = dict.fromkeys(ENTRIES, 0)
+counts = [Path(name) for name in sys.argv[1:]]
 
 
 def note(state: Compilation) -> None:
     """Keep the latest count of the entry."""
+    if not counts and state.done == 0 and not state.finished:
+        print(f"warm: {state}", flush=True)
     done[state.entry] = state.done
 
 
@@ -23,4 +26,5 @@ for name in ENTRIES:
     load(name)
 for kind in predictors():
     load_predictor(kind)
-Path(sys.argv[1]).write_text(json.dumps(done))
+for file in counts:
+    file.write_text(json.dumps(done))

@@ -26,7 +26,7 @@ from tests.strategies import (
 from walltime.engine.reference import Reference
 
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
-SMALL, LARGE = examples(50), examples(20)
+SMALL, LARGE = examples(30), examples(15)
 NAMED = (
     wt.Fcfs(),
     wt.Easy(),

@@ -107,7 +107,7 @@ def test_overloaded_workloads__do_cross_the_thresholds_of_the_index():
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
-@examples(150)
+@examples(100)
 @given(data=st.data())
 def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
     jobs = data.draw(crowded(), label="workload")
@@ -123,6 +123,7 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
                 assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coincident", ["batch", "sequential"])
 @pytest.mark.parametrize("number", range(len(ORDERED)), ids=[policy.label for policy in ORDERED])
 def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, monkeypatch):

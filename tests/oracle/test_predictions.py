@@ -152,6 +152,7 @@ def test_replay__equals_its_plain_python(data):
 PREDICTORS = ("tang13:window=all", "tang13:cobalt,key=user", "tsafrir07:recompute=yes", "mualem01-history:key=user", "last:key=double")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [wt.Easy(backfill_order=wt.SJF), wt.Easy(order=wt.WFP), wt.Conservative()], ids=lambda p: p.label)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy):
@@ -160,6 +161,7 @@ def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy)
     assert done.predictions.corrections.sum() > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_kernel__equals_reference_with_long_queues_predicted_again(seed, monkeypatch):
     monkeypatch.setattr(index, "LONG", 100)

@@ -11,7 +11,7 @@ import walltime as wt
 from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_believed, workloads
 from walltime.engine.run import Simulation
 
-MANY, SOME = examples(150), examples(75)
+MANY, SOME = examples(100), examples(50)
 in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
 
 
