@@ -1,6 +1,6 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
 
-.PHONY: help setup test demo lowest lint docs wheel bench validate lock changelog clean
+.PHONY: help setup quick test nightly demo lowest lint docs wheel bench validate lock changelog clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -9,8 +9,14 @@ help: ## list the targets
 setup: ## make the virtual environment .venv
 	@bash tools/setup.sh
 
+quick: setup ## run the tests that take a minute, with the kernels that are compiled already
+	@bash tools/test.sh quick $(ARGS)
+
 test: setup ## run the whole test suite; ARGS="-k easy" passes arguments to pytest
-	@bash tools/test.sh $(ARGS)
+	@bash tools/test.sh default $(ARGS)
+
+nightly: setup ## run the whole test suite with ten times as many examples, chosen at random
+	@bash tools/test.sh nightly $(ARGS)
 
 demo: setup ## replay a small generated workload under three policies and write report.html
 	@.venv/bin/walltime demo $(ARGS)

@@ -6,19 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import walltime as wt
+from tests.profiles import examples as examples
 from walltime.policy import Order, Policy
 
 COINCIDENT = ("batch", "sequential")
 OVERRUN = ("kill", "extend", "overrun")
-
-
-def examples(count: int) -> settings:
-    """So many examples, the same in every run; a failure prints what reproduces it."""
-    return settings(max_examples=count, deadline=None, derandomize=True, print_blob=True)
 
 
 # Orders of a user's own. Each operation is rounded in the same way by Python and by the compiler: whole numbers below 2**53,

@@ -18,7 +18,7 @@ grep -o '^[a-z0-9._-]*==[^ ]*' requirements.lock >"$folder/constraints.txt"
 "$python" -m pip --disable-pip-version-check --quiet install --no-compile --constraint "$folder/constraints.txt" "$wheel" pytest hypothesis
 
 mkdir -p "$folder/elsewhere/tests/golden"
-cp tests/strategies.py "$folder/elsewhere/tests"
+cp tests/profiles.py tests/strategies.py "$folder/elsewhere/tests"
 cp tests/golden/worked.py tests/golden/test_small_examples.py "$folder/elsewhere/tests/golden"
 cd "$folder/elsewhere"
 

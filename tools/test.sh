@@ -1,7 +1,17 @@
 #!/usr/bin/env bash
-# Runs the test suite on two workers, with a fresh folder for compiled kernels. Arguments go to pytest.
+# Runs tests on two workers: tools/test.sh PROFILE, where PROFILE is quick, default or nightly; more arguments go to pytest.
+# tests/profiles.py says how many examples each of them takes, the markers in pyproject.toml which tests it leaves out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+export WALLTIME_PROFILE=$1
+shift
+workers=(--numprocesses "${WORKERS:-2}" --dist worksteal)
+
+if [ "$WALLTIME_PROFILE" = quick ]; then
+  .venv/bin/python tools/warm.py # in the folder of this user's kernels
+  exec .venv/bin/python -m pytest "${workers[@]}" -m "not slow and not nightly" "$@"
+fi
 
 WALLTIME_CACHE=$(mktemp -d)
 export WALLTIME_CACHE
@@ -10,4 +20,6 @@ trap 'rm -rf "$WALLTIME_CACHE"' EXIT
 # Compiled once here, so that the workers do not all do it at the same time; a test looks at how much that was.
 export WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
 .venv/bin/python tools/warm.py "$WALLTIME_COUNTS"
-.venv/bin/python -m pytest --numprocesses "${WORKERS:-2}" --dist worksteal "$@"
+chosen=()
+[ "$WALLTIME_PROFILE" = nightly ] && chosen=(-m "")
+.venv/bin/python -m pytest "${workers[@]}" "${chosen[@]}" "$@"

@@ -1,6 +1,6 @@
-"""Compiles all of the engine, and notes how many functions each entry adds to those before it.
+"""Compiles what is not compiled yet of the engine. Says so, or notes how many functions each entry adds to those before it.
 
-python tools/warm.py COUNTS.json
+python tools/warm.py [COUNTS.json]
 """
 
 import json
@@ -15,10 +15,13 @@ from walltime.engine.load import ENTRIES, load, load_predictor
 from walltime.predictors import PREDICTOR_NAMES, Jobs, predictor_class
 
 done: dict[str, int] = dict.fromkeys(ENTRIES, 0)
+counts = [Path(name) for name in sys.argv[1:]]
 
 
 def note(state: Compilation) -> None:
     """Keep the latest count of the entry."""
+    if not counts and state.done == 0 and not state.finished:
+        print(f"warm: {state}", flush=True)
     done[state.entry] = state.done
 
 
@@ -29,4 +32,5 @@ columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable
 nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
 for predictor in PREDICTOR_NAMES:
     load_predictor(predictor_class(predictor)().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
-Path(sys.argv[1]).write_text(json.dumps(done))
+for file in counts:
+    file.write_text(json.dumps(done))

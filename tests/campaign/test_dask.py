@@ -12,7 +12,7 @@ import pytest
 
 from tests.campaign.plans import command, dask_cluster, ended, files, many_cells, run_plan, tables, wait_for_files
 from tests.cli import call, one_line
-from walltime.campaign import Dask, Progress, Threads, read_plan, run_campaign
+from walltime.campaign import Dask, Progress, Threads, executors, read_plan, run_campaign
 from walltime.errors import PolicyError, WalltimeError
 
 pytest.importorskip("distributed")
@@ -135,8 +135,9 @@ def test_error_of_a_cell__comes_back_in_one_line(tmp_path, cluster):
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nonsense", "abc://127.0.0.1:9", "tcp://127.0.0.1:many", ""])
-def test_wrong_address__is_said_in_one_line(plan, address):
-    status, out, err = ended(command("campaign", "run", plan, "--dask", address))
+def test_wrong_address__is_said_in_one_line(plan, address, capsys, monkeypatch):
+    monkeypatch.setattr(executors, "PATIENCE", 0.5)
+    status, out, err = call(capsys, "campaign", "run", plan, "--dask", address)
     assert status == 2
     assert f"no Dask scheduler answers at {address!r}" in one_line(status, out, err)
     assert list(plan.parent.iterdir()) == [plan]

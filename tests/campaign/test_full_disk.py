@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.plans import command, dask_cluster, ended, many_cells, run_plan, tables
+from tests.cli import call
 from walltime.campaign import Store
 
 SEEDS = 40
@@ -57,7 +58,7 @@ def assert_says_that_the_disk_is_full(status: int, out: str, err: str, store: Pa
     assert "run the plan again" in err
 
 
-def test_full_disk__loses_nothing_and_the_run_goes_on(expected, disk):
+def test_full_disk__loses_nothing_and_the_run_goes_on(expected, capsys, disk):
     plan = many_cells(disk, SEEDS)
     store = plan.with_name("plan.results")
     for _ in range(2):  # the second run has no room from the start
@@ -66,7 +67,7 @@ def test_full_disk__loses_nothing_and_the_run_goes_on(expected, disk):
         found, whole = Store(store).table(), Store(expected).table()
         assert 0 < len(found) < len(whole)
         assert found.equals(whole.join(found.select("cell"), on="cell", how="semi").sort("cell"))
-        status, out, err = ended(command("campaign", "status", plan))
+        status, out, err = call(capsys, "campaign", "status", plan)
         assert (status, err) == (0, "")
         assert f"{len(found):,} of {len(whole):,} cells are there" in out
     assert mount("-o", f"remount,size={ROOM}", disk) == ""

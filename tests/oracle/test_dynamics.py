@@ -27,7 +27,7 @@ from walltime.engine.reference import Reference
 from walltime.schedule.known import known_to
 
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
-SMALL, LARGE = examples(100), examples(40)
+SMALL, LARGE = examples(30), examples(15)
 NAMED = (
     wt.NoBackfilling(),
     wt.Easy(),

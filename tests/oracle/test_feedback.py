@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime as wt
@@ -53,7 +53,7 @@ def test_feedback__is_audited_against_the_ends_of_the_schedule(tmp_path):
     assert wt.audit(jobs, table, wt.Easy()).counts == {"submit_differs": 1}
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@strategies.examples(200)
 @given(strategies.workloads(), strategies.policies(), st.sampled_from(["batch", "sequential"]), st.data())
 def test_feedback__kernel_equals_reference(workload, policy, coincident, data):
     n = len(workload)

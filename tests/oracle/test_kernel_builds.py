@@ -28,6 +28,7 @@ def assert_equal(cases: list[dict], results: list[dict]) -> None:
         assert result == replay.replay(case), case
 
 
+@pytest.mark.slow
 def test_kernel__without_compilation_gives_the_same_schedules(tmp_path):
     cases = replay.corpus(count=250, seed=1)
     found = run_elsewhere(cases, tmp_path, NUMBA_DISABLE_JIT="1")
@@ -35,6 +36,7 @@ def test_kernel__without_compilation_gives_the_same_schedules(tmp_path):
     assert_equal(cases, found["results"])
 
 
+@pytest.mark.slow
 def test_kernel__stays_within_its_arrays(tmp_path):
     cases = replay.corpus(count=600, seed=2, jobs=40)
     found = run_elsewhere(cases, tmp_path, NUMBA_BOUNDSCHECK="1", WALLTIME_CACHE=str(tmp_path / "cache"))
@@ -42,6 +44,7 @@ def test_kernel__stays_within_its_arrays(tmp_path):
     assert_equal(cases, found["results"])
 
 
+@pytest.mark.slow
 def test_kernel__bounds_are_really_checked(tmp_path):
     # Else the test above shows nothing. Room for no job is four blocks of the profile, of 64 steps each; 300 reservations need more.
     script = tmp_path / "beyond.py"

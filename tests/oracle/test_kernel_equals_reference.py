@@ -27,7 +27,7 @@ from tests.traces import trace_path
 from walltime.engine.run import Simulation
 from walltime.schedule.known import known_to
 
-SMALL, LARGE = examples(300), examples(100)
+SMALL, LARGE = examples(60), examples(30)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
 COLUMNS = ("start", "kind", "promised", "end")
 
@@ -109,24 +109,38 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
 KTH_POLICIES = (wt.NoBackfilling(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=3))
 
 
+PARTS = pytest.mark.parametrize(
+    "count", [pytest.param(10_000, marks=pytest.mark.slow), pytest.param(28_489, marks=pytest.mark.nightly)], ids=["part", "whole"]
+)
+
+
 @pytest.fixture(scope="module")
-def kth() -> wt.Workload:
+def kth_log() -> wt.Workload:
     return wt.read(trace_path("KTH-SP2-1996-2"))
 
 
+@pytest.fixture
+def kth(kth_log, count) -> wt.Workload:
+    """The first jobs of the log, or all of them."""
+    return wt.head(kth_log, count)
+
+
+@PARTS
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("policy", KTH_POLICIES, ids=lambda policy: policy.label)
-def test_kernel__equals_reference_on_the_whole_kth_log(kth, policy, coincident):
-    assert len(kth) == 28_489
+def test_kernel__equals_reference_on_the_kth_log(kth, policy, coincident, count):
+    assert len(kth) == count
     assert_same(*(wt.simulate(kth, policy, coincident=coincident, engine=e) for e in ("kernel", "reference")))
 
 
+@PARTS
 @pytest.mark.parametrize("overrun", ["extend", "overrun"])
 @pytest.mark.parametrize(
     "policy",
     [wt.Easy(), wt.Easy(backfill_order=wt.SJF), wt.Conservative(), wt.Hybrid(depth=3, order=wt.WFP)],
     ids=lambda policy: policy.label,
 )
-def test_kernel__equals_reference_on_kth_where_jobs_outlive_their_estimates(kth, policy, overrun):
-    assert (kth.runtime > kth.requested).sum() == 475  # SPEC R-02
+def test_kernel__equals_reference_on_kth_where_jobs_outlive_their_estimates(kth, policy, overrun, count):
+    late = (kth.runtime > kth.requested).sum()
+    assert late == 475 if count == 28_489 else late > 100  # SPEC R-02
     assert_same(*(wt.simulate(kth, policy, overrun=overrun, engine=e) for e in ("kernel", "reference")))

@@ -44,7 +44,7 @@ def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, **options) ->
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_kernel__equals_reference_with_predictions(kind, coincident, data):
     workload = data.draw(with_users(data.draw(st.sampled_from((workloads(max_size=25), crowded())))), label="workload")
@@ -65,7 +65,7 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
 
 @pytest.mark.parametrize("believe", BITS)
 @pytest.mark.parametrize("kind", ["easy", "conservative"])
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kind, believe, data):
     # Predictions are mostly far too short, so they expire, are corrected, and break promises.
@@ -78,7 +78,7 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
@@ -92,7 +92,7 @@ def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coinci
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
-@examples(100)
+@examples(50)
 @given(data=st.data())
 def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
@@ -103,7 +103,7 @@ def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     assert_engines_agree(workload, policy, coincident=coincident, prediction=wt.Prediction(data.draw(predictors()), believe=believe))
 
 
-@examples(100)
+@examples(50)
 @given(data=st.data())
 def test_simulation__without_belief_is_the_one_without_predictions(data):
     workload = data.draw(with_users(workloads(max_size=25)), label="workload")
@@ -118,7 +118,7 @@ def test_simulation__without_belief_is_the_one_without_predictions(data):
 
 
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
-@examples(200)
+@examples(100)
 @given(data=st.data())
 def test_predictions__do_not_know_the_future(engine, data):
     workload = data.draw(with_users(workloads(max_size=25, min_size=4)), label="workload")
@@ -138,7 +138,7 @@ def test_predictions__do_not_know_the_future(engine, data):
     assert np.array_equal(before.start[before.start <= moment], after.start[before.start <= moment])
 
 
-@examples(200)
+@examples(100)
 @given(data=st.data())
 def test_replay__equals_its_plain_python(data):
     workload = data.draw(with_users(workloads(max_size=25)), label="workload")
@@ -154,6 +154,7 @@ def test_replay__equals_its_plain_python(data):
 PREDICTORS = ("tang13:window=all", "tang13:cobalt,key=user", "tsafrir07:recompute=yes", "mualem01-history:key=user", "last:key=double")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [wt.Easy(backfill_order=wt.SJF), wt.Easy(order=wt.WFP), wt.Conservative()], ids=lambda p: p.label)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy):
@@ -162,6 +163,7 @@ def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy)
     assert done.predictions.corrections.sum() > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_kernel__equals_reference_with_long_queues_predicted_again(seed, monkeypatch):
     monkeypatch.setattr(index, "LONG", 100)

@@ -14,7 +14,7 @@ from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded
 from walltime.engine.run import Simulation
 from walltime.schedule.known import known_to
 
-MANY, SOME = examples(300), examples(150)
+MANY, SOME = examples(100), examples(50)
 in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
 
 

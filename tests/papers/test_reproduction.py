@@ -113,7 +113,7 @@ def sweeps(tmp_path_factory):
             s = study("tsafrir06", log, tmp_path_factory.mktemp(log))
             f = F if not truncated else (*F, 1000.0)
             found[log, truncated] = run_sweep(
-                s, s.subjects[0], seeds=20 if log == "BLUE" else 6, f=f, truncated=truncated, dynamics=not truncated
+                s, s.subjects[0], seeds=20 if log == "BLUE" and not truncated else 6, f=f, truncated=truncated, dynamics=not truncated
             )
         return found[log, truncated]
 

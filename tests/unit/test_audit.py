@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from walltime import Conservative, Easy, Hybrid, NoBackfilling, Schedule, Workload, audit, simulate
 from walltime.policy import SJF
 from walltime.schedule import CHECKS, Kind
@@ -175,7 +176,7 @@ def test_audit__of_no_jobs_finds_nothing():
     assert simulate(jobs, Easy()).audit().ok
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=25),
     st.sampled_from([NoBackfilling(), Easy(), Hybrid(depth=0), Hybrid(depth=2), Conservative(), Conservative(variant="scratch")]),

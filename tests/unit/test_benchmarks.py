@@ -53,6 +53,7 @@ def small_workload(seed: int) -> Workload:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_cpp__starts_every_job_when_the_kernel_does(easy, seed):
     workload = small_workload(seed)

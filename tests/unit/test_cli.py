@@ -145,6 +145,7 @@ def test_compare__writes_a_report_that_needs_nothing_else(capsys, log, tmp_path)
     assert not re.search(r"(src|href)=.https?:", html)
 
 
+@pytest.mark.slow
 def test_demo__needs_no_file(capsys, tmp_path):
     page = tmp_path / "report.html"
     status, out, _ = call(capsys, "demo", "--jobs", 300, "--out", page)
@@ -301,6 +302,7 @@ def long_log(path: Path, jobs: int = 60_000) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_interrupt__stops_the_run_and_leaves_no_file(tmp_path):
     log, out = long_log(tmp_path / "long.swf"), tmp_path / "s.csv"
     process = command("simulate", log, "--policy", "conservative", "--out", out)
@@ -364,6 +366,7 @@ def test_kth__runs_from_the_command_line(capsys, tmp_path):
 # ------------------------------------------------------------------------------------------------------ what users met
 
 
+@pytest.mark.slow
 def test_killed_jobs__are_killed_in_every_format(capsys, tmp_path):
     trace = trace_path("KTH-SP2-1996-2.swf.gz")
     for ending in ("csv", "swf"):
@@ -427,6 +430,7 @@ def test_full_device__gets_one_line(log):
     assert "cannot be printed" in done.stderr
 
 
+@pytest.mark.slow
 def test_other_encoding_and_closed_output__are_no_error(log):
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-m", "walltime.cli.main", "info", str(log)], env=environment, capture_output=True, text=True)

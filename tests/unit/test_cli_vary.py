@@ -279,6 +279,7 @@ def test_clean__kth_as_the_archive_does(capsys, tmp_path):
     assert len(wt.read(out)) == 28_475
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--shake", 600], ["--load", 0.5, "--scale-by", "thin"], ["--load", 1.2, "--scale-by", "thin"]])
 def test_clean__of_a_log_whose_jobs_follow_each_other_writes_one_too(capsys, chains, tmp_path, options):
     out, written = tmp_path / "out.swf", 0

@@ -269,6 +269,7 @@ def test_bootstrap__is_wider_where_jobs_of_a_user_resemble_each_other():
     assert by_user.half_width == pytest.approx(1.645 * 10 / math.sqrt(50), rel=0.25)
 
 
+@pytest.mark.slow
 def test_bootstrap__holds_the_true_mean_about_as_often_as_it_says():
     random = np.random.default_rng(9)
     held = 0

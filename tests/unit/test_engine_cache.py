@@ -111,6 +111,7 @@ def test_cache_root__is_walltimes_own_then_xdgs_then_the_home_folder(monkeypatch
     assert folder.cache_root() == tmp_path / "home" / ".cache" / "walltime"
 
 
+@pytest.mark.slow
 def test_cache__is_filled_by_two_processes_at_once(copied, cache, cold):
     for found in cold:
         assert (found["shortest"], found["cached"]) == (FOUND, False)
@@ -122,6 +123,7 @@ def test_cache__is_filled_by_two_processes_at_once(copied, cache, cold):
     assert {file.suffix or file.name for file in cache.rglob("*") if file.is_file()} == {".nbc", ".nbi", "used"}
 
 
+@pytest.mark.slow
 def test_cache__is_not_used_after_an_edit(copied, cache, cold):
     first = cold[0]
     assert Path(first["folder"]) == cache / f"kernels-{first['hash']}"
@@ -144,6 +146,7 @@ def test_cache__is_not_used_after_an_edit(copied, cache, cold):
     assert (again["shortest"], again["compiled"], again["hash"]) == (FOUND, 0, first["hash"])
 
 
+@pytest.mark.slow
 def test_cache__is_used_after_comments_docstrings_and_what_is_not_compiled_were_edited(copied, cache, cold, tmp_path):
     edited = tmp_path / "edited"
     shutil.copytree(copied, edited, ignore=shutil.ignore_patterns("__pycache__"))
@@ -157,6 +160,7 @@ def test_cache__is_used_after_comments_docstrings_and_what_is_not_compiled_were_
     assert (found["shortest"], found["compiled"], found["hash"]) == (FOUND, 0, cold[0]["hash"])
 
 
+@pytest.mark.slow
 def test_cache__that_cannot_be_written_is_replaced_by_a_temporary_folder(copied, cache, cold, tmp_path):
     # A file stands where the folder should be; root could write to any folder. The temporary folder is the cache of the test
     # above by another name, so that nothing is compiled twice.
@@ -171,6 +175,7 @@ def test_cache__that_cannot_be_written_is_replaced_by_a_temporary_folder(copied,
     assert in_the_way.read_text() == "not a folder"
 
 
+@pytest.mark.slow
 def test_cache__that_vanishes_or_is_damaged_is_made_anew(copied, cache, cold, tmp_path):
     mine = tmp_path / "cache"
     shutil.copytree(cache, mine)
@@ -186,6 +191,7 @@ def test_cache__that_vanishes_or_is_damaged_is_made_anew(copied, cache, cold, tm
     assert len(list(kept.glob("draw.draw_f_estimates.*.nbc"))) == 1
 
 
+@pytest.mark.slow
 def test_source_hash__depends_on_what_is_compiled(copied):
     script = "from walltime.engine import folder; print(folder.source_hash())"
 
@@ -229,6 +235,7 @@ for owner in cpu_target.options.__mro__:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "warning"),
     [(WITHOUT_CACHE, "keeps compiled functions in another way"), (WITHOUT_OPTION, "cannot leave reference counts out")],

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import examples
+from tests.profiles import examples, seeds
 from walltime.engine import heap, profile
 from walltime.engine.memory import ITEM, JOB, KEEP, RULES, RUN, new_memory, record, records
 from walltime.engine.profile import NEVER, STEPS_IN_BLOCK, Profile, new_profile
@@ -218,7 +218,7 @@ def assert_blocks_are_in_order(plan: Plan) -> None:
     assert all(a + b > STEPS_IN_BLOCK // 2 for a, b in itertools.pairwise(counts[1:]))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_long_profile__equals_an_array_of_seconds(seed):
     # Some hundred steps in many blocks, growing and shrinking again.
     random = np.random.Generator(np.random.Philox(seed))

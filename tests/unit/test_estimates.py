@@ -260,6 +260,7 @@ def test_wrong_order__formula_by_hand():
             wrong_order_probability(*bad, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("short", "long", "factor"), [(3600, 4500, 4), (3600, 7200, 11), (600, 601, 2), (60, 4000, 301)])
 def test_wrong_order__formula_against_simulation(short, long, factor):
     # R-03, at the significance of 0.001 each
@@ -323,6 +324,7 @@ def digest() -> str:
     return seen.hexdigest()
 
 
+@pytest.mark.slow
 def test_draw__gives_the_same_bytes_in_another_process_with_other_threads():
     root = str(Path(__file__).resolve().parents[2])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -333,6 +335,7 @@ def test_draw__gives_the_same_bytes_in_another_process_with_other_threads():
         assert told.stdout.strip() == digest()
 
 
+@pytest.mark.slow
 def test_f_model__draws_a_million_estimates_each_in_its_range():
     estimates = FModel(4).draw(jobs_of(np.full(1_000_000, 1000)), 1)
     assert (estimates.min(), estimates.max()) == (1000, 4000)

@@ -50,6 +50,7 @@ def test_generate__load_is_within_one_percent(name, procs, load):
         assert made.offered_load == pytest.approx(load, rel=0.01)
 
 
+@pytest.mark.slow
 @every_model
 def test_generate__load_on_a_huge_machine(name):
     assert MODELS[name].generate(200_000, 100_000, 1.0, seed=2).offered_load == pytest.approx(1.0, rel=0.01)
@@ -120,6 +121,7 @@ def test_generate__a_load_that_whole_seconds_cannot_give():
         MODELS["feitelson96"].generate(100, 100_000, 1.5, seed=3)
 
 
+@pytest.mark.slow
 @every_model
 def test_generate__a_million_jobs_have_the_load_asked_for(name):
     made = MODELS[name].generate(1_000_000, 512, 0.7, seed=1)

@@ -43,6 +43,7 @@ def test_generate__what_is_read_back_are_the_same_jobs(capsys, tmp_path, name, e
     assert read.origin.changed == {}
 
 
+@pytest.mark.slow
 def test_generate__same_bytes_in_other_processes_with_other_threads(tmp_path):
     for threads in ("1", "2"):
         settings = dict.fromkeys(("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
@@ -115,6 +116,7 @@ def test_generate__one_line_for_a_wrong_call(capsys, tmp_path, monkeypatch, argu
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_generate__figure_beside_another_log(capsys, tmp_path, ending):
     other, out = tmp_path / "other.swf", tmp_path / "made.swf"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 import walltime as wt
 from tests.cli import call
+from tests.profiles import PROFILE
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
 from walltime.papers.items import ITEMS, items_of
@@ -62,8 +65,41 @@ def tiny(monkeypatch) -> None:
     assert subjects.GENERATED
 
 
+def draw_only(monkeypatch, wanted: Callable[[str], bool]) -> None:
+    """Figures are made, but drawn only where the format is wanted: drawing takes most of the time."""
+    draw = Figure.savefig
+
+    def write(figure: Figure, file, **options) -> None:
+        if wanted(options["format"]):
+            draw(figure, file, **options)
+        else:
+            file.write("<svg viewBox=''></svg>" if options["format"] == "svg" else b"not drawn")
+
+    monkeypatch.setattr(Figure, "savefig", write)
+
+
+@pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """No figure is drawn."""
+    draw_only(monkeypatch, lambda kind: False)
+
+
+@pytest.fixture
+def drawn_once(monkeypatch) -> None:
+    """Every figure is drawn for the page, and the first one into files too; all of them in a nightly run."""
+    seen: set[str] = set()
+
+    def wanted(kind: str) -> bool:
+        first = kind not in seen
+        seen.add(kind)
+        return first or kind == "svg" or PROFILE == "nightly"
+
+    draw_only(monkeypatch, wanted)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
-def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says_so(paper, tiny, tmp_path):
+def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says_so(paper, tiny, drawn_once, tmp_path):
     names = [name for name, facts in printed(paper).logs.items() if not facts.get("substitute")][:2]
     subjects = find_subjects(printed(paper), only=names, folders=[tmp_path / "nowhere"], made=tmp_path)
     assert [s.kind for s in subjects] == ["generated"] * len(names)
@@ -81,8 +117,9 @@ def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says
     assert not any(value.printed is not None for result in done.results for value in result.values() if result.item in ("T3", "T4", "T1b"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
-def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, small, tmp_path):
+def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, undrawn, small, tmp_path):
     done = run_paper(paper, items_of(paper), [small], tmp_path, quick=True)
     assert len(done.results) == len(items_of(paper))
     for item, result in zip(items_of(paper), done.results, strict=True):
@@ -91,6 +128,7 @@ def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, small, tmp_pat
         assert not compared, f"{item.name} compares another log with printed numbers"
 
 
+@pytest.mark.slow
 def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
     first = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
     again = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
@@ -104,6 +142,7 @@ def kth_like(small: Subject) -> Subject:
     return replace(small, name="KTH", kind="paper", facts={**printed("mualem01").logs["KTH"], "procs": 32})
 
 
+@pytest.mark.slow
 def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch):
     subject = kth_like(small)
     plain = run_paper("mualem01", items_of("mualem01", "T4"), [subject], tmp_path / "a", quick=True)
@@ -298,6 +337,7 @@ def test_cli__bad_calls_give_one_line(arguments, status, words, tmp_path, monkey
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     listed = json.loads(call(capsys, "paper", "list", "--json")[1])

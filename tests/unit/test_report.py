@@ -175,6 +175,7 @@ def test_page__parses_and_needs_nothing_else():
     assert ("title", "3,000 s") in found.attributes
 
 
+@pytest.mark.slow
 def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
     schedules = [made(NoBackfilling(), 3000), made(Easy(), 50)]
     one = write_report(tmp_path / "one.html", schedules).read_bytes()

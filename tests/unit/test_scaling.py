@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -22,9 +23,15 @@ EACH_JOB = ("job_id", "submit", "runtime", "requested", "procs", "believed")
 HOUR, WEEK = 3600, 7 * 86_400
 
 
+@functools.cache
+def generated(jobs: int, load: float, seed: int) -> wt.Workload:
+    """Drawn once for all tests."""
+    return MODELS["lublin99"].generate(jobs, 128, load, seed)
+
+
 def made(jobs: int = 2000, load: float = 0.688, **options) -> wt.Workload:
     """A workload with users, of several weeks, whose requests and beliefs differ from the runtimes."""
-    base = MODELS["lublin99"].generate(jobs, 128, load, options.pop("seed", 3))
+    base = generated(jobs, load, options.pop("seed", 3))
     user = np.arange(jobs) * 7919 % 23
     return wt.Workload.from_arrays(
         submit=base.submit,

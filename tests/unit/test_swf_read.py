@@ -558,6 +558,7 @@ def test_gaia__indented_header():
     assert len(header["Queue"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", trace_names() or ["any log"])
 def test_every_trace__reads_and_round_trips(name, tmp_path):
     path = trace_path(name)

@@ -6,9 +6,10 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tests.traces import trace_path
 from walltime.errors import LogError, OutputError, WorkloadError
 from walltime.logs import Comment, SwfLog, read, read_swf, whole_file, write_swf
@@ -276,7 +277,7 @@ def test_write_swf__cancelled_job_of_no_length_is_still_a_job(tmp_path):
         min_size=1,
     )
 )
-@settings(max_examples=50)
+@examples(50)
 def test_write_swf__any_workload_is_read_back(tmp_path_factory, rows):
     submit, runtime, requested, procs, allocated, status = (list(column) for column in zip(*rows, strict=True))
     arrays = {"submit": submit, "runtime": runtime, "requested": requested, "procs": procs, "machine_procs": 8}

@@ -324,6 +324,7 @@ def test_largest_estimate__is_the_sites_limit_without_outliers():
         largest_estimate(np.array([1]), outliers=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "hours"),
     [

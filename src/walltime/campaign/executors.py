@@ -22,6 +22,8 @@ IN_FLIGHT = 3
 
 ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?(\[[^\]\s]+\]|[^\s:/]+):[0-9]{1,5}")
 """How the address of a Dask scheduler is spelled."""
+PATIENCE = 10.0
+"""Seconds in which a Dask scheduler must answer."""
 
 
 class Executor(Protocol):
@@ -74,7 +76,7 @@ class Dask:
         if isinstance(address, str) and not ADDRESS.fullmatch(address):
             raise PolicyError(nobody)
         try:
-            self.client = Client(address, timeout=10, set_as_default=False)
+            self.client = Client(address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise PolicyError(nobody) from error
 

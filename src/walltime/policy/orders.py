@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -133,6 +134,10 @@ class UserOrder(Order):
 
     def asks(self) -> tuple[str, ...]:
         """Names of the function's parameters; raises PolicyError if it asks for something that a queue does not know."""
+        return self._arguments
+
+    @functools.cached_property
+    def _arguments(self) -> tuple[str, ...]:  # the plain engine asks at every score, and a signature takes long to find out
         try:
             names = tuple(inspect.signature(self.function).parameters)
         except (ValueError, TypeError):

@@ -1,0 +1,35 @@
+"""How much the tests try: WALLTIME_PROFILE is `default`, `quick` (a tenth of it) or `nightly` (ten times as much, at random).
+
+What is counted here are Hypothesis's examples and seeds. Which tests run at all is said by the markers in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+SCALES = {"quick": 0.1, "default": 1, "nightly": 10}
+PROFILE = os.environ.get("WALLTIME_PROFILE") or "default"
+if PROFILE not in SCALES:
+    raise ValueError(f"WALLTIME_PROFILE is {PROFILE!r}; known are {', '.join(SCALES)}")
+
+
+def scaled(count: int) -> int:
+    """So many by default, fewer or more in another profile; one at least."""
+    return max(1, round(count * SCALES[PROFILE]))
+
+
+# The same examples in every run, but for those of a night. A failure prints what reproduces it.
+settings.register_profile(PROFILE, max_examples=scaled(100), deadline=None, derandomize=PROFILE != "nightly", print_blob=True)
+settings.load_profile(PROFILE)
+
+
+def examples(count: int) -> settings:
+    """So many examples by default; everything else is the profile's."""
+    return settings(max_examples=scaled(count))
+
+
+def seeds(count: int) -> range:
+    """So many seeds by default, the first ones: for workloads too large for Hypothesis."""
+    return range(scaled(count))
