@@ -50,7 +50,7 @@ READINGS: dict[str, dict[str, Reading]] = {
 def engines(log: wt.Workload, policy: wt.Policy, simulate: Simulate = wt.simulate) -> Numbers:
     """Jobs to which the two engines do not do the same: start, kind of start, promise."""
     kernel, reference = (simulate(log, policy, engine=engine) for engine in ("kernel", "reference"))
-    columns = ("start", "kind", "promised")
+    columns = ("start", "kind", "reserved_start")
     differ = np.any([getattr(kernel, name) != getattr(reference, name) for name in columns], axis=0)
     return {"jobs": len(log), "broken": int(differ.sum())}
 

@@ -53,7 +53,7 @@ def differing(a: Iterable[Array], b: Iterable[Array]) -> Finding:
 
 def whole(schedule: wt.Schedule) -> Sequence[Array]:
     """All that a schedule says of its jobs."""
-    return schedule.start, schedule.end, schedule.kind, schedule.promised
+    return schedule.start, schedule.end, schedule.kind, schedule.reserved_start
 
 
 def total(findings: Iterable[Finding]) -> Finding:
@@ -234,8 +234,8 @@ def _same_for_all(a: wt.Workload, b: wt.Workload, simulate: Simulate, moved: Cal
     found = Finding(0, 0)
     for policy in POLICIES:
         one, other = simulate(a, policy), simulate(b, policy)
-        promised = np.where(one.promised >= 0, moved(one.promised), -1)
-        found += differing((moved(one.start), one.kind, promised), (other.start, other.kind, other.promised))
+        reserved_start = np.where(one.reserved_start >= 0, moved(one.reserved_start), -1)
+        found += differing((moved(one.start), one.kind, reserved_start), (other.start, other.kind, other.reserved_start))
     return found
 
 

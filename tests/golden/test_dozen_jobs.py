@@ -51,7 +51,7 @@ def test_dozen_jobs__fcfs():
         wt.NoBackfilling(),
         start=[0, 2, 10, 10, 17, 19, 20, 25, 25, 27, 29, 29],
         kind="II RRRRRRRRRR",
-        promised=[-1] * 12,
+        reserved_start=[-1] * 12,
     )
 
 
@@ -74,7 +74,7 @@ def test_dozen_jobs__easy():
         wt.Easy(),
         start=[0, 2, 10, 10, 20, 16, 22, 8, 17, 26, 27, 15],
         kind="II RR R B R B B R R B",
-        promised=[-1, -1, 10, -1, 20, -1, 26, -1, -1, 26, 27, -1],
+        reserved_start=[-1, -1, 10, -1, 20, -1, 26, -1, -1, 26, 27, -1],
     )
 
 
@@ -91,12 +91,12 @@ def test_dozen_jobs__easy_with_shortest_first_backfilling():
     policy = wt.Easy(backfill_order=wt.SJF)
     start = [0, 2, 10, 10, 18, 20, 20, 8, 16, 25, 25, 15]
     kind = "II RR R R R B B R R B"
-    promised = [-1, -1, 10, -1, 20, 20, -1, -1, -1, 25, -1, -1]
-    check(JOBS, policy, start=start, kind=kind, promised=promised, coincident=["batch"])
+    reserved_start = [-1, -1, 10, -1, 20, 20, -1, -1, -1, 25, -1, -1]
+    check(JOBS, policy, start=start, kind=kind, reserved_start=reserved_start, coincident=["batch"])
     # One pass per event: at 20 4 counts as gone and 5 not yet. 6 starts, and 7 is the head for a moment, waiting for 5, which
     # is expected to end at 24. Then 5 ends and 7 starts, at 20 all the same.
-    promised[6] = 24
-    check(JOBS, policy, start=start, kind=kind, promised=promised, coincident=["sequential"])
+    reserved_start[6] = 24
+    check(JOBS, policy, start=start, kind=kind, reserved_start=reserved_start, coincident=["sequential"])
 
 
 def test_dozen_jobs__hybrid_with_three_reservations():
@@ -119,7 +119,7 @@ def test_dozen_jobs__hybrid_with_three_reservations():
         wt.Hybrid(depth=3),
         start=[0, 2, 10, 10, 20, 16, 22, 8, 17, 26, 27, 19],
         kind="II RR R B R B B R R B",
-        promised=[0, 2, 10, 10, 20, 16, 26, -1, 26, 26, 31, -1],
+        reserved_start=[0, 2, 10, 10, 20, 16, 26, -1, 26, 26, 31, -1],
     )
 
 
@@ -153,21 +153,21 @@ def test_dozen_jobs__conservative():
         wt.Conservative(),
         start=[0, 2, 10, 10, 20, 10, 22, 17, 20, 25, 27, 22],
         kind="II RR R B R B B R R B",
-        promised=PROMISED,
+        reserved_start=PROMISED,
     )
 
 
 def test_dozen_jobs__conservative_from_scratch():
     #  17  3 ends early; anew: 5 [20,26), 7 [26,31), 8 [17,25) starts. BACKFILLED. 9 [20,23), 10 [23,31) - where 12 had been
-    #      promised a place -, 11 [31,36), 12 [31,35).
+    #      reserved_start a place -, 11 [31,36), 12 [31,35).
     #  20  4 and 6 end: 5 starts; 9 starts, overtaking 7. BACKFILLED.
     #  22  5 and 9 end early: 7 [22,27) starts. 10 [25,33), 11 [27,32). 12 (until 26) does not fit beside 7 and 10: [27,31).
     #  25  8 ends: 10 starts.
-    #  27  7 ends: 11 starts, and then 12, four seconds after it was promised to.
+    #  27  7 ends: 11 starts, and then 12, four seconds after its reserved start.
     check(
         JOBS,
         wt.Conservative(variant="scratch"),
         start=[0, 2, 10, 10, 20, 10, 22, 17, 20, 25, 27, 27],
         kind="II RR R B R B B R R R",
-        promised=PROMISED,
+        reserved_start=PROMISED,
     )

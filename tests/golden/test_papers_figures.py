@@ -41,13 +41,13 @@ FIG1 = jobs_of(
 
 @pytest.mark.parametrize("policy", [wt.Conservative(), SCRATCH], ids=lambda p: p.label)
 def test_p2_fig1__conservative_anchor_points(policy):
-    check(FIG1, policy, start=[0, 0, 0, 8, 12, 3], kind="III RRB", promised=[0, 0, 0, 8, 12, 3])
+    check(FIG1, policy, start=[0, 0, 0, 8, 12, 3], kind="III RRB", reserved_start=[0, 0, 0, 8, 12, 3])
 
 
 def test_p2_fig1__without_reservations_the_second_job_delays_the_first():
     # What the reservation of 1 prevents. At 4 one processor is free (3 has the other), at 6 two: 2 starts, and when t ends, at 8,
     # 1 still lacks the two processors that 2 has until 12.
-    check(FIG1, wt.Hybrid(depth=0), start=[0, 0, 0, 12, 6, 3], kind="III RBB", promised=[-1] * 6)
+    check(FIG1, wt.Hybrid(depth=0), start=[0, 0, 0, 12, 6, 3], kind="III RBB", reserved_start=[-1] * 6)
     # Without 3 the second job takes its potential anchor, 4, and 1 waits for it until 10.
     check(jobs_of(5, (0, 1, 20), (0, 1, 4), (0, 2, 8), (1, 4, 4), (2, 2, 6)), wt.Hybrid(depth=0), start=[0, 0, 0, 10, 4], kind="III RB")
 
@@ -63,7 +63,7 @@ def test_p2_fig1__without_reservations_the_second_job_delays_the_first():
 #   aaaa2222221111 1               aaaa11111222222                 aaaa22222211111
 #   bbbbbbbbbb1111 1               bbb.11111......                 bbb.......11111
 #
-# 2 backfills: it was promised T1 = 4, before 1, which waits for b until T2 = 10. Then b ends at 3. Planning from scratch
+# 2 backfills: it had a reserved start at T1 = 4, before 1, which waits for b until T2 = 10. Then b ends at 3. Planning from scratch
 # puts 1 first, at 4, and 2 has to wait for its end, T3 = 9: its promise is broken. Compressing takes 1 first too, but the
 # reservation of 2 stands in its way, and 1 stays; 2 stays as well, as a holds 3 processors until 4. Both keep their promise.
 
@@ -78,11 +78,11 @@ T1, T2, T3 = 4, 10, 9
 
 
 def test_p2_fig2__planning_from_scratch_breaks_a_promise():
-    check(FIG2, SCRATCH, start=[0, 0, 4, T3], kind="II RR", promised=[0, 0, T2, T1])
+    check(FIG2, SCRATCH, start=[0, 0, 4, T3], kind="II RR", reserved_start=[0, 0, T2, T1])
 
 
 def test_p2_fig2__compressing_keeps_it():
-    check(FIG2, wt.Conservative(), start=[0, 0, T2, T1], kind="II RB", promised=[0, 0, T2, T1])
+    check(FIG2, wt.Conservative(), start=[0, 0, T2, T1], kind="II RB", reserved_start=[0, 0, T2, T1])
 
 
 # ------------------------------------------------------------------------------------------------------------- P2, Fig. 3
@@ -110,18 +110,18 @@ FIG3 = jobs_of(
 
 
 def test_p2_fig3__easy_delays_the_second_queued_job_but_not_the_first():
-    check(FIG3, wt.Easy(), start=[0, 4, 13, 3], kind="I R R B", promised=[-1, 4, 13, -1])
+    check(FIG3, wt.Easy(), start=[0, 4, 13, 3], kind="I R R B", reserved_start=[-1, 4, 13, -1])
 
 
 def test_p2_fig3__without_the_backfill_job_the_second_starts_at_7():
-    check(jobs_of(4, (0, 3, 4), (1, 3, 3), (2, 4, 2)), wt.Easy(), start=[0, 4, 7], kind="I R R", promised=[-1, 4, 7])
+    check(jobs_of(4, (0, 3, 4), (1, 3, 3), (2, 4, 2)), wt.Easy(), start=[0, 4, 7], kind="I R R", reserved_start=[-1, 4, 7])
 
 
 @pytest.mark.parametrize("policy", [wt.Conservative(), SCRATCH, wt.Hybrid(depth=2)], ids=lambda p: p.label)
 def test_p2_fig3__a_reservation_for_the_second_job_protects_it(policy):
     # Hybrid with depth 2 reserves for 1 and 2; 3 had no reservation while both waited, and gets its first one, 9, at time 4.
-    promised = [0, 4, 7, 9]
-    check(FIG3, policy, start=[0, 4, 7, 9], kind="I R R R", promised=promised)
+    reserved_start = [0, 4, 7, 9]
+    check(FIG3, policy, start=[0, 4, 7, 9], kind="I R R R", reserved_start=reserved_start)
 
 
 def test_p2_property1__the_delay_of_the_second_job_grows_with_the_backfill_job():
@@ -148,11 +148,11 @@ def test_p2_property1__the_delay_of_the_second_job_grows_with_the_backfill_job()
 def test_p3_fig1__job_4_is_backfilled_if_it_is_no_longer_than_the_hole(length):
     jobs = jobs_of(4, (0, 2, 4), (0, 2, 2), (0, 4, 3), (0, 2, length))
     if length <= 2:
-        check(jobs, wt.Easy(), start=[0, 0, 4, 2], kind="IIR B", promised=[-1, -1, 4, -1])
+        check(jobs, wt.Easy(), start=[0, 0, 4, 2], kind="IIR B", reserved_start=[-1, -1, 4, -1])
     else:
         # 4 becomes the head when 3 starts, at 4, and gets its reservation, 7, then.
-        check(jobs, wt.Easy(), start=[0, 0, 4, 7], kind="IIR R", promised=[-1, -1, 4, 7])
-    check(jobs, wt.NoBackfilling(), start=[0, 0, 4, 7], kind="IIRR", promised=[-1] * 4)
+        check(jobs, wt.Easy(), start=[0, 0, 4, 7], kind="IIR R", reserved_start=[-1, -1, 4, 7])
+    check(jobs, wt.NoBackfilling(), start=[0, 0, 4, 7], kind="IIRR", reserved_start=[-1] * 4)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
@@ -209,36 +209,36 @@ def test_p3_table2__estimates_hole_and_first_job_that_fits(factor):
     assert [Fraction(int(jobs.requested[j - 1]), SCALE) for j in (1, 4, 5, 6)] == list(estimates)
     for engine in ("kernel", "reference"):
         schedule = wt.simulate(jobs, wt.Easy(), engine=engine)
-        assert Fraction(int(schedule.promised[2]), SCALE) - 4 == hole
+        assert Fraction(int(schedule.reserved_start[2]), SCALE) - 4 == hole
         assert (np.flatnonzero(schedule.start == 4 * SCALE) + 1).tolist() == [fits]
 
 
 def test_p3_fig6__heel_and_toe_with_doubled_estimates():
     start = [0, 0, 10, 4, 6, 8]
     # When 3 starts nobody is left in the queue; nobody else was ever first in it.
-    check(fig6(Fraction(2)), wt.Easy(), start=[t * SCALE for t in start], kind="IIR BBB", promised=[-1, -1, 12 * SCALE, -1, -1, -1])
+    check(fig6(Fraction(2)), wt.Easy(), start=[t * SCALE for t in start], kind="IIR BBB", reserved_start=[-1, -1, 12 * SCALE, -1, -1, -1])
 
 
 def test_p3_fig6__with_a_factor_of_four_thirds_the_second_candidate_fits():
     # 4 is first in the queue from T7 on; 3, estimated at 4 units, is then expected to end at T11, and ends at T10.
-    start, promised = [0, 0, 7, 10, 4, 10], [-1, -1, 8, 11, -1, -1]
+    start, reserved_start = [0, 0, 7, 10, 4, 10], [-1, -1, 8, 11, -1, -1]
     check(
         fig6(Fraction(4, 3)),
         wt.Easy(),
         start=[t * SCALE for t in start],
         kind="IIR R B R",
-        promised=[t * SCALE if t >= 0 else t for t in promised],
+        reserved_start=[t * SCALE if t >= 0 else t for t in reserved_start],
     )
 
 
 def test_p3_fig6__with_perfect_estimates_only_the_shortest_fits():
-    start, promised = [0, 0, 6, 9, 9, 4], [-1, -1, 6, 9, -1, -1]
+    start, reserved_start = [0, 0, 6, 9, 9, 4], [-1, -1, 6, 9, -1, -1]
     check(
         fig6(Fraction(1)),
         wt.Easy(),
         start=[t * SCALE for t in start],
         kind="IIR RR B",
-        promised=[t * SCALE if t >= 0 else t for t in promised],
+        reserved_start=[t * SCALE if t >= 0 else t for t in reserved_start],
     )
 
 

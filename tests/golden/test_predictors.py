@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.metrics import AdjustmentClass, adjustment_classes, promises
+from walltime.metrics import AdjustmentClass, adjustment_classes, reservations
 
 DAY, HOUR, MINUTE = 86400, 3600, 60
 MONTH, WEEK = 30 * DAY, 7 * DAY
@@ -186,10 +186,10 @@ def test_corrections__come_one_after_the_other(engine, correction, runtime, coun
     assert done.predictions.predicted.tolist() == [3600, 600, 60]
     assert done.predictions.corrections.tolist() == [0, count, 0]
     assert done.start.tolist() == [0, 1000, 1000 + runtime]
-    # The wide job was promised the predicted end, and had to wait for longer if that was wrong.
-    assert done.promised.tolist() == [-1, -1, 1600]
-    kept = promises(done.start, done.promised)
-    assert (kept.promised, kept.broken) == (1, int(runtime > 600))
+    # The wide job had its reserved start at the predicted end, and had to wait for longer if that was wrong.
+    assert done.reserved_start.tolist() == [-1, -1, 1600]
+    kept = reservations(done.start, done.reserved_start)
+    assert (kept.reserved_start, kept.broken) == (1, int(runtime > 600))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -235,7 +235,7 @@ class FigureTwelve:
 
 
 def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
-    """Starts and promises of job 1, of job 2, and of one of the jobs behind it."""
+    """Starts and reserved starts of job 1, of job 2, and of one of the jobs behind it."""
     estimates, real = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
     jobs = wt.Workload.from_arrays(
         submit=[0, 1, 2],
@@ -246,7 +246,7 @@ def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
         columns={"executable": np.array([1, 2, waiting])},
     )
     done = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictor(FigureTwelve), believe=believe, correction="estimate"))
-    return done.start.tolist(), done.promised.tolist()
+    return done.start.tolist(), done.reserved_start.tolist()
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
     ],
 )
 def test_p4_figure_12(waiting, believe, start, promise):
-    starts, promised = figure_12(waiting, believe)
-    assert (starts, promised[1]) == (start, promise)
+    starts, reserved_start = figure_12(waiting, believe)
+    assert (starts, reserved_start[1]) == (start, promise)
 
 
 def test_classes__at_half_an_hour():

@@ -88,9 +88,9 @@ def test_zero_runtime__jobs_pass_through_in_the_same_second(policy):
 def test_zero_runtime__promises_made_within_the_second():
     jobs = jobs_of(1, (7, 1, 1, 0), (7, 1, 5, 0), (7, 1, 3))
     # In the pass that starts a, the head b is told to wait for a's estimate, until 8; in the pass that starts b, c until 12.
-    check(jobs, wt.Easy(), start=[7, 7, 7], promised=[-1, 8, 12])
+    check(jobs, wt.Easy(), start=[7, 7, 7], reserved_start=[-1, 8, 12])
     # Conservative: a at 7, b at 8, c at 13, in the first pass; or in the passes after their arrivals, which precede the end of a.
-    check(jobs, wt.Conservative(), start=[7, 7, 7], promised=[7, 8, 13])
+    check(jobs, wt.Conservative(), start=[7, 7, 7], reserved_start=[7, 8, 13])
 
 
 @by_label
@@ -127,10 +127,10 @@ def test_extra_nodes__are_used_up():
     # 6 processors, a has 3 until 10; the head needs 5: 1 extra node, 3 free. d and e (1 wide, 20 long) want it; d comes first.
     # f (1 wide, 4 long) ends by the shadow time and uses no extra node. At 10 the head starts beside d, until 15; then e.
     jobs = jobs_of(6, (0, 3, 10), (1, 5, 5), (2, 1, 20), (3, 1, 20), (4, 1, 4))
-    check(jobs, wt.Easy(), start=[0, 10, 2, 15, 4], kind="I R B R B", promised=[-1, 10, -1, 15, -1])
+    check(jobs, wt.Easy(), start=[0, 10, 2, 15, 4], kind="I R B R B", reserved_start=[-1, 10, -1, 15, -1])
     # Candidates of one pass: all arrive at 2, the longest first.
     jobs = jobs_of(6, (0, 3, 10), (1, 5, 5), (2, 1, 20), (2, 1, 19), (2, 1, 8))
-    check(jobs, wt.Easy(), start=[0, 10, 2, 15, 2], kind="I R B R B", promised=[-1, 10, -1, 15, -1])
+    check(jobs, wt.Easy(), start=[0, 10, 2, 15, 2], kind="I R B R B", reserved_start=[-1, 10, -1, 15, -1])
 
 
 def test_extra_nodes__a_job_that_ends_by_the_shadow_time_takes_none():
@@ -147,7 +147,7 @@ OVERRUN = jobs_of(3, (0, 2, 5, 9), (1, 2, 3), (6, 1, 20))
 
 @pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative()], ids=lambda p: p.label)
 def test_overrun__kill_ends_the_job_at_its_request(policy):
-    check(OVERRUN, policy, start=[0, 5, 6], kind="IRI", promised=[-1, 5, -1] if isinstance(policy, wt.Easy) else [0, 5, 6])
+    check(OVERRUN, policy, start=[0, 5, 6], kind="IRI", reserved_start=[-1, 5, -1] if isinstance(policy, wt.Easy) else [0, 5, 6])
     assert wt.simulate(OVERRUN, policy).end.tolist() == [5, 8, 26]
     assert wt.simulate(OVERRUN, policy).runtime.tolist() == [5, 3, 20]
 
@@ -155,30 +155,30 @@ def test_overrun__kill_ends_the_job_at_its_request(policy):
 @pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative()], ids=lambda p: p.label)
 def test_overrun__extend_lets_the_scheduler_know_the_runtime(policy):
     # a is believed to end at 9, which is when h may start; e starts beside a: one processor is left over at 9.
-    promised = [-1, 9, -1] if isinstance(policy, wt.Easy) else [0, 9, 6]
-    check(OVERRUN, policy, start=[0, 9, 6], kind="IRB", promised=promised, overrun="extend")
+    reserved_start = [-1, 9, -1] if isinstance(policy, wt.Easy) else [0, 9, 6]
+    check(OVERRUN, policy, start=[0, 9, 6], kind="IRB", reserved_start=reserved_start, overrun="extend")
     assert wt.simulate(OVERRUN, policy, overrun="extend").end.tolist() == [9, 12, 26]
 
 
 def test_overrun__easy_takes_an_overdue_job_to_end_at_once():
-    # h is promised 5, and a does not end. At 6 a counts as ending now: shadow time 6, 3 - 2 = 1 extra node, which e takes.
+    # h has a reserved start at 5, and a does not end. At 6 a counts as ending now: shadow time 6, 3 - 2 = 1 extra node, which e takes.
     # At 9 a ends and h starts, 4 s after its promise.
-    check(OVERRUN, wt.Easy(), start=[0, 9, 6], kind="I R B", promised=[-1, 5, -1], overrun="overrun")
+    check(OVERRUN, wt.Easy(), start=[0, 9, 6], kind="I R B", reserved_start=[-1, 5, -1], overrun="overrun")
     # A job that needs two processors cannot use the extra node, and finds one free only.
     wide = jobs_of(3, (0, 2, 5, 9), (1, 2, 3), (6, 2, 1))
-    check(wide, wt.Easy(), start=[0, 9, 12], kind="I R R", promised=[-1, 5, 12], overrun="overrun")
+    check(wide, wt.Easy(), start=[0, 9, 12], kind="I R R", reserved_start=[-1, 5, 12], overrun="overrun")
 
 
 def test_overrun__conservative_takes_an_overdue_job_to_end_in_a_second():
     # h is due at 5, but a is there: until the next event its place is 6. At 6 it is 7; e fits beside a and h: backfilled.
     # At 9 a ends; all reservations are made anew; h starts.
-    check(OVERRUN, wt.Conservative(), start=[0, 9, 6], kind="I R B", promised=[0, 5, 6], overrun="overrun")
+    check(OVERRUN, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="overrun")
     # A job of one second, one wide, that h leaves no room for from 7 on: at 6 it fits before h, as h cannot start before 7.
     short = jobs_of(2, (0, 1, 5, 9), (1, 2, 3), (6, 1, 1))
-    check(short, wt.Conservative(), start=[0, 9, 6], kind="I R B", promised=[0, 5, 6], overrun="overrun")
+    check(short, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="overrun")
     # Two seconds do not fit; it gets its place behind h, which is expected to run 7-10, and starts behind it, at 12.
     longer = jobs_of(2, (0, 1, 5, 9), (1, 2, 3), (6, 1, 2))
-    check(longer, wt.Conservative(), start=[0, 9, 12], kind="I R R", promised=[0, 5, 10], overrun="overrun")
+    check(longer, wt.Conservative(), start=[0, 9, 12], kind="I R R", reserved_start=[0, 5, 10], overrun="overrun")
 
 
 def test_overrun__easy_counts_whoever_becomes_overdue_after_the_shadow_time():
@@ -187,7 +187,7 @@ def test_overrun__easy_counts_whoever_becomes_overdue_after_the_shadow_time():
     # e (1 wide, 10 long) arrives at 5: now b is overdue as well, and all that end at the shadow time, which is now, count:
     # 6 - 4 = 2 extra nodes. The whole queue is looked at again, though no processor was freed: d and e start.
     jobs = jobs_of(6, (0, 2, 2, 20), (0, 2, 4, 20), (1, 4, 3), (3, 1, 10), (5, 1, 10))
-    check(jobs, wt.Easy(), start=[0, 0, 20, 5, 5], kind="II R B B", promised=[-1, -1, 2, -1, -1], overrun="overrun")
+    check(jobs, wt.Easy(), start=[0, 0, 20, 5, 5], kind="II R B B", reserved_start=[-1, -1, 2, -1, -1], overrun="overrun")
 
 
 # ---------------------------------------------------------------------------------------------------------- what is believed
@@ -200,23 +200,23 @@ def believing(workload: wt.Workload, *believed: int) -> wt.Workload:
 def test_believed__more_than_requested_leaves_the_kill_limit_to_the_user():
     # a asks for 5, would run 9, and is killed at 5; the scheduler believes 20 and promises b 20.
     jobs = believing(jobs_of(2, (0, 2, 5, 9), (1, 2, 3)), 20, 3)
-    check(jobs, wt.Easy(), start=[0, 5], kind="IR", promised=[-1, 20])
-    check(jobs, wt.Conservative(), start=[0, 5], kind="IR", promised=[0, 20])
+    check(jobs, wt.Easy(), start=[0, 5], kind="IR", reserved_start=[-1, 20])
+    check(jobs, wt.Conservative(), start=[0, 5], kind="IR", reserved_start=[0, 20])
     assert wt.simulate(jobs, wt.Easy()).end.tolist() == [5, 8]
 
 
 def test_believed__less_than_requested_makes_jobs_overdue_but_does_not_kill_them():
     # a asks for 9 and runs 9; the scheduler believes 5 and promises b 5.
     jobs = believing(jobs_of(2, (0, 2, 9), (1, 2, 3)), 5, 3)
-    check(jobs, wt.Easy(), start=[0, 9], kind="IR", promised=[-1, 5])
-    check(jobs, wt.Conservative(), start=[0, 9], kind="IR", promised=[0, 5])
+    check(jobs, wt.Easy(), start=[0, 9], kind="IR", reserved_start=[-1, 5])
+    check(jobs, wt.Conservative(), start=[0, 9], kind="IR", reserved_start=[0, 5])
 
 
 def test_believed__is_what_backfilling_plans_with():
     # One of two processors is free until 5; b needs both. c asks for 9 and runs 9, but is believed to run 4: it fits, from 1 on.
-    # b waits until 10, 5 s longer than it was promised.
+    # b waits until 10, 5 s longer than its reserved start said.
     jobs = believing(jobs_of(2, (0, 1, 5), (0, 2, 3), (1, 1, 9)), 5, 3, 4)
-    check(jobs, wt.Easy(), start=[0, 10, 1], kind="I R B", promised=[-1, 5, -1])
+    check(jobs, wt.Easy(), start=[0, 10, 1], kind="I R B", reserved_start=[-1, 5, -1])
 
 
 def test_believed__is_what_orders_compare():
@@ -238,10 +238,10 @@ def test_coincident__an_arrival_when_a_job_ends_early():
     # a says 8 and ends at 5, when c arrives. c starts at 5 in both modes; but one pass per event, arrivals first, sees it blocked
     # behind a for a moment, and promises it 8.
     jobs = jobs_of(1, (0, 1, 8, 5), (5, 1, 3))
-    check(jobs, wt.Easy(), start=[0, 5], kind="II", promised=[-1, -1], coincident=["batch"])
-    check(jobs, wt.Easy(), start=[0, 5], kind="II", promised=[-1, 8], coincident=["sequential"])
-    check(jobs, wt.Conservative(), start=[0, 5], kind="II", promised=[0, 5], coincident=["batch"])
-    check(jobs, wt.Conservative(), start=[0, 5], kind="II", promised=[0, 8], coincident=["sequential"])
+    check(jobs, wt.Easy(), start=[0, 5], kind="II", reserved_start=[-1, -1], coincident=["batch"])
+    check(jobs, wt.Easy(), start=[0, 5], kind="II", reserved_start=[-1, 8], coincident=["sequential"])
+    check(jobs, wt.Conservative(), start=[0, 5], kind="II", reserved_start=[0, 5], coincident=["batch"])
+    check(jobs, wt.Conservative(), start=[0, 5], kind="II", reserved_start=[0, 8], coincident=["sequential"])
 
 
 def test_coincident__two_early_ends_let_a_job_slip_in_between():
@@ -249,14 +249,14 @@ def test_coincident__two_early_ends_let_a_job_slip_in_between():
     #   batch        both processors are free: h 5-9, d 9-12.
     #   sequential   a ends; one free; the shadow time is 8 (b), d ends by then and starts. Then b ends, and h waits for d.
     jobs = jobs_of(2, (0, 1, 8, 5), (0, 1, 8, 5), (1, 2, 4), (2, 1, 3))
-    check(jobs, wt.Easy(), start=[0, 0, 5, 9], kind="II R R", promised=[-1, -1, 8, 9], coincident=["batch"])
-    check(jobs, wt.Easy(), start=[0, 0, 8, 5], kind="II R B", promised=[-1, -1, 8, -1], coincident=["sequential"])
+    check(jobs, wt.Easy(), start=[0, 0, 5, 9], kind="II R R", reserved_start=[-1, -1, 8, 9], coincident=["batch"])
+    check(jobs, wt.Easy(), start=[0, 0, 8, 5], kind="II R B", reserved_start=[-1, -1, 8, -1], coincident=["sequential"])
 
 
 def test_coincident__two_ends_as_expected_do_not():
     # As above, but a and b say 5: both count as gone when the first of the two is handled.
     jobs = jobs_of(2, (0, 1, 5), (0, 1, 5), (1, 2, 4), (2, 1, 3))
-    check(jobs, wt.Easy(), start=[0, 0, 5, 9], kind="II R R", promised=[-1, -1, 5, 9])
+    check(jobs, wt.Easy(), start=[0, 0, 5, 9], kind="II R R", reserved_start=[-1, -1, 5, 9])
 
 
 def test_coincident__arrivals_of_one_second_compete_only_in_a_batch():
@@ -270,15 +270,15 @@ def test_coincident__an_overdue_job_is_not_gone_before_its_termination():
     # a (says 3) ends at 5, when c arrives; b runs on, one wide. Batch: c starts at 5 beside b at once.
     # Sequential: c arrives first and a, which is overdue, is still there; conservative promises it 6. Then a ends: c starts at 5.
     jobs = jobs_of(2, (0, 1, 3, 5), (0, 1, 9), (5, 1, 3))
-    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", promised=[0, 0, 5], overrun="overrun", coincident=["batch"])
-    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", promised=[0, 0, 6], overrun="overrun", coincident=["sequential"])
+    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 5], overrun="overrun", coincident=["batch"])
+    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 6], overrun="overrun", coincident=["sequential"])
 
 
 # --------------------------------------------------------------------------------------------------------- due reservations
 
 
 def test_due_reservation__a_job_starts_though_nothing_arrives_or_ends():
-    # 4 processors. a has 2 until 4; b (2) says 10 and ends at 3. 1 (3 wide, 5 long) is promised 10; 2 (2 wide, 6 long) is promised 4.
+    # 4 processors. a has 2 until 4; b (2) says 10 and ends at 3. 1 (3 wide, 5 long) is reserved at 10; 2 (2 wide, 6 long) is reserved at 4.
     #
     #   planned at 2              compressed at 3, one pass
     #   0   4     10              0  3  4    9 10
@@ -288,15 +288,15 @@ def test_due_reservation__a_job_starts_though_nothing_arrives_or_ends():
     #   bbbbbbbbbb11111           bbb222222.11111       2 ends at 9 as expected, so nothing is compressed.
     #                                                   At 10 nothing happens but that the reservation of 1 is due.
     jobs = jobs_of(4, (0, 2, 4), (0, 2, 10, 3), (1, 3, 5), (2, 2, 6))
-    check(jobs, wt.Conservative(), start=[0, 0, 10, 3], kind="II R B", promised=[0, 0, 10, 4])
+    check(jobs, wt.Conservative(), start=[0, 0, 10, 3], kind="II R B", reserved_start=[0, 0, 10, 4])
     # From scratch 1 takes the machine when a ends, and 2 is late.
-    check(jobs, wt.Conservative(variant="scratch"), start=[0, 0, 4, 9], kind="II R R", promised=[0, 0, 10, 4])
+    check(jobs, wt.Conservative(variant="scratch"), start=[0, 0, 4, 9], kind="II R R", reserved_start=[0, 0, 10, 4])
 
 
 def test_due_reservation__and_an_arrival_at_the_same_instant():
     # As above; x (4 wide, 1 long) arrives at 10. 1 starts; x gets 15.
     jobs = jobs_of(4, (0, 2, 4), (0, 2, 10, 3), (1, 3, 5), (2, 2, 6), (10, 4, 1))
-    check(jobs, wt.Conservative(), start=[0, 0, 10, 3, 15], kind="II R B R", promised=[0, 0, 10, 4, 15])
+    check(jobs, wt.Conservative(), start=[0, 0, 10, 3, 15], kind="II R B R", reserved_start=[0, 0, 10, 4, 15])
 
 
 # ---------------------------------------------------------------------------------------------------- compression and orders
@@ -306,12 +306,12 @@ def test_compression__takes_the_jobs_in_order_of_the_queue():
     # One processor. a says 20 and ends at 5. Reservations in order of arrival: x (6 long) 20, y (2 long) 26.
     # First come, first served: x moves to 5, y to 11.
     jobs = jobs_of(1, (0, 1, 20, 5), (1, 1, 6), (2, 1, 2))
-    check(jobs, wt.Conservative(), start=[0, 5, 11], kind="IRR", promised=[0, 20, 26])
+    check(jobs, wt.Conservative(), start=[0, 5, 11], kind="IRR", reserved_start=[0, 20, 26])
     # Shortest first: y is taken first and moves to 5, before x, which moves to 7: late in the queue, but no promise is broken.
-    check(jobs, wt.Conservative(order=wt.SJF), start=[0, 7, 5], kind="I R B", promised=[0, 20, 26])
+    check(jobs, wt.Conservative(order=wt.SJF), start=[0, 7, 5], kind="I R B", reserved_start=[0, 20, 26])
 
 
 def test_no_jobs__give_an_empty_schedule():
     empty = wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=3)
     for policy in ALL:
-        check(empty, policy, start=[], kind="", promised=[])
+        check(empty, policy, start=[], kind="", reserved_start=[])

@@ -23,7 +23,7 @@ def check(
     *,
     start: Sequence[int],
     kind: str | None = None,
-    promised: Sequence[int] | None = None,
+    reserved_start: Sequence[int] | None = None,
     coincident: Sequence[str] = COINCIDENT,
     overrun: str = "kill",
 ) -> None:
@@ -36,5 +36,5 @@ def check(
             assert schedule.start.tolist() == list(start), where
             if kind is not None:
                 assert "".join(LETTERS[k] for k in schedule.kind) == kind.replace(" ", ""), where
-            if promised is not None:
-                assert schedule.promised.tolist() == list(promised), where
+            if reserved_start is not None:
+                assert schedule.reserved_start.tolist() == list(reserved_start), where

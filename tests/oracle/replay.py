@@ -43,7 +43,7 @@ def replay(case: dict, engine: str = "kernel") -> dict[str, list[int]]:
     policy = wt.parse_policy(name, order, wt.parse_order(own) if own else None)
     modes = {name: case.pop(name) for name in ("coincident", "overrun")}
     schedule = wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
-    return {name: getattr(schedule, name).tolist() for name in ("start", "end", "kind", "promised")}
+    return {name: getattr(schedule, name).tolist() for name in ("start", "end", "kind", "reserved_start")}
 
 
 def main(source: str, target: str) -> None:

@@ -98,7 +98,7 @@ def test_dynamics__corpus_of_crowded_machines_has_all_that_can_happen():
 def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, policy, overrun):
     plain, watched = (wt.simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=d) for d in (False, True))
     assert plain.dynamics is None
-    for name in ("start", "end", "kind", "promised"):
+    for name in ("start", "end", "kind", "reserved_start"):
         assert getattr(plain, name).tolist() == getattr(watched, name).tolist(), name
     runtime, believed = (column.tolist() for column in real_and_believed(workload, overrun))
     columns = (workload.submit.tolist(), runtime, believed, workload.procs.tolist(), workload.machine_procs)
@@ -106,7 +106,7 @@ def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, po
     references = [Reference(*columns, policy, coincident, dynamics=d, known=known) for d in (False, True)]
     for reference in references:
         reference.run()
-    plain_jobs, watched_jobs = ([(j.start, j.kind, j.promised, j.ticket) for j in reference.jobs] for reference in references)
+    plain_jobs, watched_jobs = ([(j.start, j.kind, j.reserved_start, j.ticket) for j in reference.jobs] for reference in references)
     assert plain_jobs == watched_jobs
 
 
@@ -190,7 +190,7 @@ def test_dynamics__delays_end_by_the_reservation(coincident, workload, backfill_
     # P3 section V: heel and toe "may continue until T12 is reached", the reservation; the head, once first, stays first.
     schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident, dynamics=True)
     delayed = schedule.dynamics.suffered > 0
-    assert (schedule.start[delayed] <= schedule.promised[delayed]).all()
+    assert (schedule.start[delayed] <= schedule.reserved_start[delayed]).all()
     assert (schedule.kind[delayed] == wt.Kind.RESERVED).all()
 
 

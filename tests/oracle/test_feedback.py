@@ -73,6 +73,6 @@ def test_feedback__kernel_equals_reference(workload, policy, coincident, data):
         feedback=True,
     )
     kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, engine=engine) for engine in ("kernel", "reference"))
-    for name in ("submit", "start", "kind", "promised"):
+    for name in ("submit", "start", "kind", "reserved_start"):
         assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
     assert kernel.audit().ok, str(kernel.audit())

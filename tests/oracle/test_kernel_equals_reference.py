@@ -29,7 +29,7 @@ from walltime.schedule.known import known_to
 
 SMALL, LARGE = examples(60), examples(30)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
-COLUMNS = ("start", "kind", "promised", "end")
+COLUMNS = ("start", "kind", "reserved_start", "end")
 
 
 def assert_same(kernel: wt.Schedule, reference: wt.Schedule) -> None:
@@ -102,7 +102,7 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
     assert calls > 0 or sum(budgets) > len(workload)  # else nothing was cut
     assert pieces.advance(1)  # done is done
     whole = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
-    for name in ("start", "kind", "promised"):
+    for name in ("start", "kind", "reserved_start"):
         assert np.array_equal(getattr(pieces, name), getattr(whole, name)), name
 
 

@@ -96,7 +96,7 @@ def test_indexed_queue__equals_the_reference(seed):
     jobs = overloaded(seed, 900)
     kernel, reference = (wt.simulate(jobs, wt.Easy(), engine=engine) for engine in ("kernel", "reference"))
     assert longest_queue(kernel) > LONG
-    for name in ("start", "kind", "promised"):
+    for name in ("start", "kind", "reserved_start"):
         assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
@@ -119,7 +119,7 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
             kernel, reference = (
                 wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference")
             )
-            for name in ("start", "kind", "promised"):
+            for name in ("start", "kind", "reserved_start"):
                 assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
@@ -135,7 +135,7 @@ def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, 
         monkeypatch.setattr(index, "SHORT", 50)
     kernel, reference = (wt.simulate(jobs, ORDERED[number], coincident=coincident, engine=e) for e in ("kernel", "reference"))
     assert longest_queue(kernel) > 60
-    for name in ("start", "kind", "promised"):
+    for name in ("start", "kind", "reserved_start"):
         assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
@@ -220,7 +220,7 @@ def crush(seed: int, grain: int = 1, early: float = 1.0) -> wt.Workload:
 def assert_engines_agree(jobs: wt.Workload, policy: wt.Policy, coincident: str, overrun: str) -> None:
     kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference"))
     assert longest_queue(reference) > 1000
-    for name in ("start", "kind", "promised"):
+    for name in ("start", "kind", "reserved_start"):
         fast, slow = getattr(kernel, name), getattr(reference, name)
         assert np.array_equal(fast, slow), f"{name} of job {np.flatnonzero(fast != slow)[0] + 1}"
 

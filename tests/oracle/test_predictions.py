@@ -27,7 +27,7 @@ from tests.strategies import (
 from tests.traces import trace_path
 from walltime.engine import index
 
-COLUMNS = ("start", "kind", "promised", "end")
+COLUMNS = ("start", "kind", "reserved_start", "end")
 RECORDS = ("predicted", "basis", "corrections")
 
 

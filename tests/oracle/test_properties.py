@@ -24,7 +24,7 @@ def any_size(estimates=None):
 
 
 def same(a: wt.Schedule, b: wt.Schedule, *columns: str) -> None:
-    for name in columns or ("start", "end", "kind", "promised"):
+    for name in columns or ("start", "end", "kind", "reserved_start"):
         assert getattr(a, name).tolist() == getattr(b, name).tolist(), name
 
 
@@ -37,8 +37,8 @@ def same(a: wt.Schedule, b: wt.Schedule, *columns: str) -> None:
 def test_easy__head_never_starts_after_its_reservation(coincident, workload, backfill_order):
     # P2, Property 2: the delay of the head depends on running jobs only.
     schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident)
-    had = schedule.promised >= 0
-    assert (schedule.start[had] <= schedule.promised[had]).all()
+    had = schedule.reserved_start >= 0
+    assert (schedule.start[had] <= schedule.reserved_start[had]).all()
 
 
 @in_both_modes
@@ -47,18 +47,18 @@ def test_easy__head_never_starts_after_its_reservation(coincident, workload, bac
 def test_conservative__no_job_starts_after_its_first_promise(coincident, workload, order):
     # P2 section 2.1: compression never delays anybody, in whichever order.
     schedule = wt.simulate(workload, wt.Conservative(order=order), coincident=coincident)
-    assert (schedule.promised >= workload.submit).all()
-    assert (schedule.start <= schedule.promised).all()
+    assert (schedule.reserved_start >= workload.submit).all()
+    assert (schedule.start <= schedule.reserved_start).all()
 
 
 @in_both_modes
 @MANY
 @given(workload=any_size(PERFECT))
 def test_conservative__both_variants_coincide_with_perfect_estimates(coincident, workload):
-    # SPEC A-04 (3); then every job starts exactly when it was promised to.
+    # SPEC A-04 (3); then every job starts exactly at its reserved start.
     compress = wt.simulate(workload, wt.Conservative(), coincident=coincident)
     same(compress, wt.simulate(workload, wt.Conservative(variant="scratch"), coincident=coincident))
-    assert compress.start.tolist() == compress.promised.tolist()
+    assert compress.start.tolist() == compress.reserved_start.tolist()
 
 
 @in_both_modes
@@ -102,7 +102,7 @@ def test_fcfs__starts_in_order_of_arrival(coincident, workload, overrun):
     schedule = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident, overrun=overrun)
     assert (np.diff(schedule.start) >= 0).all()
     assert (schedule.kind != 2).all()
-    assert (schedule.promised == -1).all()
+    assert (schedule.reserved_start == -1).all()
 
 
 @in_both_modes
@@ -200,7 +200,7 @@ def test_schedule__moves_with_the_submits(coincident, workload, policy, overrun,
     a, b = (wt.simulate(w, policy, coincident=coincident, overrun=overrun) for w in (workload, moved))
     assert (a.start + by).tolist() == b.start.tolist()
     assert a.kind.tolist() == b.kind.tolist()
-    assert np.where(a.promised >= 0, a.promised + by, -1).tolist() == b.promised.tolist()
+    assert np.where(a.reserved_start >= 0, a.reserved_start + by, -1).tolist() == b.reserved_start.tolist()
 
 
 @in_both_modes

@@ -25,7 +25,7 @@ def columns(schedule: Schedule) -> dict[str, np.ndarray]:
         "procs": w.procs.copy(),
         "requested": w.requested.copy(),
         "kind": schedule.kind.astype(np.int64),
-        "promised": schedule.promised.copy(),
+        "reserved_start": schedule.reserved_start.copy(),
     }
 
 
@@ -70,9 +70,9 @@ PLANTED = {
         lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)),
         (2,),
     ),
-    "a broken promise": ("promise_broken", Conservative(), lambda t: put(t, "promised", 2, 9), (2,)),
-    "a promise from before the submission": ("no_promise", Conservative(), lambda t: put(t, "promised", 4, 2), (4,)),
-    "no promise at all": ("no_promise", Conservative(), lambda t: put(t, "promised", 2, -1), (2,)),
+    "a broken promise": ("reserved_start_missed", Conservative(), lambda t: put(t, "reserved_start", 2, 9), (2,)),
+    "a promise from before the submission": ("no_reserved_start", Conservative(), lambda t: put(t, "reserved_start", 4, 2), (4,)),
+    "no promise at all": ("no_reserved_start", Conservative(), lambda t: put(t, "reserved_start", 2, -1), (2,)),
     "immediate, but it waited": ("kind_wrong", Easy(), lambda t: put(t, "kind", 2, Kind.IMMEDIATE), (2,)),
     "reserved, but it overtook": ("kind_wrong", Easy(), lambda t: put(t, "kind", 3, Kind.RESERVED), (3,)),
     "backfilled, but nobody waited": ("kind_wrong", Conservative(), lambda t: put(t, "kind", 1, Kind.BACKFILLED), (1,)),
@@ -139,7 +139,7 @@ def test_audit__says_that_other_orders_promise_nothing():
 
 def test_audit__does_not_check_reservations_when_estimates_are_no_upper_bounds():
     jobs = JOBS.with_believed([5, 5, 5, 4])
-    for policy, rule in ((Easy(), "head_delayed"), (Conservative(), "promise_broken")):
+    for policy, rule in ((Easy(), "head_delayed"), (Conservative(), "reserved_start_missed")):
         assert simulate(jobs, policy).audit().skipped[rule] == "some jobs run longer than the scheduler believes"
 
 

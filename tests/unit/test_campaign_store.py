@@ -12,6 +12,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import SCHEMA, Store, Threads, plan_keys, read_plan, run_campaign, status
 from walltime.campaign.groups import group_names
+from walltime.campaign.store import OLDER_NAMES
 from walltime.estimates import parse_estimates
 from walltime.logs import write_swf
 from walltime.policy import parse_policy
@@ -214,3 +215,15 @@ def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
         estimated = jobs.with_estimates(parse_estimates(row["estimates"]), row["seed"] or 0)
         assert row["mean_wait"] == wt.simulate(estimated, policy).summary().mean_wait
     assert len(set(table["mean_wait"])) > 1
+
+
+def test_older_store__is_read_under_todays_names(finished, tmp_path):
+    file = next((tmp_path / "plan.results" / "cells").glob("*.parquet"))
+    older = {new: old for old, new in OLDER_NAMES.items()}
+    today = Store(str(tmp_path / "plan.results")).table()
+    table = pl.read_parquet(file)
+    table.with_columns(reserved_jobs=pl.lit(7), mean_miss=pl.lit(2.5)).rename(older, strict=False).write_parquet(file)
+    found = Store(str(tmp_path / "plan.results")).table()
+    assert found.columns == today.columns
+    assert found.filter(pl.col("cell").is_in(table["cell"].implode()))["reserved_jobs"].to_list() == [7] * len(table)
+    assert found["mean_miss"].drop_nulls().to_list() == [2.5] * len(table)

@@ -33,7 +33,7 @@ def test_plain_policy__decides_who_starts():
     schedule = wt.simulate(JOBS, WidestFirst())
     assert schedule.start.tolist() == [0, 9, 2, 5]
     assert schedule.kind.tolist() == [0, 1, 2, 2]
-    assert schedule.promised.tolist() == [-1] * 4
+    assert schedule.reserved_start.tolist() == [-1] * 4
     assert schedule.end.tolist() == [9, 13, 5, 7]
     assert schedule.policy.name == "WidestFirst"
 

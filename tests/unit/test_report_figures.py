@@ -74,7 +74,7 @@ def test_choose_stretch__shows_about_as_many_jobs_as_asked_for():
     begin, end = choose_stretch([s])
     shown = int(((s.start < end) & (s.end > begin) & (s.runtime > 0)).sum())
     assert JOBS <= shown <= 1.3 * JOBS
-    slow = Schedule(s.workload, NoBackfilling(), 3 * s.start, 3 * s.start + s.runtime, s.runtime, s.kind, s.promised)
+    slow = Schedule(s.workload, NoBackfilling(), 3 * s.start, 3 * s.start + s.runtime, s.runtime, s.kind, s.reserved_start)
     begin, end = choose_stretch([s, slow])
     assert min(int(((x.start < end) & (x.end > begin) & (x.runtime > 0)).sum()) for x in (s, slow)) >= JOBS
     waiting = ((s.workload.submit < end) & (s.start > begin)).sum()

@@ -28,7 +28,12 @@ def test_simulate__result_says_how_it_was_made():
     schedule = wt.simulate(JOBS, wt.Easy(), coincident="sequential", overrun="overrun")
     assert (schedule.coincident, schedule.overrun, schedule.policy) == ("sequential", "overrun", wt.Easy())
     assert schedule.workload is JOBS
-    assert (schedule.start.dtype, schedule.end.dtype, schedule.kind.dtype, schedule.promised.dtype) == ("int64", "int64", "uint8", "int64")
+    assert (schedule.start.dtype, schedule.end.dtype, schedule.kind.dtype, schedule.reserved_start.dtype) == (
+        "int64",
+        "int64",
+        "uint8",
+        "int64",
+    )
     assert set(schedule.seconds) == {"compile", "simulate"}
     assert schedule.wait.tolist() == [0, 9, 0]
 
@@ -121,7 +126,7 @@ def test_simulation__takes_arrays_that_are_not_contiguous():
 def test_simulation__before_it_runs_nobody_has_started():
     simulation = Simulation(**columns())
     assert (simulation.started, simulation.seconds) == (0, 0.0)
-    assert simulation.start.tolist() == simulation.promised.tolist() == [-1, -1, -1]
+    assert simulation.start.tolist() == simulation.reserved_start.tolist() == [-1, -1, -1]
 
 
 def test_simulation__says_when_jobs_can_never_start():

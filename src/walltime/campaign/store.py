@@ -31,7 +31,14 @@ from walltime.provenance import version
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = 2
+SCHEMA = 3
+OLDER_NAMES = {
+    "promised_jobs": "reserved_jobs",
+    "promises_broken": "reserved_starts_missed",
+    "mean_break": "mean_miss",
+    "mean_promise_error": "mean_reservation_error",
+}
+"""What columns were called up to schema 2."""
 """Version of the columns; a store with a higher one is from a newer program. 2 added predictors and what became of predictions."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
@@ -188,8 +195,11 @@ def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
     import polars as pl
 
     try:
-        there = set(pl.read_parquet_schema(file))
-        table = pl.read_parquet(file, columns=[name for name in columns if name in there], glob=False)
+        found = {OLDER_NAMES.get(name, name): name for name in pl.read_parquet_schema(file)}
+        there = {name: found[name] for name in columns if name in found}
+        table = pl.read_parquet(file, columns=list(there.values()), glob=False).select(
+            pl.col(old).alias(name) for name, old in there.items()
+        )
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = (str(error).splitlines() or ["damaged"])[0]
         raise OutputError(f"{printable(file)}: cannot be read ({reason}); delete it and run again") from error

@@ -162,7 +162,7 @@ def _print_predictions(schedule: Any, p: Any) -> None:
     from walltime.report import human_time
 
     known = 100 - p.na_percent
-    late = f"by {human_time(p.mean_break)} on average" if p.promises_broken else ""
+    late = f"by {human_time(p.mean_miss)} on average" if p.reserved_starts_missed else ""
     facts = [
         (
             "mean accuracy",
@@ -175,7 +175,7 @@ def _print_predictions(schedule: Any, p: Any) -> None:
             f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, by 30 min and more {p.be_percent:.1f} %",
         ),
         ("corrections", f"{p.corrections:,}", "of jobs that outlived their predictions"),
-        ("promises broken", f"{p.promises_broken:,}", f"of {p.promised_jobs:,} jobs with a reservation {late}".rstrip()),
+        ("reserved starts missed", f"{p.reserved_starts_missed:,}", f"of {p.reserved_jobs:,} jobs with a reservation {late}".rstrip()),
     ]
     print_facts(f"predictions by {schedule.predictions.prediction.title}", facts)
 

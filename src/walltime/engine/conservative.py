@@ -121,8 +121,8 @@ def _reserve(jobs, queue, slots, steps, waiting, traits, i):
     waiting[i].procs, waiting[i].length, waiting[i].start, waiting[i].low = procs, length, time, NEVER
     waiting[i].begin, waiting[i].end = begin, end
     set_traits(slots, waiting, traits, i)
-    if jobs[job].promised < 0:
-        jobs[job].promised = time
+    if jobs[job].reserved_start < 0:
+        jobs[job].reserved_start = time
 
 
 @kernel

@@ -121,8 +121,8 @@ def _reserve_for_head(state, jobs, running):
     else:
         _find_shadow(state, running, own.procs)
         state.head = state.blocked
-    if own.promised < 0:
-        own.promised = state.shadow
+    if own.reserved_start < 0:
+        own.reserved_start = state.shadow
 
 
 @kernel

@@ -53,11 +53,11 @@ def _dtype(fields: str, kinds: dict[str, type] | None = None) -> np.dtype[np.voi
     return np.dtype([(name, (kinds or {}).get(name, np.int64)) for name in fields.split()], align=True)
 
 
-JOB = _dtype("submit runtime believed order_length own_length run_length procs start kind promised arrival")
+JOB = _dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
 """A job; times in s. `runtime` is what it really runs, `believed` what the scheduler believes if nobody predicts. Where a prediction
 is believed instead it stands in `order_length` (for its place in the queue), `own_length` (its own length while it waits) and
 `run_length` (once it runs). `submit`: as far as it is known. `arrival`: its place in the order of arrival. Results: `start`, `kind`,
-and `promised`, its first reservation; -1 for none."""
+and `reserved_start`, its first reservation; -1 for none."""
 
 RULES = _dtype(
     "mode procs depth backfill sequential order order_parameter order_reads_time backfill_order backfill_parameter "
@@ -290,7 +290,7 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
     on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
     state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
     state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
-    jobs.start = jobs.promised = -1
+    jobs.start = jobs.reserved_start = -1
     jobs.kind = 0
     for name in ("order_length", "own_length", "run_length"):
         jobs[name] = jobs.believed

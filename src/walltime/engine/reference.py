@@ -53,7 +53,7 @@ class Job:
     think: int = 0
     start: int = -1
     kind: int = IMMEDIATE
-    promised: int = -1
+    reserved_start: int = -1
     reservation: int = -1
     arrival: int = -1
     """How many jobs had arrived before this one."""
@@ -175,7 +175,7 @@ class Reference:
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
         self.ended_early = False
-        self.promises_void = False  # the reservations are to be made afresh
+        self.reservations_void = False  # the reservations are to be made afresh
         self.overdue = False  # a running job was overdue at the last pass
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
@@ -293,7 +293,7 @@ class Reference:
         job.believed = job.predicted if belief.own else job.estimate
         job.run_length = job.predicted if belief.running else job.estimate
         if job.reservation >= 0 and job.believed != planned:
-            self.promises_void = True
+            self.reservations_void = True
 
     def _observe(self, job: Job) -> None:
         """Learn from a job that has ended."""
@@ -322,7 +322,7 @@ class Reference:
                 corrected = base + correction.increments[job.corrections]
             job.run_length = min(corrected, job.estimate)
             job.corrections += 1
-            self.promises_void = True
+            self.reservations_void = True
             self._kept = (None, 0, 0)
 
     def _start(self, job: Job, kind: int) -> None:
@@ -421,8 +421,8 @@ class Reference:
             if self.terminated or kept_for is not head or not isinstance(policy, Easy) or policy.shadow == "afresh":
                 shadow, extra = self._shadow(head, literal=isinstance(policy, Easy) and policy.extra == "literal")
                 self._kept, self.terminated = (head, shadow, extra), False
-            if head.promised < 0:
-                head.promised = shadow
+            if head.reserved_start < 0:
+                head.reserved_start = shadow
             if self.dynamics and head.shadow_at_head < 0:
                 head.shadow_at_head = self._real_shadow(head)
             # 2. Find a backfill job.
@@ -500,8 +500,8 @@ class Reference:
         while queue and len(blocked) < depth:
             job = queue.pop(0)
             anchor = profile.reserve(job)
-            if job.promised < 0:
-                job.promised = anchor
+            if job.reserved_start < 0:
+                job.reserved_start = anchor
             if anchor == self.now:
                 self._start(job, self._kind_behind(job, blocked))
             else:
@@ -514,13 +514,13 @@ class Reference:
     def _keep_reservations(self, order: Order, compression: str) -> None:
         """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05).
 
-        The promises are void, and all reservations are made afresh: while a running job is overdue; once when a prediction has
+        The reservations are void, and all reservations are made afresh: while a running job is overdue; once when a prediction has
         been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run
         for longer than the place that it was given.
         """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
-        if overdue or self.promises_void:
+        if overdue or self.reservations_void:
             for job in self._in_order(self.waiting, order):
                 job.reservation = profile.reserve(job)
         else:
@@ -540,14 +540,14 @@ class Reference:
                 if job.reservation < 0:
                     job.reservation = profile.reserve(job)
         self.ended_early = False
-        self.overdue = self.promises_void = overdue
+        self.overdue = self.reservations_void = overdue
         for job in list(self.waiting):
-            if job.promised < 0:
-                job.promised = job.reservation
+            if job.reserved_start < 0:
+                job.reserved_start = job.reservation
             if job.reservation == self.now:
                 self._start(job, self._kind_behind(job, self._ahead(job)))
                 if job.run_length > job.believed:
-                    self.promises_void = True  # it takes what was promised to others
+                    self.reservations_void = True  # it takes what was reserved for others
 
     def _ask(self, policy: PlainPolicy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""

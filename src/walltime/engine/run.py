@@ -49,7 +49,7 @@ class Simulation:
     job really runs, `believed` what the scheduler plans with. `coincident`: how events of one instant are handled, `batch`
     or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) say for each job after whose end
     (the index of an earlier job, -1 for nobody's) and how many seconds later it is submitted. After `run` the results are
-    `start` and `submit` (int64 s), `kind` (uint8) and `promised` (int64 s, -1 for none). With `log`, the starts are noted as
+    `start` and `submit` (int64 s), `kind` (uint8) and `reserved_start` (int64 s, -1 for none). With `log`, the starts are noted as
     they happen, and `dynamics` tells what backfilling did. With a `prediction`, the runtimes are predicted, and the results are
     `predicted` (int64 s), `basis` (uint8) and `corrections` (int64) too. `known`: the columns and the calendar that orders of your own
     read; columns that are not there are -1 everywhere. Without it, requests are what is believed.
@@ -175,9 +175,9 @@ class Simulation:
         return self._memory.jobs.kind.astype(np.uint8)
 
     @property
-    def promised(self) -> Array:
+    def reserved_start(self) -> Array:
         """First reservation made for each job in seconds, int64; -1 where there was none."""
-        return self._column("promised")
+        return self._column("reserved_start")
 
     @property
     def _predicting(self) -> Predicting:

@@ -28,8 +28,8 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
         job = np.int64(queue[i].job)
         anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER), np.int64(NEVER))
         occupy(fresh, anchor, anchor + jobs[job].own_length, jobs[job].procs)
-        if jobs[job].promised < 0:
-            jobs[job].promised = anchor
+        if jobs[job].reserved_start < 0:
+            jobs[job].reserved_start = anchor
         if anchor == state.now:
             start_job(state, rules, jobs, running, events, notes, predicting, job)
         else:

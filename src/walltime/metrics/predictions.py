@@ -121,12 +121,12 @@ def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Ar
 
 
 @dataclass(frozen=True)
-class Promises:
+class Reservations:
     """How well first reservations were kept; nan if there is no such job."""
 
-    promised: int
+    reserved: int
     """jobs that had a reservation"""
-    broken: int
+    missed: int
     """jobs that started after their first reservation"""
     mean_delay: float
     """mean delay of these, s"""
@@ -134,19 +134,19 @@ class Promises:
     """mean of |reservation - start| over the jobs with a reservation, s: predictability"""
 
 
-def promises(start: Array, promised: Array) -> Promises:
-    """How well first reservations were kept. `start`, `promised`: int64 s, -1 for none; shape (jobs,).
+def reservations(start: Array, reserved_start: Array) -> Reservations:
+    """How well first reservations were kept. `start`, `reserved_start`: int64 s, -1 for none; shape (jobs,).
 
     Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every reservation made
     for the head of the queue. With predictions, a reservation is broken when a running job exceeds its prediction.
     Source: tsafrir07.
 
-    >>> promises(np.array([5, 9, 4]), np.array([5, 7, -1]))
-    Promises(promised=2, broken=1, mean_delay=2.0, mean_error=1.0)
+    >>> reservations(np.array([5, 9, 4]), np.array([5, 7, -1]))
+    Reservations(reserved=2, missed=1, mean_delay=2.0, mean_error=1.0)
     """
-    start, promised = np.asarray(start), np.asarray(promised)
-    late = (start - promised)[promised >= 0]
-    return Promises(len(late), int(np.count_nonzero(late > 0)), mean(late[late > 0]), mean(np.abs(late)))
+    start, reserved_start = np.asarray(start), np.asarray(reserved_start)
+    late = (start - reserved_start)[reserved_start >= 0]
+    return Reservations(len(late), int(np.count_nonzero(late > 0)), mean(late[late > 0]), mean(np.abs(late)))
 
 
 @dataclass(frozen=True)
@@ -171,13 +171,13 @@ class PredictionSummary:
     """jobs predicted from the whole workload, as too little was known about similar jobs"""
     corrections: int
     """number of times a prediction was corrected while its job ran"""
-    promised_jobs: int
+    reserved_jobs: int
     """jobs that had a reservation"""
-    promises_broken: int
+    reserved_starts_missed: int
     """jobs that started after their first reservation"""
-    mean_break: float
+    mean_miss: float
     """mean delay of these, s"""
-    mean_promise_error: float
+    mean_reservation_error: float
     """mean of |reservation - start|, s"""
 
     def as_dict(self) -> dict[str, Any]:
@@ -192,19 +192,19 @@ def summarize_predictions(
     predicted: Array,
     basis: Array,
     start: Array | None = None,
-    promised: Array | None = None,
+    reserved_start: Array | None = None,
     corrections: Array | None = None,
 ) -> PredictionSummary:
-    """Averages over these jobs; fields that need a schedule are nan or 0 if `start` and `promised` are not given.
+    """Averages over these jobs; fields that need a schedule are nan or 0 if `start` and `reserved_start` are not given.
 
-    `runtime, requested, predicted, start, promised`: int64 s, `basis`: uint8, `corrections`: int64; shape (jobs,).
+    `runtime, requested, predicted, start, reserved_start`: int64 s, `basis`: uint8, `corrections`: int64; shape (jobs,).
     Source: tang13, section 4.2.
     """
     exact = accuracy(runtime, predicted)
     classes = adjustment_classes(runtime, requested, predicted, basis)
     share = [100.0 * mean(classes == kind) for kind in AdjustmentClass]
     none = np.zeros(0, np.int64)
-    kept = promises(none if start is None else start, none if promised is None else promised)
+    kept = reservations(none if start is None else start, none if reserved_start is None else reserved_start)
     return PredictionSummary(
         jobs=len(exact),
         mean_accuracy=mean(exact),
@@ -216,10 +216,10 @@ def summarize_predictions(
         be_percent=share[3],
         general_percent=100.0 * mean(np.asarray(basis) == 2),
         corrections=0 if corrections is None else int(corrections.sum()),
-        promised_jobs=kept.promised,
-        promises_broken=kept.broken,
-        mean_break=kept.mean_delay,
-        mean_promise_error=kept.mean_error,
+        reserved_jobs=kept.reserved,
+        reserved_starts_missed=kept.missed,
+        mean_miss=kept.mean_delay,
+        mean_reservation_error=kept.mean_error,
     )
 
 

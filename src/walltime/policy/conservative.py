@@ -46,7 +46,7 @@ class Conservative(Policy):
     @property
     def promises(self) -> tuple[str, ...]:
         """With kept reservations each job starts by its first one; with others, the head by the one that it had as the head."""
-        return ("promise_broken", "no_promise") if self.variant == "compress" else ("head_waits", "head_delayed")
+        return ("reserved_start_missed", "no_reserved_start") if self.variant == "compress" else ("head_waits", "head_delayed")
 
     @property
     def passes(self) -> Passes | None:

@@ -94,7 +94,7 @@ def queue_keeps_growing(schedule: Schedule) -> bool:
     >>> from walltime.workload import Workload
     >>> a = np.arange(100)
     >>> jobs = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1)
-    >>> late = Schedule(jobs, NoBackfilling(), start=2 * a, end=2 * a + 2, runtime=jobs.runtime, kind=a * 0, promised=a * 0 - 1)
+    >>> late = Schedule(jobs, NoBackfilling(), start=2 * a, end=2 * a + 2, runtime=jobs.runtime, kind=a * 0, reserved_start=a * 0 - 1)
     >>> queue_keeps_growing(late)
     True
     """

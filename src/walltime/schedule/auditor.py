@@ -33,8 +33,8 @@ CHECKS = {
     "fcfs_order": "jobs start in order of arrival",
     "head_waits": "the head of the queue starts as soon as it fits",
     "head_delayed": "the head of the queue starts by the reservation that it had when it became head",
-    "promise_broken": "no job starts after its first reservation",
-    "no_promise": "every job has a first reservation, not before its submission",
+    "reserved_start_missed": "no job starts after its first reservation",
+    "no_reserved_start": "every job has a first reservation, not before its submission",
     "kind_wrong": "each start is labelled as what it is",
 }
 """Every rule that the auditor knows, and what it demands."""
@@ -260,7 +260,7 @@ class _Audit:
     def _policy(self) -> Iterator[Violation]:
         """Rules of the policy; the order of arrival must be the order of the queue."""
         policy = self.policy
-        rules = ("fcfs_order", "head_waits", "head_delayed", "promise_broken", "no_promise", "kind_wrong")
+        rules = ("fcfs_order", "head_waits", "head_delayed", "reserved_start_missed", "no_reserved_start", "kind_wrong")
         if policy is None or policy.order != FCFS or not policy.promises:
             why = "no policy was given" if policy is None else f"{policy.label} does not promise it"
             self.skipped.update(dict.fromkeys(rules, why))
@@ -276,7 +276,7 @@ class _Audit:
                 yield from self._head_delayed()
             else:
                 self.skipped["head_delayed"] = "some jobs run longer than the scheduler believes"
-        if "promise_broken" in promises:
+        if "reserved_start_missed" in promises:
             yield from self._promises()
         if "kind" in self.file:
             yield from self._kinds(policy.backfills)
@@ -347,19 +347,19 @@ class _Audit:
                 yield Violation("head_delayed", message, (int(self.ids[i]),), reservation)
 
     def _promises(self) -> Iterator[Violation]:
-        if "promised" not in self.file:
-            self.skipped["promise_broken"] = self.skipped["no_promise"] = "the schedule has no column promised"
+        if "reserved_start" not in self.file:
+            self.skipped["reserved_start_missed"] = self.skipped["no_reserved_start"] = "the schedule has no column reserved_start"
             return
-        promised = self.file["promised"][self.row]
-        for i in np.flatnonzero(promised < self.submit):
-            message = f"job {self.ids[i]}, submitted at {self.submit[i]}, has the first reservation {promised[i]}"
-            yield self._violation("no_promise", message, i)
+        reserved_start = self.file["reserved_start"][self.row]
+        for i in np.flatnonzero(reserved_start < self.submit):
+            message = f"job {self.ids[i]}, submitted at {self.submit[i]}, has the first reservation {reserved_start[i]}"
+            yield self._violation("no_reserved_start", message, i)
         if not self.upper_bounds:
-            self.skipped["promise_broken"] = "some jobs run longer than the scheduler believes"
+            self.skipped["reserved_start_missed"] = "some jobs run longer than the scheduler believes"
             return
-        for i in np.flatnonzero((self.start > promised) & (promised >= self.submit)):
-            message = f"job {self.ids[i]} was promised to start by {promised[i]}, but starts at {self.start[i]}"
-            yield self._violation("promise_broken", message, i)
+        for i in np.flatnonzero((self.start > reserved_start) & (reserved_start >= self.submit)):
+            message = f"job {self.ids[i]} had a reserved start at {reserved_start[i]}, but starts at {self.start[i]}"
+            yield self._violation("reserved_start_missed", message, i)
 
     def _kinds(self, backfills: bool) -> Iterator[Violation]:
         kind = self.file["kind"][self.row]

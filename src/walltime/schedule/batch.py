@@ -285,7 +285,7 @@ class Lane:
         if self.simulation is None or self.kind is None or self.kind[1] is None:
             return None
         s, mask = self.simulation, self.skipped == 0
-        columns = (self.runtime, self.requested, s.predicted, s.basis, s.start, s.promised, s.corrections)
+        columns = (self.runtime, self.requested, s.predicted, s.basis, s.start, s.reserved_start, s.corrections)
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def schedule(self) -> tuple[Array, Array, Array, Array]:

@@ -33,7 +33,7 @@ class Schedule:
     Where the jobs were given in another order, `schedule.workload.in_given_order` puts an array back into it.
 
     `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
-    `kind`: uint8, a `Kind`. `promised`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
+    `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
     never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
     else None. `seconds`: what the stages of the run took. `dynamics`: what backfilling did, None unless it was asked for.
     `predictions`: what was predicted, None without a predictor. `engine`: which one ran, `kernel` or `reference`.
@@ -45,7 +45,7 @@ class Schedule:
     end: Array
     runtime: Array
     kind: Array
-    promised: Array
+    reserved_start: Array
     overrun: str = "kill"
     coincident: str = "batch"
     submitted: Array | None = None
@@ -74,6 +74,11 @@ class Schedule:
     def wait(self) -> Array:
         """Seconds between submission and start, int64 (SPEC M-01)."""
         return self.start - self.submit
+
+    @property
+    def promised(self) -> Array:
+        """The name that `reserved_start` had in version 0.1."""
+        return self.reserved_start
 
     @property
     def submit(self) -> Array:
@@ -111,7 +116,15 @@ class Schedule:
             raise PolicyError("no runtime was predicted; simulate with a predictor")
         mask = metrics.measured(self.end, self.last_submit, trim)
         record = self.predictions
-        columns = (self.runtime, self.workload.requested, record.predicted, record.basis, self.start, self.promised, record.corrections)
+        columns = (
+            self.runtime,
+            self.workload.requested,
+            record.predicted,
+            record.basis,
+            self.start,
+            self.reserved_start,
+            record.corrections,
+        )
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def weighted_wait(self) -> float:
@@ -160,7 +173,7 @@ class Schedule:
             "runtime": self.runtime,
             "believed": w.believed,
             "kind": self.kind,
-            "promised": self.promised,
+            "reserved_start": self.reserved_start,
         }
 
     def audit(self) -> AuditReport:

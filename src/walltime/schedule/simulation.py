@@ -93,9 +93,9 @@ def simulate(
             predicted, corrections = (np.array([getattr(job, name) for job in jobs], np.int64) for name in ("predicted", "corrections"))
             record = PredictionRecord(chosen, predicted, np.array([job.basis for job in jobs], np.uint8), corrections)
         found = _dynamics_of_reference(reference) if dynamics else None
-        submitted, start, kind, promised = (
+        submitted, start, kind, reserved_start = (
             np.array([getattr(job, name) for job in reference.jobs], dtype)
-            for name, dtype in (("submit", np.int64), ("start", np.int64), ("kind", np.uint8), ("promised", np.int64))
+            for name, dtype in (("submit", np.int64), ("start", np.int64), ("kind", np.uint8), ("reserved_start", np.int64))
         )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
@@ -112,7 +112,7 @@ def simulate(
         simulation.run(progress)
         found = dynamics_of(simulation) if dynamics else None
         submitted = simulation.submit
-        start, kind, promised = simulation.start, simulation.kind, simulation.promised
+        start, kind, reserved_start = simulation.start, simulation.kind, simulation.reserved_start
         seconds = {"compile": loaded - predicting, "simulate": simulation.seconds}
         if chosen is not None:
             record = PredictionRecord(chosen, simulation.predicted, simulation.basis, simulation.corrections)
@@ -125,7 +125,7 @@ def simulate(
         end=start + runtime,
         runtime=runtime,
         kind=kind,
-        promised=promised,
+        reserved_start=reserved_start,
         overrun=overrun,
         coincident=coincident,
         submitted=submitted if workload.feedback else None,

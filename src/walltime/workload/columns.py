@@ -56,7 +56,7 @@ SCHEDULE_COLUMNS = (
     SWF_COLUMNS[3],
     BELIEVED,
     Column("kind", "uint8", "", "how the job started: 0 immediate, 1 reserved, 2 backfilled"),
-    Column("promised", "int64", "s", "first reserved start of the job; -1 if it never had a reservation"),
+    Column("reserved_start", "int64", "s", "first reserved start of the job; -1 if it never had a reservation"),
 )
 """The columns of a schedule file, in order; a file from another simulator needs only the first four."""
 

@@ -133,7 +133,7 @@ USUAL = "mean + 1.5 sd"
 def _part_of(schedule: Schedule, kept: Array) -> Schedule:
     """The same schedule with some of its jobs."""
     places = np.flatnonzero(kept)
-    arrays = {name: getattr(schedule, name)[places] for name in ("start", "end", "runtime", "kind", "promised")}
+    arrays = {name: getattr(schedule, name)[places] for name in ("start", "end", "runtime", "kind", "reserved_start")}
     return replace(schedule, workload=schedule.workload.take(places, "not killed"), **arrays)
 
 

@@ -42,7 +42,7 @@ def figure_1(_study: Study) -> list[Part]:
 
 
 def figure_2(_study: Study) -> list[Part]:
-    """A job ends early: planning anew breaks a promise, compressing keeps it."""
+    """A job ends early: planning again delays a reserved start, compressing keeps it."""
     names = ["a", "b", "1", "2"]
     examples = [
         Example("compressed", REPEATED, Conservative(), names=names),
@@ -50,14 +50,14 @@ def figure_2(_study: Study) -> list[Part]:
     ]
     kept, broken = (example.schedule for example in examples)
     claims: list[Claim] = [
-        ("compressing: 2 starts when it was promised to", int(kept.start[3]) == int(kept.promised[3]), f"at {kept.start[3]}"),
+        ("compressing: 2 starts at its reserved start", int(kept.start[3]) == int(kept.reserved_start[3]), f"at {kept.start[3]}"),
         (
-            "from scratch: 2 starts later than it was promised to",
-            int(broken.start[3]) > int(broken.promised[3]),
-            f"at {broken.start[3]} instead of {broken.promised[3]}",
+            "from scratch: 2 starts later than its reserved start",
+            int(broken.start[3]) > int(broken.reserved_start[3]),
+            f"at {broken.start[3]} instead of {broken.reserved_start[3]}",
         ),
     ]
-    caption = "b ends at 3 instead of 10; 2 had been promised to start at 4, before 1."
+    caption = "b ends at 3 instead of 10; 2 had a reserved start at 4, before 1."
     return [example_chart("fig2", examples, caption), Claims(claims)]
 
 

@@ -55,7 +55,7 @@ def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array
     summary = schedule.summary()
     w = schedule.workload
     weighted = weighted_wait_under(order, w.submit, schedule.start, w.requested, w.procs)
-    broken = int(((schedule.promised >= 0) & (schedule.start > schedule.promised)).sum())
+    broken = int(((schedule.reserved_start >= 0) & (schedule.start > schedule.reserved_start)).sum())
     found = {"wait": summary.mean_wait, "slowdown": summary.mean_slowdown, "weighted": weighted, "bounded": summary.mean_bounded_slowdown}
     return {**found, "broken": broken, "jobs": len(workload)}
 
@@ -149,9 +149,9 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
                 for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), [])):
                     for column, value in zip(data, (subject.name, scheme, k + 1, *(month[m] for m in MEASURES)), strict=True):
                         data[column].append(value)
-        columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "promises broken"]
+        columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "reserved starts missed"]
         title = f"Average improvement, {order.upper()}, {mode} adjustment (%)"
-        note = "Mean of the monthly gains; positive is better. Promises broken: first reservations that a job started after."
+        note = "Mean of the monthly gains; positive is better. Reservations broken: first reservations that a job started after."
         parts: list[Part] = [Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)]
         return [*parts, Table(name.lower(), title, columns, rows, note), Claims(claims), Notes([METHOD, MONTH_NOTE])]
 
@@ -190,36 +190,36 @@ def figure_12_jobs(waiting: int) -> Workload:
 def figure_12(_study: Study) -> list[Part]:
     """What adjusting waiting and running jobs does to backfilling."""
     starts: dict[tuple[int, str], list[int]] = {}
-    promised: dict[tuple[int, str], int] = {}
+    reserved_start: dict[tuple[int, str], int] = {}
     for waiting in (3, 4, 5):
         jobs = figure_12_jobs(waiting)
         predicted = np.array([ADJUSTED[1], ADJUSTED[2], ADJUSTED[waiting]])
         for mode in ("none", "selective", "regular"):
             done = simulate(jobs, Easy(), prediction=Prediction(Given(predicted), mode, "estimate"))
-            starts[waiting, mode], promised[waiting, mode] = done.start.tolist(), int(done.promised[1])
+            starts[waiting, mode], reserved_start[waiting, mode] = done.start.tolist(), int(done.reserved_start[1])
     claims: list[Claim] = [
         ("not adjusted: only job 5 is backfilled", [starts[j, "none"][2] == 2 for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
         ("waiting jobs adjusted: 3 and 4 are backfilled too", all(starts[j, "selective"][2] == 2 for j in (3, 4, 5)), "all start at 2"),
         (
             "job 3, over-estimated, keeps job 2's reservation",
-            starts[3, "selective"][1] <= promised[3, "selective"],
+            starts[3, "selective"][1] <= reserved_start[3, "selective"],
             f"2 starts at {starts[3, 'selective'][1]}",
         ),
         (
             "job 4, under-estimated, delays job 2",
-            starts[4, "selective"][1] > promised[4, "selective"],
+            starts[4, "selective"][1] > reserved_start[4, "selective"],
             f"2 starts at {starts[4, 'selective'][1]}",
         ),
         ("running jobs adjusted too: neither 3 nor 4 fits", all(starts[j, "regular"][2] > 2 for j in (3, 4)), "the window ends at 60"),
         (
             "and job 2 misses its reservation",
-            starts[3, "regular"][1] > promised[3, "regular"],
+            starts[3, "regular"][1] > reserved_start[3, "regular"],
             f"at {starts[3, 'regular'][1]} instead of 60",
         ),
     ]
     rows: list[list[Entry]] = []
     for (waiting, mode), start in starts.items():
-        rows.append([str(waiting), mode, Value(start[1]), Value(promised[waiting, mode]), Value(start[2])])
+        rows.append([str(waiting), mode, Value(start[1]), Value(reserved_start[waiting, mode]), Value(start[2])])
     drawn = []
     for waiting in (3, 4):
         jobs = figure_12_jobs(waiting)

@@ -62,8 +62,8 @@ def table_2(study: Study) -> list[Part]:
         factor = Fraction(text)
         jobs = figure_6_jobs(factor)
         schedule = simulate(jobs, Easy())
-        promised = dict(zip(RUNTIMES, schedule.promised.tolist(), strict=True))["J3"]
-        hole = promised / SCALE - RUNTIMES["J2"]
+        reserved_start = dict(zip(RUNTIMES, schedule.reserved_start.tolist(), strict=True))["J3"]
+        hole = reserved_start / SCALE - RUNTIMES["J2"]
         started = next(name for name, start in zip(RUNTIMES, schedule.start.tolist(), strict=True) if start == SCALE * RUNTIMES["J2"])
         mine = [Value(float(RUNTIMES[j] * factor), printed.value(j, F=text), within=0.001, digits=2) for j in ("J1", "J4", "J5", "J6")]
         rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
@@ -90,7 +90,11 @@ def figure_6(_study: Study) -> list[Part]:
     dynamics = start[1].dynamics
     assert dynamics is not None
     claims: list[Claim] = [
-        ("F = 2: J3 has its reservation at T12", int(start[1].promised[2]) == 12 * SCALE, f"T{int(start[1].promised[2]) / SCALE:g}"),
+        (
+            "F = 2: J3 has its reservation at T12",
+            int(start[1].reserved_start[2]) == 12 * SCALE,
+            f"T{int(start[1].reserved_start[2]) / SCALE:g}",
+        ),
         (
             "F = 2: J4 is backfilled at T4, a wild backfill",
             bool(dynamics.wild[3]) and int(start[1].start[3]) == 4 * SCALE,
