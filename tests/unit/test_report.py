@@ -275,7 +275,7 @@ def test_cautions__what_else_can_mislead():
     wait[:15] = 10**7
     assert "1 % of them contribute" in care(made(jobs=2000, wait=wait))
     one = made()
-    assert "plans with other runtimes" in care(replace(one, workload=one.workload.with_believed(one.runtime + 5)))
+    assert "does not plan with the user estimates" in care(replace(one, workload=one.workload.with_believed(one.runtime + 5)))
 
 
 def test_repeat_command__only_where_one_line_says_it():
