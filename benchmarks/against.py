@@ -1,8 +1,8 @@
-"""This version against an older one: compile time, speed, and whether the schedules are the same.
+"""This version compared with an older one: compile time, speed, and whether the schedules are identical.
 
     python -m benchmarks.against FOLDER [--quick] [--out FILE]
 
-FOLDER is a checkout of the older version. Both run in processes of their own and take turns; each uses only what both have:
+FOLDER is a checkout of the older version. Both run in separate processes, in turn, and use only what both have:
 the command line, and `walltime.simulate`. Run it while nothing else runs.
 """
 
@@ -74,7 +74,7 @@ def against(older: Path, options: Options) -> Result:
 
 
 def cold(versions: dict[str, Path], options: Options) -> Result:
-    """Processor seconds of commands that have to compile what they use, each in a cache that holds what the ones before it compiled."""
+    """CPU seconds of commands that have to compile what they use, each with a cache of what the previous ones compiled."""
     log = find_log(LOGS["KTH"])
     call = [sys.executable, "-m", "walltime.cli.main", "simulate"]
     trivial = [processor_seconds([sys.executable, "-c", TRIVIAL], {}) for _ in range(options.long_runs)]

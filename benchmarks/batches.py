@@ -1,4 +1,4 @@
-"""Many simulations at once: batches of the papers' sizes, how they scale with the cores; and what instrumentation costs."""
+"""Many simulations at once: batches of the papers' sizes, their scaling with cores, and the cost of instrumentation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LARGEST_F = 10
 
 
 def batch(options: Options) -> Result:
-    """Wall seconds, simulations per second and peak memory of batches on all cores, each in a process of its own."""
+    """Wall seconds, simulations per second and peak memory of batches on all cores, each in its own process."""
     if not has_batches():
         print(f"skipped: {MISSING}")
         return {"skipped": MISSING}
@@ -70,7 +70,7 @@ def has_batches() -> bool:
 
 
 def make_cases(badness: int, seeds: int, kind: str) -> list[Any]:
-    """EASY with random estimates for each of so many f and seeds; for `paper` also each f deterministic, and the users' own."""
+    """EASY with random estimates for each f and seed; for `paper` also each f deterministic, and user estimates."""
     from walltime.estimates import FModel
     from walltime.schedule import Case
 
@@ -83,7 +83,7 @@ def make_cases(badness: int, seeds: int, kind: str) -> list[Any]:
 
 
 def threads(options: Options) -> Result:
-    """Wall seconds of one batch with 1, 2, ... workers, which take turns; speed-up and efficiency."""
+    """Wall seconds of one batch with 1, 2, ... workers, in turn; speed-up and efficiency."""
     if not has_batches():
         print(f"skipped: {MISSING}")
         return {"skipped": MISSING}
@@ -119,7 +119,7 @@ def worker_counts(available: int) -> list[int]:
 
 
 def dynamics(options: Options) -> Result:
-    """Seconds of EASY without and with the record of the queue's dynamics, by log."""
+    """Seconds of EASY without and with recording of the dynamics, by log."""
     if "dynamics" not in inspect.signature(simulate).parameters:
         reason = "this version of walltime does not record dynamics"
         print(f"skipped: {reason}")

@@ -1,4 +1,4 @@
-"""Campaigns: how much of their processor time is spent in kernels, and whether memory stays flat over many cells."""
+"""Campaigns: the share of CPU time spent in kernels, and whether memory stays constant over many cells."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if __name__ == "__main__":
         sys.stdin.read()
 """
 LOOKS = 10
-"""How often memory is looked at while a campaign runs."""
+"""Number of memory samples during a campaign."""
 
 
 def campaign(options: Options) -> Result:
-    """Share of processor time in kernels of a campaign of cells the size of KTH; memory over many small cells."""
+    """Share of CPU time in kernels for a campaign of cells of KTH's size; memory over many small cells."""
     estimates, seeds = (4, 5) if options.quick else (100, 100)
     result: Result = {"share": child("campaign_share", estimates, seeds), "memory": []}
     share = result["share"]
@@ -42,7 +42,7 @@ def campaign(options: Options) -> Result:
 
 
 def campaign_share(estimates: str, seeds: str) -> Numbers:
-    """Processor seconds of a whole campaign, as a command, and of the kernels in it."""
+    """CPU seconds of a whole campaign, as a command, and of the kernels in it."""
     with tempfile.TemporaryDirectory() as folder:
         log, name = find_log(LOGS["KTH"]), "KTH"
         source = f"trace = {json.dumps(str(log))}" if log is not None else 'model = "lublin99"\njobs = 28000'
@@ -60,7 +60,7 @@ def campaign_share(estimates: str, seeds: str) -> Numbers:
 
 
 def campaign_memory(executor: str, cells: str) -> Numbers:
-    """Resident memory while a campaign of many small cells runs, looked at some times: of all processes that take part."""
+    """Samples of resident memory while a campaign of many small cells runs: of all processes that take part."""
     from walltime.campaign import Dask, Threads, read_plan, run_campaign
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
-"""What is measured in a process of its own: peak memory, and processor time before the kernel runs.
+"""Measurements in a separate process: peak memory, and CPU time before the kernel runs.
 
     python -m benchmarks.child NAME ARGUMENT ...
 
-prints one line of JSON. Each function takes and returns plain numbers and strings; imports are its own, so that it measures
-what it names.
+prints one line of JSON. Each function takes and returns plain numbers and strings, and does its own imports, so that it
+measures only what it names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.campaigns import campaign_memory, campaign_share
 
 
 def load_entry(name: str) -> dict[str, float]:
-    """Seconds to import the engine and load one of its entries, compiled anew or from the cache; processor seconds of the process."""
+    """Seconds to import the engine and load one of its entries, compiled now or from the cache; CPU seconds of the process."""
     begin = time.perf_counter()
     from walltime.engine.load import load
 
@@ -35,7 +35,7 @@ def _processor_seconds() -> float:
 
 
 def up_to_the_kernel(log: str) -> dict[str, float]:
-    """Processor seconds of `walltime simulate` until the simulation begins: imports, the log, the kernel from the cache."""
+    """CPU seconds of `walltime simulate` until the simulation begins: imports, the log, the kernel from the cache."""
     from walltime.cli.main import run
     from walltime.engine.run import Simulation
 
@@ -53,7 +53,7 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
 
 
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
-    """Peak memory of a process that makes up a workload and simulates it under EASY."""
+    """Peak memory of a process that generates a workload and simulates it under EASY."""
     from benchmarks.common import lublin, peak_bytes
     from walltime.engine.load import load
     from walltime.policy import Easy

@@ -1,4 +1,4 @@
-"""What all sections share: workloads, medians of runs that take turns, child processes, and the facts about the machine."""
+"""Shared by all sections: workloads, medians of interleaved runs, child processes, and information about the machine."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from walltime.workload.models import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 5.0
-"""Seconds: what takes longer than this is run `Options.long_runs` times only."""
+"""Measurements that take more seconds than this are run only `Options.long_runs` times."""
 MODEL_PROCS = 128
-"""Processors of the machine that workloads are generated for, where a section does not say otherwise."""
+"""Machine size for which workloads are generated, unless a section says otherwise."""
 LOGS = {
     "KTH": "KTH-SP2-1996-2",
     "CTC": "CTC-SP2-1996-3.1-cln",
     "SDSC": "SDSC-SP2-1998-4.x-cln",
     "BLUE": "SDSC-BLUE-2000-4.x-cln",
 }
-"""The four logs of tsafrir06, by the beginning of their files' names."""
+"""The four logs of tsafrir06, by the prefix of their file names."""
 
 Numbers = dict[str, Any]
 Result = dict[str, Any]
@@ -45,7 +45,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says: how often to run, and whether small sizes or the longest measurements are wanted."""
+    """Command line options: the number of runs, and whether small sizes or the longest measurements are wanted."""
 
     runs: int = 10
     long_runs: int = 3
@@ -58,12 +58,12 @@ class Options:
 
 
 def spread(values: Sequence[float]) -> Numbers:
-    """Median, lowest and highest of some runs, and how many they were."""
+    """Median, lowest and highest of some runs, and their number."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values), "runs": len(values)}
 
 
 def take_turns(works: Mapping[str, Callable[[], float]], options: Options) -> dict[str, Numbers]:
-    """Run each work once, then each once more, and so on, so that noise hits all of them; each returns its seconds."""
+    """Run all functions in turn, several times, so that noise affects all of them; each returns its seconds."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(options.runs):
         for name, work in works.items():
@@ -80,7 +80,7 @@ def wall_seconds(work: Callable[[], object]) -> float:
 
 
 def kernel_run(workload: Workload, policy: Policy) -> Simulation:
-    """One run of the compiled kernel; its `.seconds` are without the making of its arrays."""
+    """One run of the compiled kernel; its `.seconds` exclude the preparation of its arrays."""
     runtime, believed = effective_times(workload, "kill")
     simulation = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy)
     simulation.run()
@@ -104,24 +104,24 @@ def log_files() -> list[Path]:
 
 
 def find_log(beginning: str) -> Path | None:
-    """The log whose file name begins so, the shortest name first; None where it is missing."""
+    """The log whose file name has this prefix, the shortest name first; None if it is missing."""
     found = [path for path in log_files() if path.name.startswith(beginning)]
     return min(found, key=lambda path: (len(path.name), path.name)) if found else None
 
 
 def log_name(path: Path) -> str:
-    """A log's file name without its ending."""
+    """A log's file name without its extension."""
     return path.name.removesuffix(".gz").removesuffix(".swf")
 
 
 def read_log(path: Path) -> Workload:
-    """The log as its file says; CM5's requests are no limits, so that its jobs are given exact estimates."""
+    """The log as in its file; CM5's requests are not limits, so its jobs are given exact estimates."""
     workload = read(path)
     return workload.with_estimates(ExactEstimates()) if path.name.startswith("LANL-CM5") else workload
 
 
 def paper_logs(options: Options) -> dict[str, Workload]:
-    """Those of tsafrir06's four logs that are there; only the smallest for quick measurements."""
+    """Those of the four logs of tsafrir06 that are available; only the smallest for quick measurements."""
     names = [name for name in LOGS if not options.quick or name == "KTH"]
     found = {name: find_log(LOGS[name]) for name in names}
     return {name: read_log(path) for name, path in found.items() if path is not None}
@@ -130,14 +130,14 @@ def paper_logs(options: Options) -> dict[str, Workload]:
 def peak_bytes() -> int:
     """Peak memory of this process since its program was loaded, in bytes (Linux).
 
-    The figure of `getrusage` would begin with the memory of the process that started this one.
+    The value of `getrusage` would include the memory of the parent process.
     """
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def child(name: str, *arguments: object) -> Numbers:
-    """Call a function of benchmarks/child.py in a process of its own; returns what it measured."""
+    """Call a function of benchmarks/child.py in a separate process; returns its measurements."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     call = [sys.executable, "-m", "benchmarks.child", name, *map(str, arguments)]
     done = subprocess.run(call, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=True)
@@ -146,7 +146,7 @@ def child(name: str, *arguments: object) -> Numbers:
 
 
 def environment() -> Numbers:
-    """What is known of the machine and of the software, without the name of the host."""
+    """Information about the machine and the software, without the host name."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "load_before": round(os.getloadavg()[0], 2),
@@ -166,7 +166,7 @@ def cores() -> int:
 
 
 def cpu_model() -> str:
-    """The processor's name, or its architecture where the system does not say more."""
+    """The processor's name, or its architecture if the system gives no more."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -176,7 +176,7 @@ def cpu_model() -> str:
 
 
 def show(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table: the first column to the left, the others to the right."""
+    """Print a table: the first column left-aligned, the others right-aligned."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     print(f"\n{title}")

@@ -1,4 +1,4 @@
-"""What a user waits for and pays beside the simulation: memory, the making of workloads and estimates, the start of a command."""
+"""Costs besides the simulation: memory, generating workloads and estimates, the start of a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND = (sys.executable, "-m", "walltime.cli.main")
 INTERRUPT_AFTER = 6
 """Seconds into a run of some minutes, after which it is interrupted."""
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C ended."""
+"""Exit status of a command ended by Ctrl-C."""
 
 
 def memory(options: Options) -> Result:
@@ -37,7 +37,7 @@ def memory(options: Options) -> Result:
 
 
 def making(options: Options) -> Result:
-    """Seconds to make up jobs by each model, and to draw estimates for as many."""
+    """Seconds to generate jobs with each model, and to draw estimates for the same number."""
     count, procs = options.size(1_000_000, 5_000), 512
     jobs = MODELS["lublin99"].generate(count, procs, 0.7, 1)
     works: dict[str, Callable[[], object]] = {
@@ -56,7 +56,7 @@ def making(options: Options) -> Result:
 
 
 def start(options: Options) -> Result:
-    """Seconds to compile, to load from the cache, until `--help` answers and until Ctrl-C ends a run; processor time of a call."""
+    """Seconds to compile, to load from the cache, until `--help` answers and until Ctrl-C ends a run; CPU time of a call."""
     with tempfile.TemporaryDirectory() as folder:
         kept = os.environ.get("WALLTIME_CACHE")
         os.environ["WALLTIME_CACHE"] = folder
@@ -83,7 +83,7 @@ def start(options: Options) -> Result:
 
 
 def processor(options: Options) -> Numbers:
-    """Processor seconds of one whole command, of the kernel in it, and of what comes before the kernel.
+    """CPU seconds of one whole command, of the kernel in it, and of everything before the kernel.
 
     Of a second start: the kernel and Python's byte code are cached.
     """
@@ -113,7 +113,7 @@ def processor(options: Options) -> Numbers:
 
 @contextmanager
 def _caching_bytecode(folder: Path) -> Iterator[None]:
-    """Let child processes keep their byte code in this folder, whatever Python is told here."""
+    """Let child processes keep their byte code in this folder, whatever the setting of this process."""
     before = dict(os.environ)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
@@ -131,7 +131,7 @@ def _children_seconds() -> float:
 
 
 def _call(*arguments: str) -> str:
-    """Call the command line; returns what it prints."""
+    """Call the command line; returns its output."""
     return subprocess.run([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""The kernel against a hand-written EASY in C++ (easy.cpp), compiled for this very machine."""
+"""The kernel against a hand-written EASY in C++ (easy.cpp), compiled for this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compile_easy(folder: Path) -> Path:
 
 
 class CompiledEasy:
-    """The C++ program with a workload loaded, held as a child process that simulates once each time it is asked."""
+    """The C++ program with a workload loaded, as a child process that simulates once per request."""
 
     def __init__(self, program: Path, workload: Workload):
         self.jobs = len(workload)
@@ -70,7 +70,7 @@ class CompiledEasy:
 
 
 def limit(options: Options) -> Result:
-    """Seconds of the kernel and of the C++ program, which take turns, and the ratio of their medians."""
+    """Seconds of the kernel and of the C++ program, run in turn, and the ratio of their medians."""
     if compiler() is None:
         reason = "there is no C++ compiler here (g++ or c++)"
         print(f"skipped: {reason}")
@@ -90,7 +90,7 @@ def limit(options: Options) -> Result:
 
 
 def compare(program: Path, workload: Workload, options: Options) -> Result:
-    """Both on one workload; raises ValueError where their schedules differ."""
+    """Both on one workload; raises ValueError if their schedules differ."""
     with CompiledEasy(program, workload) as cpp:
         cpp.run()  # the first run of each warms the caches and is not counted
         schedule = kernel_run(workload, Easy()).start
@@ -102,7 +102,7 @@ def compare(program: Path, workload: Workload, options: Options) -> Result:
 
 
 def compiler_version() -> str:
-    """What the compiler calls itself."""
+    """The compiler's name and version."""
     found = compiler()
     assert found is not None
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout

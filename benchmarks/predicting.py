@@ -1,4 +1,4 @@
-"""What predictors cost: EASY with them, and tang13's replay of all schemes beside a log."""
+"""The cost of predictors: EASY with them, and the replay of all schemes of tang13 along a log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from walltime.schedule.replay import replay_predictions
 from walltime.workload import Workload
 
 CONFIGURATIONS = 130
-"""tang13 compares about so many schemes."""
+"""Approximate number of schemes compared by tang13."""
 
 
 def predictions(options: Options) -> Result:
-    """Million jobs per second of EASY without and with predictors, and seconds for a replay of tang13's schemes."""
+    """Million jobs per second of EASY without and with predictors, and seconds for a replay of the schemes of tang13."""
     for name in ("easy", "easy-predicting", "replay"):
         load(name)
     workloads: dict[str, Workload] = {**paper_logs(options)} or {"Lublin'99 at load 0.8": with_users(lublin(30_000, 0.8))}
@@ -54,7 +54,7 @@ def _work(workload: Workload, predictor: Predictor | None) -> Callable[[], float
 
 
 def replay(workload: Workload, options: Options) -> Numbers:
-    """Wall-clock seconds for the replay of tang13's schemes on all cores; ends are those of EASY where the log has none."""
+    """Wall-clock seconds for the replay of the schemes of tang13 on all cores; ends are those of EASY if the log has none."""
     keys = ("user", "project", "double", "triple") if has_groups(workload) else ("user", "request")
     thresholds = (0.0,) if has_groups(workload) else (0.0, 0.5)
     schemes = [Tang13(key=k, statistic=s, window=w, threshold=t) for k in keys for t in thresholds for s in STATISTICS for w in WINDOWS]
@@ -65,7 +65,7 @@ def replay(workload: Workload, options: Options) -> Numbers:
 
 
 def has_groups(workload: Workload) -> bool:
-    """Whether the log says which group or project a job is of."""
+    """Whether the log records the group or project of jobs."""
     group = workload.columns.get("group")
     return group is not None and bool((group >= 0).any())
 

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def store(file: Path, name: str, section: Numbers) -> None:
-    """Put a section's numbers into the file, which keeps the others; whole or not at all."""
+    """Put a section's numbers into the file, which keeps the others; completely or not at all."""
     numbers = json.loads(file.read_text()) if file.exists() else {}
     numbers[name] = section
     ordered = {known: numbers[known] for known in (*SECTIONS, "against") if known in numbers}

@@ -41,7 +41,7 @@ POLICIES: dict[str, Policy] = {
 }
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5)
 DEEP = 1.0
-"""Over this load the queue grows without end, and policies that look at all of it at every event are left out."""
+"""Above this load the queue grows without bound, and policies that consider all of it at every event are left out."""
 SLOW_ON_DEEP = ("easy, backfill SJF", "hybrid:3", "conservative-scratch")
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 DEPTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
@@ -87,7 +87,7 @@ def _rates(name: str, workload: Workload, policies: dict[str, Policy], options: 
 
 
 def growth(options: Options) -> Result:
-    """Time per job under EASY for more and more jobs of one model, and the memory that the largest number takes."""
+    """Time per job under EASY for increasing numbers of jobs of one model, and the memory for the largest number."""
     sizes = [size for size in SIZES if not options.quick or size <= SIZES[1]]
     points = [(size, 0.8) for size in sizes] + [(options.size(1_000_000, 10_000), 0.9)]
     result: Result = {"points": []}
@@ -117,7 +117,7 @@ def _repeat(workload: Workload) -> Numbers:
 
 
 def depth(options: Options) -> Result:
-    """Time per job against the number of waiting jobs, and the time of whole runs of an overloaded machine."""
+    """Time per job against the number of waiting jobs, and the time of complete runs of an overloaded machine."""
     depths = [d for d in DEPTHS if not options.quick or d <= 100]
     result: Result = {"points": [], "overload": []}
     rows = []
@@ -140,8 +140,7 @@ def depth(options: Options) -> Result:
 def at_depth(policy: Policy, waiting: int, jobs: int, options: Options) -> Numbers:
     """Seconds per started job while about `waiting` jobs wait, over `jobs` starts of the workload of `steady_queue`.
 
-    What is timed begins when a tenth of them has started, so that the burst at time 0 is behind, and ends before the queue
-    begins to run empty.
+    Timing begins when a tenth of them has started, after the burst at time 0, and ends before the queue begins to empty.
     """
     workload = steady_queue(policy, waiting, jobs * 11 // 10)
     per_job, depths = [], []
@@ -155,9 +154,9 @@ def at_depth(policy: Policy, waiting: int, jobs: int, options: Options) -> Numbe
 def steady_queue(policy: Policy, waiting: int, starts: int) -> Workload:
     """Jobs whose queue holds about `waiting` of them under the policy, from time 0 until `starts` jobs have started.
 
-    They come from a closed system: so many users, and a few more for those that run, submit a job each at time 0, and the next
-    one at most ten minutes after the last one has ended. The times at which these jobs came are then kept as those of a log,
-    so that what is timed is an ordinary run. Sizes and runtimes are Lublin'99's, estimates are up to 4 times too long.
+    They come from a closed system: as many users, and a few more for the running jobs, each submit a job at time 0, and the
+    next one at most ten minutes after the last has ended. These submit times are then replayed like a log, so that an ordinary
+    run is timed. Sizes and runtimes are from lublin99, estimates are up to 4 times the runtime.
     """
     users = waiting + ALSO_RUNNING
     many = 4 * users + 2 * starts

@@ -213,7 +213,7 @@ def crowded(estimates: Estimates = ANY, max_size: int = 50) -> st.SearchStrategy
 
 
 def real_and_believed(workload: wt.Workload, overrun: str) -> tuple[np.ndarray, np.ndarray]:
-    """How long each job really runs, and what the scheduler plans with (SPEC Q-05), in seconds, int64."""
+    """How long each job really runs, and what the scheduler plans with, in seconds, int64."""
     match overrun:
         case "kill":
             return np.minimum(workload.runtime, workload.requested), workload.believed

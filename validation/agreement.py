@@ -1,6 +1,6 @@
-"""How far the readings that the papers leave open move the averages, beside what a shake of the submissions moves.
+"""The effect of interpretations of open points on the averages, compared with the effect of shaking submit times.
 
-And the plainest agreement: both engines on whole logs, job for job.
+Also the agreement of both engines on whole logs, job for job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from walltime.metrics import Summary, paired_difference
 
 MEASURES = ("mean_response", "mean_bounded_slowdown")
 SHAKE = 30
-"""Seconds by which submissions are shaken."""
+"""Seconds by which submit times are shaken."""
 CONFIDENCE = 0.95
 BAND = (5, 95)
 """Percentiles of the shaken runs."""
@@ -44,11 +44,11 @@ READINGS: dict[str, dict[str, Reading]] = {
         "from scratch": _reading(wt.Conservative(variant="scratch")),
     },
 }
-"""By policy; the first of each, without a name, is the default that the others are compared with."""
+"""By policy; the first of each, without a name, is the default, the baseline for the others."""
 
 
 def engines(log: wt.Workload, policy: wt.Policy, simulate: Simulate = wt.simulate) -> Numbers:
-    """Jobs to which the two engines do not do the same: start, kind of start, promise."""
+    """Jobs that the two engines schedule differently: start, kind of start, reserved start."""
     kernel, reference = (simulate(log, policy, engine=engine) for engine in ("kernel", "reference"))
     columns = ("start", "kind", "reserved_start")
     differ = np.any([getattr(kernel, name) != getattr(reference, name) for name in columns], axis=0)
@@ -61,7 +61,7 @@ def percent(values: Array, baseline: Array) -> Array:
 
 
 def readings(log: wt.Workload, policy: str, shakes: int, simulate: Simulate = wt.simulate) -> Numbers:
-    """For each measure: the default's value, the band of shaken runs, and what each reading changes, in percent.
+    """For each metric: the default's value, the band of shaken runs, and the effect of each interpretation, in percent.
 
     `once` is the difference on the log as it is; `mean` and `half_width` are the mean over shaken logs of the differences in
     pairs, with the half-width of its 95 % confidence interval, in percent of the mean of the default on these.
@@ -96,7 +96,7 @@ def run(sizes: Sizes) -> Numbers:
 
 
 def failures(result: Numbers) -> list[str]:
-    """What did not come out, in words; readings may differ, engines may not."""
+    """The failures, in words; interpretations may differ, engines may not."""
     return [
         f"the engines differ on {log} under {policy} for {found['broken']} jobs"
         for log, by_policy in result["engines"].items()

@@ -1,4 +1,4 @@
-"""What the three parts share: how much to run, progress, a line of a comparison with theory, and the logs at hand."""
+"""Shared by the three parts: sizes, progress, a line of a comparison with theory, and the available logs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Simulate = Callable[..., Schedule]
 """As `walltime.simulate`; a check takes it as an argument, so that a broken one can be given to it."""
 
 OUT = ROOT / "docs" / "validation.json"
-"""The file that keeps what was found."""
+"""The file with the results."""
 LIMIT = 3.5
-"""Standard errors by which a mean may be off theory."""
+"""Standard errors by which a mean may deviate from theory."""
 LOGS = {
     "KTH-SP2": "KTH-SP2-1996-2.swf",
     "CTC-SP2": "CTC-SP2-1996-3.1-cln",
@@ -33,9 +33,9 @@ LOGS = {
     "ALCF-Mira": "ALCF-Mira-2018",
     "ALCF-Theta": "ALCF-Theta-2022",
 }
-"""Logs with users' estimates, by the beginning of their files' names."""
+"""Logs with user estimates, by the prefix of their file names."""
 PAPER_PROCS = {"CTC-SP2": 512}
-"""Processors that the papers simulated, where the log's header says another number."""
+"""Machine sizes used in the papers, if the log's header has another number."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Sizes:
     workloads: int = 300
     shakes: int = 20
     reference: int = 60_000
-    """Jobs of a log up to which the reference engine runs under conservative backfilling too, which takes it long."""
+    """Largest number of jobs for which the slow reference engine is also run under conservative backfilling."""
     logs: tuple[str, ...] = tuple(LOGS)
     quick: bool = False
 
@@ -58,7 +58,7 @@ QUICK = Sizes(jobs=10_000, seeds=20, head=2_000, workloads=20, shakes=5, referen
 
 @dataclass(frozen=True)
 class Line:
-    """A value of theory beside the mean of independent replications."""
+    """A theoretical value and the mean of independent replications."""
 
     queue: str
     load: float
@@ -87,12 +87,12 @@ def compare(queue: str, load: float, what: str, theory: float, values: Array) ->
 
 
 def find_logs(sizes: Sizes) -> dict[str, Workload]:
-    """Those of the logs that are at hand; of long ones the first jobs."""
+    """The available logs; of long ones the first jobs."""
     found = {}
     for name in sizes.logs:
         path = find_log(LOGS[name])
         if path is None:
-            tell(f"log {name} is not at hand")
+            tell(f"log {name} is not available")
             continue
         log = read_log(path)
         log = log.with_machine(PAPER_PROCS.get(name, log.machine_procs))
@@ -111,5 +111,5 @@ def describe_logs(logs: dict[str, Workload]) -> dict[str, Numbers]:
 
 
 def tell(text: str) -> None:
-    """Say how far it is, on the error stream."""
+    """Report progress on standard error."""
     print(text, file=sys.stderr, flush=True)

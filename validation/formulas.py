@@ -1,6 +1,6 @@
-"""What queueing theory says of queues that a scheduler of parallel jobs reduces to: means and distributions of waits.
+"""Queueing theory for the queues to which a scheduler of parallel jobs reduces: means and distributions of waits.
 
-Loads are shares of what the machine can do, below 1. The mean service is the unit of time, unless a function takes seconds.
+Loads are fractions of the capacity, below 1. The mean service time is the unit of time, unless a function takes seconds.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ def pollaczek_khinchine(load: float, scv: float) -> float:
 
 
 def shortest_first_wait(load: float, service: Service, above: float = 0.0, below: float = math.inf, points: int = 200_001) -> float:
-    """Mean wait in M/G/1 where the shortest job goes first and none is interrupted, of jobs of these lengths; in mean services.
+    """Mean wait in M/G/1 under non-preemptive shortest job first, of jobs of these lengths; in mean services.
 
-    A job of length x waits for what is left of the job that runs (on average `load * (1 + scv) / 2`), for the shorter jobs
-    before it, and for the shorter ones that come meanwhile: `W(x) = load (1 + scv) / 2 / (1 - R(x))^2`, where R(x) is the
-    load of the jobs up to x; averaged over the lengths by the trapezoidal rule in W. For continuous service only: where
-    lengths have atoms, the square becomes `(1 - R(x-)) (1 - R(x))`.
+    A job of length x waits for the remainder of the running job (on average `load * (1 + scv) / 2`), for the shorter jobs
+    before it, and for shorter ones that arrive in the meantime: `W(x) = load (1 + scv) / 2 / (1 - R(x))^2`, where R(x) is the
+    load of the jobs up to x; averaged over the lengths by the trapezoidal rule in W. For continuous service only: where lengths
+    have atoms, the square becomes `(1 - R(x-)) (1 - R(x))`.
 
     Source: Cobham 1954 (priority classes), Phipps 1956 (a class for each length).
 
@@ -159,7 +159,7 @@ def mdc(servers: int, load: float, states: int = 800) -> tuple[float, float]:
 
 
 def saturated_utilization(narrow: float) -> float:
-    """Busy share of two processors that always have jobs waiting, first come first served, no backfilling.
+    """Utilization of two processors that always have jobs waiting, first come, first served, no backfilling.
 
     Jobs need one processor with probability `narrow`, else both; exponential service, the same for both kinds. Derived here:
     let A be two narrow jobs running, B one narrow job with a wide one blocked behind it, C a wide job running. From one end of a

@@ -1,6 +1,6 @@
-"""Identities that a right scheduler satisfies exactly, on random workloads and on logs.
+"""Identities that a correct scheduler satisfies exactly, on random workloads and on logs.
 
-Each check takes a workload and a `simulate`, and returns how many jobs it looked at and how many of them break the identity.
+Each check takes a workload and a `simulate`, and returns the number of jobs compared and of those that violate the identity.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ POLICIES: tuple[wt.Policy, ...] = (
     wt.Conservative(),
     wt.Conservative(variant="scratch"),
 )
-"""What is tried with every policy is tried with these."""
+"""The policies for identities that hold under every policy."""
 FACTOR = 7
-"""All times are multiplied by it to see whether the schedule scales."""
+"""Factor for all times, to check that the schedule scales."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Jobs compared, and those of them that break the identity."""
+    """Jobs compared, and those that violate the identity."""
 
     jobs: int
     broken: int
@@ -52,7 +52,7 @@ def differing(a: Iterable[Array], b: Iterable[Array]) -> Finding:
 
 
 def whole(schedule: wt.Schedule) -> Sequence[Array]:
-    """All that a schedule says of its jobs."""
+    """All per-job columns of a schedule."""
     return schedule.start, schedule.end, schedule.kind, schedule.reserved_start
 
 
@@ -72,16 +72,16 @@ def perfect(workload: wt.Workload) -> wt.Workload:
 def both_variants(workload: wt.Workload, simulate: Simulate) -> Finding:
     """With perfect estimates there is nothing to compress, so both variants of conservative backfilling are one.
 
-    A job of no length ends before its estimate, which is at least 1 s; so jobs are lifted to 1 s first.
+    A job with a runtime of 0 ends before its estimate, which is at least 1 s; so runtimes are raised to 1 s first.
     """
     exact = perfect(lift(workload))
     return differing(whole(simulate(exact, wt.Conservative())), whole(simulate(exact, wt.Conservative(variant="scratch"))))
 
 
 def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """EASY is one reservation in a profile made afresh at every event.
+    """EASY is one reservation in a profile rebuilt at every event.
 
-    A hybrid of depth 1 takes EASY's own path by definition, so the path of deeper hybrids is made to run with depth 1.
+    A hybrid of depth 1 uses EASY's own code path by definition, so the path of deeper hybrids is forced to run with depth 1.
     """
     runtime, believed = effective_times(workload, "kill")
     afresh = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2))
@@ -93,7 +93,7 @@ def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 
 def unlimited_depth(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """A hybrid one deeper than the longest queue reserves for everybody, as conservative backfilling from scratch does."""
+    """A hybrid one deeper than the longest queue makes reservations for all jobs, like conservative backfilling from scratch."""
     scratch = simulate(workload, wt.Conservative(variant="scratch"))
     _, levels = queue_length(workload.submit, scratch.start + 1)  # those that start at once are in the queue of their pass
     deep = simulate(workload, wt.Hybrid(depth=int(levels.max(initial=1)) + 1))
@@ -105,7 +105,7 @@ def unlimited_depth(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 @dataclass(frozen=True)
 class Backfills:
-    """How the jobs that EASY backfilled came to be allowed, reconstructed from a schedule alone.
+    """Why EASY was allowed to backfill jobs, reconstructed from a schedule alone.
 
     `extra`: they fit the extra nodes. `length`: they did not, but were to end by the shadow time. `same_instant`: those of
     `length` for which the shadow time hangs on a job that started at that very instant. `forbidden`: neither.
@@ -118,11 +118,11 @@ class Backfills:
 
 
 def classify(schedule: wt.Schedule) -> Backfills:
-    """Replay the starts of an EASY schedule (order of arrival, dynamics noted) and find why each backfill was allowed.
+    """Replay the starts of an EASY schedule (order of arrival, dynamics recorded) and find why each backfill was allowed.
 
     For each job that started ahead of another one: the head of the queue is the first that waits; the shadow time is when,
     by what is believed, enough processors are free for it; what is left over then are the extra nodes.
-    Source: mualem01, section 2.2. Jobs without any length are not allowed.
+    Source: mualem01, section 2.2. Runtimes of 0 are not allowed.
     """
     assert schedule.dynamics is not None
     w, start, end = schedule.workload, schedule.start, schedule.end
@@ -169,13 +169,13 @@ def one_estimate(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 
 def largest_estimate(workload: wt.Workload) -> wt.Workload:
-    """All jobs, cut at their limits and lifted to 1 s, believed to run for as long as the longest limit."""
+    """All jobs, cut at their limits and raised to 1 s, believed to run for as long as the longest limit."""
     lifted = lift(workload)
     return lifted.with_believed(np.full(len(lifted), lifted.requested.max(initial=1)))
 
 
 def lift(workload: wt.Workload) -> wt.Workload:
-    """No job of less than 1 s."""
+    """Runtimes of at least 1 s."""
     return replace(workload, runtime=np.maximum(workload.runtime, 1))
 
 
@@ -193,7 +193,7 @@ def no_wild_backfills(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 
 def fcfs_is_indifferent(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """FCFS does not look at estimates: multiples of the runtime, one for all, or any numbers."""
+    """FCFS ignores estimates: multiples of the runtime, one for all, or any numbers."""
     exact = perfect(workload)
     random = np.random.default_rng(len(workload))
     others = (exact.believed * 2, exact.believed * 10, np.full(len(exact), 86_400), random.integers(1, 10**6, len(exact)))
@@ -230,7 +230,7 @@ def doubled(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 
 def _same_for_all(a: wt.Workload, b: wt.Workload, simulate: Simulate, moved: Callable[[Array], Array]) -> Finding:
-    """Whether every policy does with b what it does with a, starts and promises being moved like this."""
+    """Whether every policy treats b like a, with starts and reserved starts mapped like this."""
     found = Finding(0, 0)
     for policy in POLICIES:
         one, other = simulate(a, policy), simulate(b, policy)
@@ -240,7 +240,7 @@ def _same_for_all(a: wt.Workload, b: wt.Workload, simulate: Simulate, moved: Cal
 
 
 def one_more(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """A job that comes when all others have ended changes nothing."""
+    """A job that arrives after all others have ended changes nothing."""
     found = Finding(0, 0)
     for policy in POLICIES:
         before = simulate(workload, policy)
@@ -257,7 +257,7 @@ def _with_another(workload: wt.Workload, submit: int) -> wt.Workload:
 
 
 def no_foresight(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """Without its second half, a workload's schedule is the same up to the moment at which that half begins."""
+    """Without its second half, a workload's schedule is the same up to the time at which that half begins."""
     half = max(len(workload) // 2, 1)
     first = wt.head(workload, half)
     until = int(workload.submit[half]) if half < len(workload) else int(workload.submit[-1]) + 1
@@ -271,7 +271,7 @@ def no_foresight(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 @dataclass(frozen=True)
 class Identity:
-    """A check, and what it says."""
+    """A check, and its statement."""
 
     check: Check
     says: str

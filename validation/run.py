@@ -1,4 +1,4 @@
-"""Compares the engine with theory, with identities, and with itself under other readings. `make validate` calls it.
+"""Compares the engine with theory, with identities, and with itself under other interpretations. `make validate` calls it.
 
     python validation/run.py [--only NAME ...] [--quick] [--out FILE]
 

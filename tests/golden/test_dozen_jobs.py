@@ -60,7 +60,7 @@ def test_dozen_jobs__easy():
     #   4  1 ends, 1 free. 4, 5, 6, 7 are too wide for it.
     #   8  8 fits the free processor; it ends at 16, after the shadow time, but takes one of the 4 extra nodes. BACKFILLED
     #  10  2 ends, 5 free: 3 and 4 start, expected until 20. 1 free. The head is 5: 8 gives 1 at 16, 3 and 4 four at 20.
-    #      Reservation 20, extra nodes 6 - 3 = 3 (3 alone would do, but 4 ends at the same time: Q-06).
+    #      Reservation 20, extra nodes 6 - 3 = 3 (3 alone would do, but 4 ends at the same time).
     #  15  12 fits and is expected to end at 19, before 20. BACKFILLED, ends at 16.
     #  16  8 and 12 end, 2 free. 6 is expected until 26, after the shadow time, but takes two of the 3 extra nodes. BACKFILLED
     #  17  3 ends early, 2 free. 5 still waits for 4, until 20: 2 + 2 - 3 = 1 extra node. 7 is too wide; 9 is expected to end

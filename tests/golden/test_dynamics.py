@@ -1,4 +1,4 @@
-"""Worked examples of wild and mild backfills, delays (P3 section V; SPEC A-08) and SJFness (P3 section VI; SPEC A-09).
+"""Worked examples of wild and mild backfills, delays (tsafrir06, section V) and SJFness (tsafrir06, section VI).
 
 Jobs are numbered from 1. Time runs to the right, one column a unit; a row is a processor; `.` is idle.
 """
@@ -57,7 +57,7 @@ def check(
             assert (seen.sequence + 1).tolist() == list(sequence), where
 
 
-# ------------------------------------------------------------------------------------------------------------- P3, Fig. 1
+# ------------------------------------------------------------------------------------------------------------- tsafrir06, Fig. 1
 #
 # 4 processors, 4 jobs, all there from 0 on. 2 ends at 2; 3 needs the whole machine.
 #
@@ -99,7 +99,7 @@ def test_p3_fig1__doubled_estimates_and_a_job_that_fits_all_the_same(coincident)
     check(fig1(2, factor=2), wt.Easy(), start=[0, 0, 4, 2], coincident=coincident)
 
 
-# ------------------------------------------------------------------------------------------------------------- P3, Fig. 6
+# ------------------------------------------------------------------------------------------------------------- tsafrir06, Fig. 6
 #
 # Drawn in test_papers_figures.py: 2 processors; runtimes 6, 4, 3, 4, 3, 2; 3 needs both processors. Times in units of the paper.
 
@@ -231,8 +231,8 @@ def test_easy__a_backfill_on_extra_nodes_that_nobody_misses_is_mild(coincident):
     check(jobs, wt.Easy(), start=[0, 0, 3, 2], coincident=coincident)
 
 
-# 1 needs no time at all, but no estimate is below 1 s: the exact estimates of the archive's jobs of 0 s are not exact (SPEC
-# Q-02). 2 processors; 2 needs both, and is reserved at 1 because of 1; really it could start at 0. 3, 1 s long, steals that.
+# 1 needs no time at all, but no estimate is below 1 s: the exact estimates of the archive's jobs of 0 s are not
+# exact. 2 processors; 2 needs both, and is reserved at 1 because of 1; really it could start at 0. 3, 1 s long, steals that.
 
 
 def test_easy__a_runtime_of_zero_makes_a_wild_backfill_even_of_an_exact_estimate():
@@ -280,7 +280,7 @@ def test_fcfs__shortest_with_a_tie_and_trivial_starts(coincident):
 @BOTH
 @pytest.mark.parametrize(("overrun", "third", "shortest"), [("kill", 7, {1, 2, 3}), ("extend", 15, {1, 3}), ("overrun", 15, {1, 3})])
 def test_fcfs__the_shortest_is_so_by_what_it_really_runs(overrun, third, shortest, coincident):
-    # 2 says 2 and would run for 10, 3 for 4. Killed at its limit, 2 is the shorter one (SPEC Q-05b).
+    # 2 says 2 and would run for 10, 3 for 4. Killed at its limit, 2 is the shorter one.
     jobs = jobs_of(1, (0, 1, 5), (1, 1, 2, 10), (1, 1, 4))
     check(jobs, wt.NoBackfilling(), start=[0, 5, third], shortest=shortest, alone={1, 3}, coincident=coincident, overrun=overrun)
 

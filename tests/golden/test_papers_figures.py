@@ -1,6 +1,6 @@
 """The papers' own worked examples.
 
-The drawings of P2 are lost, so the jobs here are ours, made to show what the captions and the text say; P3's Fig. 6 has its
+The drawings of mualem01 are lost, so the jobs here are ours, made to show what the captions and the text say; tsafrir06, Fig. 6 has its
 lengths in Table II. Time runs to the right, one column a unit; a row is a processor; `.` is idle.
 """
 
@@ -16,7 +16,7 @@ from tests.golden.worked import check, jobs_of
 
 SCRATCH = wt.Conservative(variant="scratch")
 
-# ------------------------------------------------------------------------------------------------------------- P2, Fig. 1
+# ------------------------------------------------------------------------------------------------------------- mualem01, Fig. 1
 #
 # Expected schedule on 5 processors, as conservative backfilling plans it at time 3:
 #
@@ -52,7 +52,7 @@ def test_p2_fig1__without_reservations_the_second_job_delays_the_first():
     check(jobs_of(5, (0, 1, 20), (0, 1, 4), (0, 2, 8), (1, 4, 4), (2, 2, 6)), wt.Hybrid(depth=0), start=[0, 0, 0, 10, 4], kind="III RB")
 
 
-# ------------------------------------------------------------------------------------------------------------- P2, Fig. 2
+# ------------------------------------------------------------------------------------------------------------- mualem01, Fig. 2
 #
 # 4 processors. a runs 0-4; b says 10 and ends at 3. 1 needs all 4 processors for 5, 2 needs 3 for 6.
 #
@@ -85,7 +85,7 @@ def test_p2_fig2__compressing_keeps_it():
     check(FIG2, wt.Conservative(), start=[0, 0, T2, T1], kind="II RB", reserved_start=[0, 0, T2, T1])
 
 
-# ------------------------------------------------------------------------------------------------------------- P2, Fig. 3
+# ------------------------------------------------------------------------------------------------------------- mualem01, Fig. 3
 #
 # 4 processors. 1 needs 3, 2 needs all 4; the backfill job 3 needs 1 for 10.
 #
@@ -131,7 +131,7 @@ def test_p2_property1__the_delay_of_the_second_job_grows_with_the_backfill_job()
         check(longer, wt.Easy(), start=[0, 4, 3 + length, 3])
 
 
-# ------------------------------------------------------------------------------------------------------------- P3, Fig. 1
+# ------------------------------------------------------------------------------------------------------------- tsafrir06, Fig. 1
 #
 # 4 processors, 4 jobs. 2 ends at 2 and leaves a hole of 2 units before 1 ends, at 4; 3 needs the whole machine and is
 # reserved at 4. "It would have been impossible to backfill job 4 had its length been more than 2 time units, as the
@@ -162,7 +162,7 @@ def test_p3_fig1__balance_argument_doubling_everything_scales_the_time_axis(leng
     check(jobs, wt.Easy(), start=[0, 0, 8, 4 if length <= 2 else 14])
 
 
-# ------------------------------------------------------------------------------------------- P3, Fig. 6 with Table II
+# ------------------------------------------------------------------------------------------- tsafrir06, Fig. 6 with Table II
 #
 # 2 processors; all jobs arrive at T0; 3 needs both processors, the others one each. Real runtimes 6, 4, (3), 4, 3, 2; the
 # estimates are F times as much. The runtime of 3 is not in the paper; here it is 3 units. F = 2 (capitals: what remains of
@@ -182,7 +182,7 @@ def test_p3_fig1__balance_argument_doubling_everything_scales_the_time_axis(leng
 #   111111333444
 #   222266333555
 #
-# Table II prints 7/3 as the estimate of 6 at F = 4/3. Its runtime is 2, so 8/3 is meant (SPEC X-P3-T2: an error of print or
+# Table II prints 7/3 as the estimate of 6 at F = 4/3. Its runtime is 2, so 8/3 is meant (an error of print or
 # transcription); the schedule is the same.
 #
 # Times are multiplied by 3, so that the estimates are whole numbers.

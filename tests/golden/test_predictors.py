@@ -211,7 +211,7 @@ def test_corrections__move_the_reservation(engine, policy):
     assert done.predictions.corrections.tolist() == [0, 3, 0, 0]
 
 
-# P4 Fig. 12: job 1 runs, job 2 is at the head of the queue and has a reservation, jobs 3, 4 and 5 wait behind it. The figure has
+# tang13, Fig. 12: job 1 runs, job 2 is at the head of the queue and has a reservation, jobs 3, 4 and 5 wait behind it. The figure has
 # no numbers; these have its proportions. A machine of 10; job 1 takes 6 until 100, so job 2, which needs 8, gets 100.
 #
 #         user's estimate   adjusted   real

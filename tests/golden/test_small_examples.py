@@ -21,7 +21,7 @@ by_label = pytest.mark.parametrize("policy", ALL, ids=lambda p: p.label)
 
 @by_label
 def test_ties__jobs_of_one_second_go_by_job_id(policy):
-    # One processor; given in the order 3, 1, 2, they run in the order 1, 2, 3.
+    # One processor; given in the order 3, 1, 2, they run in the order 1, 2, 3.
     jobs = wt.Workload.from_arrays(submit=[5, 5, 5], job_id=[3, 1, 2], runtime=[1, 2, 4], procs=[1, 1, 1], machine_procs=1)
     assert jobs.job_id.tolist() == [1, 2, 3]
     check(jobs, policy, start=[5, 7, 11], kind="IRR")
@@ -117,7 +117,7 @@ def test_wide_job__holes_are_filled_up_to_the_very_second_before_it():
 
 def test_extra_nodes__count_all_jobs_that_end_at_the_shadow_time():
     # 5 processors, a and b have 2 each until 10; the head needs 3: one free and a's two suffice, but b's two are free at 10 as
-    # well. 5 - 3 = 2 extra nodes, so d (1 wide, 20 long) starts at once.
+    # well. 5 - 3 = 2 extra nodes, so d (1 wide, 20 long) starts at once.
     check(jobs_of(5, (0, 2, 10), (0, 2, 10), (1, 3, 5), (2, 1, 20)), wt.Easy(), start=[0, 0, 10, 2], kind="II R B")
     # b until 11: at the shadow time, 10, nothing is left over. d waits for b.
     check(jobs_of(5, (0, 2, 10), (0, 2, 11), (1, 3, 5), (2, 1, 20)), wt.Easy(), start=[0, 0, 10, 11], kind="II R R")
@@ -170,7 +170,7 @@ def test_overrun__easy_takes_an_overdue_job_to_end_at_once():
 
 
 def test_overrun__conservative_takes_an_overdue_job_to_end_in_a_second():
-    # h is due at 5, but a is there: until the next event its place is 6. At 6 it is 7; e fits beside a and h: backfilled.
+    # h is due at 5, but a is there: until the next event its place is 6. At 6 it is 7; e fits beside a and h: backfilled.
     # At 9 a ends; all reservations are made anew; h starts.
     check(OVERRUN, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="overrun")
     # A job of one second, one wide, that h leaves no room for from 7 on: at 6 it fits before h, as h cannot start before 7.
@@ -284,7 +284,7 @@ def test_due_reservation__a_job_starts_though_nothing_arrives_or_ends():
     #   0   4     10              0  3  4    9 10
     #   aaaa222222                aaaa.......11111
     #   aaaa222222                aaaa......111111      1 comes first: 2, at 4, is in its way; it stays at 10.
-    #   bbbbbbbbbb11111           bbb222222.11111       2 moves to 3. Now 1 could start at 9, but the pass is over.
+    #   bbbbbbbbbb11111           bbb222222.11111       2 moves to 3. Now 1 could start at 9, but the pass is over.
     #   bbbbbbbbbb11111           bbb222222.11111       2 ends at 9 as expected, so nothing is compressed.
     #                                                   At 10 nothing happens but that the reservation of 1 is due.
     jobs = jobs_of(4, (0, 2, 4), (0, 2, 10, 3), (1, 3, 5), (2, 2, 6))

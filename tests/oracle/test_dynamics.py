@@ -1,4 +1,4 @@
-"""What starts do to each other (wild backfills, delays, SJFness; SPEC A-08, A-09): kernel, reference and definition agree."""
+"""What starts do to each other (wild backfills, delays, SJFness): kernel, reference and definition agree."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_dynamics__follow_from_the_schedule_and_the_sequence_of_its_starts(workl
 @SMALL
 @given(workload=st.one_of(workloads(PERFECT, max_size=25), crowded(PERFECT)), order=orders(), backfill_order=orders())
 def test_dynamics__no_backfill_is_wild_with_perfect_estimates(coincident, workload, order, backfill_order):
-    # P3 section V. The shadow time is then the real one, and a backfilled job ends by it or uses extra nodes.
+    # tsafrir06, section V. The shadow time is then the real one, and a backfilled job ends by it or uses extra nodes.
     policy = wt.Easy(order=order, backfill_order=backfill_order)
     seen = wt.simulate(workload, policy, coincident=coincident, dynamics=True).dynamics
     assert not seen.wild.any()
@@ -187,7 +187,7 @@ def test_dynamics__only_backfilled_jobs_are_wild_and_each_delays_one_head(coinci
 @SMALL
 @given(workload=st.one_of(workloads(UPPER_BOUNDS, max_size=25), crowded(UPPER_BOUNDS)), backfill_order=orders())
 def test_dynamics__delays_end_by_the_reservation(coincident, workload, backfill_order):
-    # P3 section V: heel and toe "may continue until T12 is reached", the reservation; the head, once first, stays first.
+    # tsafrir06, section V: heel and toe "may continue until T12 is reached", the reservation; the head, once first, stays first.
     schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident, dynamics=True)
     delayed = schedule.dynamics.suffered > 0
     assert (schedule.start[delayed] <= schedule.reserved_start[delayed]).all()

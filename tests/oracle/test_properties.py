@@ -35,7 +35,7 @@ def same(a: wt.Schedule, b: wt.Schedule, *columns: str) -> None:
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), backfill_order=orders())
 def test_easy__head_never_starts_after_its_reservation(coincident, workload, backfill_order):
-    # P2, Property 2: the delay of the head depends on running jobs only.
+    # mualem01, Property 2: the delay of the head depends on running jobs only.
     schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident)
     had = schedule.reserved_start >= 0
     assert (schedule.start[had] <= schedule.reserved_start[had]).all()
@@ -45,7 +45,7 @@ def test_easy__head_never_starts_after_its_reservation(coincident, workload, bac
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), order=orders())
 def test_conservative__no_job_starts_after_its_first_promise(coincident, workload, order):
-    # P2 section 2.1: compression never delays anybody, in whichever order.
+    # mualem01, section 2.1: compression never delays anybody, in whichever order.
     schedule = wt.simulate(workload, wt.Conservative(order=order), coincident=coincident)
     assert (schedule.reserved_start >= workload.submit).all()
     assert (schedule.start <= schedule.reserved_start).all()
@@ -55,7 +55,7 @@ def test_conservative__no_job_starts_after_its_first_promise(coincident, workloa
 @MANY
 @given(workload=any_size(PERFECT))
 def test_conservative__both_variants_coincide_with_perfect_estimates(coincident, workload):
-    # SPEC A-04 (3); then every job starts exactly at its reserved start.
+    # With perfect estimates nothing is compressed; then every job starts at its first reserved start.
     compress = wt.simulate(workload, wt.Conservative(), coincident=coincident)
     same(compress, wt.simulate(workload, wt.Conservative(variant="scratch"), coincident=coincident))
     assert compress.start.tolist() == compress.reserved_start.tolist()
@@ -109,7 +109,7 @@ def test_fcfs__starts_in_order_of_arrival(coincident, workload, overrun):
 @SOME
 @given(workload=any_size(UPPER_BOUNDS), factor=st.integers(2, 300), data=st.data())
 def test_fcfs__does_not_depend_on_the_estimates(coincident, workload, factor, data):
-    # SPEC R-06: it must not change the FCFS schedule, whereas a factor may change EASY's (P3, heel and toe).
+    # It must not change the FCFS schedule, whereas a factor may change EASY's (tsafrir06, heel and toe).
     others = data.draw(st.lists(st.integers(1, 99), min_size=len(workload), max_size=len(workload)))
     expected = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident)
     for believed in (workload.believed * factor, np.array(others)):
@@ -146,7 +146,7 @@ def test_schedule__kinds_say_how_jobs_started(coincident, workload, policy, over
     assert at_once[schedule.kind == wt.Kind.IMMEDIATE].all()
     assert (~at_once)[schedule.kind == wt.Kind.RESERVED].all()
     if policy.order == wt.FCFS:
-        # Whoever starts later than one that arrived after it was overtaken; only a backfilled job overtakes (SPEC A-07).
+        # Whoever starts later than one that arrived after it was overtaken; only a backfilled job overtakes.
         for job in range(len(workload)):
             overtakes = (schedule.start[:job] > schedule.start[job]).any()
             assert not overtakes or schedule.kind[job] == wt.Kind.BACKFILLED
@@ -156,7 +156,7 @@ def test_schedule__kinds_say_how_jobs_started(coincident, workload, policy, over
 @SOME
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
 def test_schedule__jobs_start_when_something_arrives_or_ends(coincident, workload, policy, overrun):
-    # Not under conservative with compression, where a reservation may come due by itself.
+    # Not under conservative with compression, where a reservation may come due by itself.
     if isinstance(policy, wt.Conservative) and policy.variant == "compress":
         policy = wt.Conservative(variant="scratch", order=policy.order)
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)

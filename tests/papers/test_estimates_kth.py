@@ -1,6 +1,6 @@
-"""P2 Tables 3 and 4 on the log KTH-SP2-1996-2: what estimates of other qualities do to EASY and conservative backfilling.
+"""mualem01, Tables 3 and 4 on the log KTH-SP2-1996-2: what estimates of other qualities do to EASY and conservative backfilling.
 
-Ten seeds, as in P2; all jobs measured; bounded slowdown in the form of P1 and P2 (SPEC Q-23). SPEC section 7 promises 2 % on
+Ten seeds, as in mualem01; all jobs measured; bounded slowdown in the form of feitelson98 and mualem01. The criteria are 2 % on
 the response and 12 % on the bounded slowdown. `walltime paper run mualem01 --item T3` shows the tables.
 """
 
@@ -69,7 +69,7 @@ def slowdown(runs: Replications) -> float:
 def test_table_3__response(table3, scheduler, factor):
     ours, printed = response(table3[scheduler, factor]), RESPONSE[scheduler][factor]
     if scheduler == "cons" and factor >= 31:
-        # SPEC section 7, open: from f = 31 on, compression yields a response that is 2 to 4 % shorter than printed.
+        # Open: from f = 31 on, compression yields a response that is 2 to 4 % shorter than printed.
         assert -0.045 < ours / printed - 1 < 0.02
     else:
         assert ours == pytest.approx(printed, rel=0.02)
@@ -81,7 +81,7 @@ def test_table_3__bounded_slowdown(table3, scheduler, factor):
 
 
 def test_table_3__some_inaccuracy_is_better_than_none_and_than_the_users(table3, table4):
-    # P2 section 4.2; SPEC section 7: signs where the printed difference is over 5 %
+    # mualem01, section 4.2: signs where the printed difference is over 5 %
     assert slowdown(table3["cons", 2]) < 0.9 * slowdown(table3["cons", 1])
     assert slowdown(table3["easy", 4]) < 0.95 * slowdown(table3["easy", 1])
     assert response(table3["cons", 4]) < 0.95 * response(table3["cons", 1])
@@ -94,8 +94,8 @@ def test_table_3__some_inaccuracy_is_better_than_none_and_than_the_users(table3,
 
 @pytest.mark.parametrize("scheduler", list(POLICIES))
 def test_table_4__users_estimates_and_their_double(table4, scheduler):
-    # The order of EASY and conservative on the users' own estimates is not asserted: 84.0 and 89.7 are printed in P2, 81 and
-    # 84 in P1 for the same log, and 92.9 and 89.1 are ours, within 12 % of either.
+    # The order of EASY and conservative on the users' own estimates is not asserted: 84.0 and 89.7 are printed in mualem01, 81 and
+    # 84 in feitelson98 for the same log, and 92.9 and 89.1 are ours, within 12 % of either.
     for name, (printed_response, printed_slowdown) in (("original", ORIGINAL[scheduler]), ("doubled", DOUBLED[scheduler])):
         summary = table4[scheduler, name]
         assert summary.mean_response == pytest.approx(printed_response, rel=0.02)
@@ -116,7 +116,7 @@ def test_table_4__doubling_helps(table4):
 
 
 def test_table_2__every_count_of_the_log(kth):
-    # SPEC R-02. The paper has one record more; its 100 % peak, 3,601 and 3,590, is defined in a way that nobody knows to 0.4 %.
+    # The paper has one record more; its 100 % peak, 3,601 and 3,590, is defined in a way that nobody knows to 0.4 %.
     killed = kth.columns["status"] == measures.FAILED
     assert measures.estimate_use_table(kth.runtime, kth.requested, killed).as_dict() == {
         "total": 28_489,
@@ -130,8 +130,8 @@ def test_table_2__every_count_of_the_log(kth):
     use = measures.estimate_use(kth.runtime, kth.requested)
     histogram = measures.use_histogram(kth.runtime, kth.requested)
     assert histogram[[0, 99, 100]].tolist() == [2_332, 3_226, 360]
-    assert int(((use == 99) & killed).sum()) == 3_215  # the number printed in P1
-    assert int(((use >= 99) & killed & (kth.requested == 14_400)).sum()) == 701  # P1 prints 793
+    assert int(((use == 99) & killed).sum()) == 3_215  # the number printed in feitelson98
+    assert int(((use >= 99) & killed & (kth.requested == 14_400)).sum()) == 701  # feitelson98 prints 793
     assert [int((kth.runtime > kth.requested).sum()), int((kth.runtime == 0).sum())] == [475, 8]
     assert int((kth.columns["allocated_procs"] != kth.columns["requested_procs"]).sum()) == 219
     assert round(100 * float((kth.runtime > 4 * 3600).mean()), 1) == 13.7
@@ -142,7 +142,7 @@ def test_table_2__every_count_of_the_log(kth):
 
 
 def test_uniform_accuracy__restores_the_flat_histogram(kth):
-    # X-P2-S43. Jobs of 90 s and more that the model covers and whose estimate is under the cap: each hundredth has as many.
+    # mualem01, section 4.3. Jobs of 90 s and more that the model covers and whose estimate is under the cap: each hundredth has as many.
     model = Mualem01(cap=2**40)
     estimates = model.draw(kth, 3)
     chosen = (kth.runtime >= 1000) & (estimates >= kth.runtime)
@@ -156,7 +156,7 @@ def test_uniform_accuracy__restores_the_flat_histogram(kth):
 
 
 def test_modal_model__the_more_jobs_ask_for_the_most_the_worse_they_fare(kth):
-    # P3 section VII and its conclusion: a larger share of E_max is inaccuracy, and inaccuracy degrades performance
+    # tsafrir06, section VII and its conclusion: a larger share of E_max is inaccuracy, and inaccuracy degrades performance
     for policy in POLICIES.values():
         waits = []
         for share in (10, 20, 30, 50, 70):

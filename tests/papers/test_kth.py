@@ -1,6 +1,6 @@
 """Numbers on the log KTH-SP2-1996-2: 28,489 jobs on 100 processors, all measured.
 
-The expected values are SPEC's (sections 7 and 6, Q-03, Q-03b, Q-05): an independent prototype's, and those printed in P2 Table 1.
+The expected values are those of an independent prototype, and those printed in mualem01, Table 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from walltime import metrics
 TOLERANCE = 0.002
 
 MONTHS = [(1996, 10), (1996, 11), (1996, 12), (1997, 1), (1997, 2), (1997, 3), (1997, 4), (1997, 5), (1997, 6), (1997, 7)]
-"""The months of P2 Table 1; the log's first and last are not whole."""
+"""The months of mualem01, Table 1; the log's first and last are not whole."""
 PRINTED_JOBS = [2377, 2006, 2313, 2917, 2942, 2074, 2853, 4066, 2715, 2180]
 PROTOTYPE_JOBS = [2377, 2006, 2313, 2921, 2938, 2074, 2853, 4067, 2714, 2183]
 PRINTED_LOAD = [0.669, 0.689, 0.689, 0.758, 0.798, 0.724, 0.720, 0.678, 0.743, 0.620]
@@ -35,7 +35,7 @@ def months(kth) -> list[metrics.Month]:
 
 
 def test_kth__is_the_log_that_the_specification_describes(kth):
-    # SPEC R-02
+    # facts of the log, counted independently
     assert (len(kth), kth.machine_procs, kth.origin.unix_start_time) == (28_489, 100, 843_480_031)
     assert str(kth.origin.tzinfo()) == "Europe/Stockholm"
     assert [int((kth.runtime < 90).sum()), int((kth.requested <= 7200).sum())] == [9_360, 16_127]
@@ -58,7 +58,7 @@ def test_kth__averages_are_those_of_the_prototype(kth, policy, response, bounded
     assert (summary.jobs, summary.measured_jobs) == (28_489, 28_489)
     assert summary.mean_response == pytest.approx(response, rel=TOLERANCE)
     assert summary.mean_bounded_slowdown == pytest.approx(bounded_slowdown, rel=TOLERANCE)
-    # M-04: the form of P1 and P2 differs by 0.01 to 0.02 here.
+    # The form of feitelson98 and mualem01 differs by 0.01 to 0.02 here.
     assert 0.01 <= summary.mean_bounded_slowdown - summary.mean_bounded_slowdown_p1 <= 0.02
 
 
@@ -66,7 +66,7 @@ def test_kth__averages_are_those_of_the_prototype(kth, policy, response, bounded
     ("overrun", "response", "bounded_slowdown"), [("kill", 15_745, 92.9), ("extend", 15_732, 91.0), ("overrun", 15_774, 91.6)]
 )
 def test_kth__overrun_rules_change_easy_a_little(kth, overrun, response, bounded_slowdown):
-    # SPEC Q-05. The rules differ by less than the tolerance, so the responses are compared to the second.
+    # The overrun rules differ by less than the tolerance, so the responses are compared to the second.
     summary = wt.simulate(kth, wt.Easy(), overrun=overrun).summary()
     assert summary.mean_response == pytest.approx(response, abs=0.5)
     assert summary.mean_bounded_slowdown == pytest.approx(bounded_slowdown, abs=0.05)
@@ -78,7 +78,7 @@ def test_kth__overrun_rules_change_easy_a_little(kth, overrun, response, bounded
     ids=lambda value: getattr(value, "label", None),
 )
 def test_kth__perfect_estimates(kth, policy, response, bounded_slowdown):
-    # SPEC section 7, f = 1: the request is the logged runtime (at least 1 s), so that nobody is killed. Had the jobs that outlived
+    # f = 1: the request is the logged runtime (at least 1 s), so that nobody is killed. Had the jobs that outlived
     # the user's request been killed there first, EASY's response would be 15,164 and conservative's 15,920.
     perfect = wt.Workload.from_arrays(
         submit=kth.submit, runtime=kth.runtime, requested=np.maximum(kth.runtime, 1), procs=kth.procs, machine_procs=kth.machine_procs
@@ -89,14 +89,14 @@ def test_kth__perfect_estimates(kth, policy, response, bounded_slowdown):
 
 
 def test_kth__doubled_estimates_under_easy(kth):
-    # SPEC section 7, "EASY x2": the scheduler believes twice the request; the kill limit stays the user's.
+    # Doubled estimates: the scheduler believes twice the request; the kill limit stays the user's.
     summary = wt.simulate(kth.with_believed(2 * kth.requested), wt.Easy()).summary()
     assert summary.mean_response == pytest.approx(14_926, rel=TOLERANCE)
     assert summary.mean_bounded_slowdown == pytest.approx(79.95, rel=TOLERANCE)
 
 
 def test_kth__against_print(kth):
-    # P2 Table 3, original estimates; SPEC section 7 promises 2 % on the response and 12 % on the slowdown, and the order.
+    # mualem01, Table 3, original estimates; the criteria are 2 % on the response and 12 % on the slowdown, and the order.
     easy, conservative = (wt.simulate(kth, p).summary() for p in (wt.Easy(), wt.Conservative()))
     assert easy.mean_response == pytest.approx(15_568, rel=0.02)
     assert easy.mean_bounded_slowdown == pytest.approx(84.0, rel=0.12)
@@ -106,14 +106,14 @@ def test_kth__against_print(kth):
 
 
 def test_kth_months__jobs_column(months):
-    # Q-03: a job belongs to the month in which it ends, local time.
+    # A job belongs to the month in which it ends, local time.
     assert [(row.year, row.month) for row in months] == MONTHS
     assert [row.jobs for row in months] == PROTOTYPE_JOBS
     assert [row.jobs for row in months] == pytest.approx(PRINTED_JOBS, rel=0.01)
 
 
 def test_kth_months__load_column(months):
-    # Q-03b: the share of the machine that is busy within the month.
+    # The share of the machine that is busy within the month.
     assert [row.load for row in months] == pytest.approx(PROTOTYPE_LOAD, rel=TOLERANCE)
     assert [row.load for row in months] == pytest.approx(PRINTED_LOAD, abs=0.02)
 

@@ -28,7 +28,7 @@ def test_easy__agrees_with_the_prototype(log):
 def test_cm5__runs_whole_with_exact_estimates_and_is_cut_at_the_field_9_of_its_log():
     """Field 9 of this log is no runtime limit: a third of the jobs ran longer. The prototype cut them there.
 
-    P2 took the runtimes as estimates and killed nobody (SPEC W-22); that is what exact estimates do, and it keeps the load.
+    mualem01 took the runtimes as estimates and killed nobody; that is what exact estimates do, and it keeps the load.
     """
     jobs = wt.read(trace_path("LANL-CM5-1994-4.1-cln"))
     cut = wt.simulate(jobs.with_estimates(wt.ExactEstimates(limit="user")), wt.Easy()).summary()

@@ -1,4 +1,4 @@
-"""What the readings give on the log KTH-SP2-1996-2, beside P2's Tables 1 and 3."""
+"""What the readings give on the log KTH-SP2-1996-2, beside mualem01, Tables 1 and 3."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PINNED = {
     ("together", "as the EASY of mualem01 seems to have run"): (15_517.1, 84.70, 16_186.8, 88.91),
 }
 EXACT = [(1996, 11), (1996, 12), (1997, 1), (1997, 2), (1997, 4)]
-"""Months whose jobs, response and bounded slowdown under EASY come out as P2 prints them."""
+"""Months whose jobs, response and bounded slowdown under EASY come out as mualem01 prints them."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_kth_readings__give_what_they_gave(rows):
 
 
 def test_kth_readings__only_jobs_that_are_not_killed_give_the_printed_loads(rows):
-    # SPEC Q-03b left November and February unexplained: jobs ran on past their estimates there, and P2 did not kill them.
+    # November and February: jobs ran past their estimates there, and mualem01 did not kill them.
     kill, extend = rows["overrun", "killed at their estimate"], rows["overrun", "estimate raised to the runtime"]
     assert kill.load_off > 0.0025
     assert extend.load_off < 0.0006

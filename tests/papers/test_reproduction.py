@@ -98,14 +98,14 @@ def test_p2_tables_3_and_4_kth__within_the_criteria_or_the_chaos(item, count, of
 def test_p1_table_2_kth__every_comparison_of_the_policies(tmp_path):
     values, claims, _ = run("feitelson98", "T2", "KTH", tmp_path)
     assert len(values) == 14
-    # P1 and P2 print other numbers for the same experiments; ours are nearer to P2's
+    # feitelson98 and mualem01 print other numbers for the same experiments; ours are nearer to mualem01's
     assert sum(value.verdict == "reproduced" for value in values) == 7
     assert failing(claims) <= {"KTH, original"}
 
 
 @pytest.fixture(scope="module")
 def sweeps(tmp_path_factory):
-    """A coarse sweep of each log of P3, a few seeds."""
+    """A coarse sweep of each log of tsafrir06, a few seeds."""
     found: dict[tuple[str, bool], Sweep] = {}
 
     def get(log: str, truncated: bool = False) -> Sweep:

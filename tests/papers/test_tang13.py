@@ -1,4 +1,4 @@
-"""P4's trends, and EASY++, on logs that have users: what holds on each, and what does not."""
+"""tang13's trends, and EASY++, on logs that have users: what holds on each, and what does not."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_batch_means__stops_when_it_is_precise():
 
 
 def test_batch_means__that_agree_by_chance_do_not_stop_it():
-    # The first two batches hardly differ, and lie far off; P2's rule alone would take their mean.
+    # The first two batches hardly differ, and lie far off; mualem01's rule alone would take their mean.
     means = [0, 100, 100.5] + [200, 300, 220, 280] * 5
     result = batch_means(batches(*means), batch=10)
     assert batch_means(batches(*means), batch=10, least=2).interval.mean == 100.25

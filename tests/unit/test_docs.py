@@ -44,6 +44,12 @@ def test_pages__cite_papers_not_labels(page):
     assert not LABEL.findall(page.read_text())
 
 
+@pytest.mark.parametrize("folder", ["logs", "metrics", "papers", "report", "workload"])
+def test_docstrings__cite_papers_not_labels(folder):
+    for path in sorted((ROOT / "src" / "walltime" / folder).rglob("*.py")):
+        assert not LABEL.findall(path.read_text()), path
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples__stand_in_fences_that_are_run(page):
     outside = FENCE.sub("", page.read_text())

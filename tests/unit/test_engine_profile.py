@@ -152,7 +152,7 @@ def test_profile__equals_an_array_of_seconds(actions):
     spare=st.integers(0, 3),
 )
 def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
-    # Expected ends may have passed: such jobs are held to end in a second (SPEC Q-28).
+    # Expected ends may have passed: such jobs are assumed to end in a second.
     running.sort()
     processors = sum(procs for _, procs in running) + spare
     if processors == 0:
@@ -169,7 +169,7 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
 
 
 def test_first_hole__is_where_processors_stay_free_long_enough():
-    # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; P2's steps a to c.
+    # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; mualem01's steps a to c.
     plan = new(jobs=4)
     for begin, end, procs in ((0, 4, 5), (4, 8, 3), (8, 12, 5)):
         occupy(plan, begin, end, procs)

@@ -98,7 +98,7 @@ def test_f_model__both_spellings_of_f_are_one_model():
 
 
 def test_twin__is_deterministic_with_half_the_badness_and_the_same_mean():
-    # Q-04: the factor is (F + 1) / 2, P3's f / 2
+    # the factor is (F + 1) / 2, tsafrir06's f / 2
     jobs = jobs_of(np.full(200_000, 1000))
     for factor in (2, 4, 11):
         model = FModel(factor, truncated=None)
@@ -110,7 +110,7 @@ def test_twin__is_deterministic_with_half_the_badness_and_the_same_mean():
 
 
 def test_truncated__neither_estimates_nor_what_jobs_run_are_over_the_largest_estimate(monkeypatch):
-    # T-03: a job longer than E_max runs, and is believed to run, E_max
+    # tsafrir06, section VII: a job longer than E_max runs, and is believed to run, E_max
     shares(monkeypatch, fmodel, [0.5, 0.5, 0.0])
     jobs = jobs_of([40, 100, 300], requested=[400, 400, 400])
     truncated = jobs.with_estimates(FModel(4, truncated=250))
@@ -126,7 +126,7 @@ def test_truncated__more_jobs_sit_at_the_limit_as_f_grows():
 
 
 def test_doubled__changes_what_is_believed_and_not_the_kill_limit():
-    # T-04
+    # mualem01, section 4.5: doubled estimates
     jobs = jobs_of([30, 30], requested=[20, 40])
     doubled = jobs.with_estimates(FactorEstimates())
     assert doubled.believed.tolist() == [40, 80]
@@ -137,7 +137,7 @@ def test_doubled__changes_what_is_believed_and_not_the_kill_limit():
 
 
 def test_uniform_accuracy__every_branch(monkeypatch):
-    # T-05 and Q-09: u is 1 minus what is drawn; the tenfold is for jobs under 90 s, and not for under-estimates
+    # mualem01, section 4.3: u is 1 minus what is drawn; the tenfold is for jobs under 90 s, and not for under-estimates
     under, over = 0.05, 0.5
     rows = [
         # runtime, which branch, u, estimate
@@ -263,7 +263,7 @@ def test_wrong_order__formula_by_hand():
 @pytest.mark.slow
 @pytest.mark.parametrize(("short", "long", "factor"), [(3600, 4500, 4), (3600, 7200, 11), (600, 601, 2), (60, 4000, 301)])
 def test_wrong_order__formula_against_simulation(short, long, factor):
-    # R-03, at the significance of 0.001 each
+    # tsafrir06, Fig. 10, at the significance of 0.001 each
     n = 200_000
     expected = wrong_order_probability(short, long, factor)
     error = SIGMAS * math.sqrt(expected * (1 - expected) / n)

@@ -149,7 +149,7 @@ def test_model__ends_jobs_at_its_estimates_and_counts_them(capsys):
     assert found["cut_short"] == found["table"]["killed"] > 2000
     assert found["histogram"][101] == 0
     middle = found["histogram"][20:95]
-    assert max(middle) < 3 * min(middle)  # X-P2-S43: the histogram is flat again
+    assert max(middle) < 3 * min(middle)  # mualem01, section 4.3: the histogram is flat again
     again = as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "mualem01", "--seed", "3")
     assert found["histogram"] == again["histogram"]
     assert found["histogram"] != as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "mualem01", "--seed", "4")["histogram"]

@@ -13,7 +13,7 @@ A = np.array
 
 
 def test_use__is_rounded_down():
-    # 99.9 % is in bin 99, and so is no job that used all of it
+    # rounded down: 99.9 % is in bin 99, and so is no job that used all of it
     assert e.estimate_use(A([0, 1, 999, 1000, 1001, 5000]), np.full(6, 1000)).tolist() == [0, 0, 99, 100, 100, 500]
 
 
@@ -44,12 +44,12 @@ def test_table__knows_no_killed_jobs_where_nothing_says_so():
 
 
 def test_accuracy__is_the_smaller_over_the_larger():
-    # M-10
+    # tang13, eq. 3
     assert e.accuracy(A([100, 25, 400, 0]), A([100, 100, 100, 1])).tolist() == [1.0, 0.25, 0.25, 0.0]
 
 
 def test_accuracy_by_runtime__in_equal_bins():
-    # M-12; the job of 500 s is killed at 50 s
+    # tsafrir06, Fig. 12; the job of 500 s is killed at 50 s
     runtime, requested = A([30, 10, 500, 20, 40, 60]), A([60, 100, 50, 20, 80, 60])
     means, ratio = e.accuracy_by_runtime(runtime, requested, bins=3)
     assert means.tolist() == [15, 35, 55]

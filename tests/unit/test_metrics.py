@@ -199,7 +199,7 @@ def test_queue_length__its_integral_is_the_total_wait(rows):
 
 
 def slow_p3(end, last_submit, ignored):
-    """SPEC M-20 in words of one job at a time."""
+    """The trimming of tsafrir06, section II, one job at a time."""
     order = sorted(range(len(end)), key=lambda i: (end[i], i))
     size, kept = len(end), []
     for rank, i in enumerate(order, start=1):

@@ -1,4 +1,4 @@
-"""Feitelson'96 and the variants of P2: sizes, runtimes, repetitions and what they wait for."""
+"""Feitelson'96 and the variants of mualem01: sizes, runtimes, repetitions and what they wait for."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_bad_constants(change, message):
         Feitelson96(**change)
 
 
-# --------------------------------------------------------------------------------------------------------- P2's variants
+# --------------------------------------------------------------------------------------------------------- mualem01's variants
 
 
 def runtime_agrees(runtime, row):

@@ -42,7 +42,7 @@ def test_fit__has_the_moments_that_were_asked_for(made):
 @examples(200)
 @given(distributions)
 def test_fit__has_the_smallest_order(made):
-    """SPEC L-03 by its own formulas: at every smaller order one of the conditions fails."""
+    """Independent formulas: at every smaller order one of the conditions fails."""
     order = fit_hyper_erlang(*made.moments()).order
     mu = made.moments()
     for n in range(1, order):

@@ -1,4 +1,4 @@
-"""Lublin'99 against its formulas: a loop transcribed from SPEC L-04 for the arrivals, distributions for the rest."""
+"""Lublin'99 against its formulas: a loop for the arrivals, distributions for the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLASSES = pytest.mark.parametrize("part", [BATCH, INTERACTIVE, TYPELESS], ids=["
 
 
 def arrivals_of_the_loop(part, gammas):
-    """SPEC L-04: buckets are used up one by one; `points` and `rem` live on from arrival to arrival."""
+    """Buckets are used up one by one; `points` and `rem` live on from arrival to arrival."""
     weight = [0.0] * 48
     for i in range(11, 59):
         weight[(i - 1) % 48] = stats.gamma.cdf(i + 0.5, part.anum, scale=part.bnum) - stats.gamma.cdf(i - 0.5, part.anum, scale=part.bnum)

@@ -320,7 +320,11 @@ def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["paper", "run", "P9"], 2, "unknown paper 'P9'; known are feitelson98 (P1), mualem01 (P2), tsafrir06 (P3), tang13 (P4)"),
+        (
+            ["paper", "run", "P9"],
+            2,
+            "unknown paper 'P9'; known are feitelson98 (P1), mualem01 (P2), tsafrir06 (P3), tang13 (P4)",
+        ),
         (["paper", "run", "tsafrir06", "--item", "F99"], 2, "tsafrir06 has no item 'F99'"),
         (["paper", "run", "tsafrir06", "--log", "NIX"], 2, "tsafrir06 has no log 'NIX'"),
         (["paper", "run", "tsafrir06", "--logs", "nowhere"], 2, "--logs nowhere: is no folder"),

@@ -32,7 +32,7 @@ def starts(workload, policy, **options) -> list[int]:
     return wt.simulate(workload, policy, **options).start.tolist()
 
 
-# ------------------------------------------------------------------ readings of EASY
+# ------------------------------------------------------------------ EASY: shadow time and extra nodes
 
 
 def test_extra_nodes__literal_counting_stops_at_the_first_sufficient_job():
@@ -71,7 +71,7 @@ def test_audit__knows_that_the_head_may_be_delayed_where_the_shadow_time_is_kept
     assert wt.simulate(w, wt.Easy(extra="literal")).audit().ok
 
 
-# ------------------------------------------------------------------ readings of conservative backfilling (Q-07, Q-07b)
+# ------------------------------------------------------------------ conservative backfilling: compression
 
 
 @pytest.mark.parametrize("compression", ["fixpoint", "always"])
@@ -91,7 +91,7 @@ def test_compression__keeps_promises():
             assert wt.simulate(w, wt.Conservative(compression=compression), engine="reference").audit().ok
 
 
-# ------------------------------------------------------------------ coincident events, order, and others
+# ------------------------------------------------------------------ simultaneous events, ties, and others
 
 
 def test_one_by_one__makes_a_pass_between_two_terminations():

@@ -90,7 +90,7 @@ HEAD_SIZES = [10.31, 8.71, 7.37, 6.25, 5.30, 4.52, 3.86, 3.31, 2.84, 2.46, 2.13,
 
 
 def test_head_sizes__are_those_of_the_specification():
-    # R-05
+    # values computed by hand from the authors' formulas
     sizes = modes.head_sizes()
     assert [round(s, 2) for s in sizes] == [21.73, *HEAD_SIZES]
     assert sum(sizes[1:]) == pytest.approx(67.27, abs=0.005)
@@ -163,7 +163,7 @@ def test_popularity_ranks__are_a_permutation_that_keeps_given_ones(seed, count, 
 
 
 def test_tail_bend__is_that_of_the_specification():
-    # R-05
+    # values computed by hand from the authors' formulas
     assert [round(modes.tail_bend(k), 4) for k in (90, 340, 565)] == [1.8041, 1.3610, 1.2658]
 
 
@@ -314,7 +314,7 @@ def test_model__ties_are_decided_by_job_ids():
 
 
 def test_largest_estimate__is_the_sites_limit_without_outliers():
-    # Q-08
+    # the largest estimate once outliers, under 0.1 % of the jobs, are removed
     assert largest_estimate(np.array([600] * 999 + [9999])) == HOUR  # one in a thousand is left out
     assert largest_estimate(np.array([600] * 998 + [5000, 9999])) == 2 * HOUR
     assert largest_estimate(np.array([5000])) == 5000

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 SCHEMA = 3
 OLDER_NAMES = {
-    "promised_jobs": "reserved_jobs",
-    "promises_broken": "reserved_starts_missed",
-    "mean_break": "mean_miss",
-    "mean_promise_error": "mean_reservation_error",
+    "reserved_jobs": "reserved_jobs",
+    "reserved_starts_missed": "reserved_starts_missed",
+    "mean_miss": "mean_miss",
+    "mean_reservation_error": "mean_reservation_error",
 }
 """What columns were called up to schema 2."""
 """Version of the columns; a store with a higher one is from a newer program. 2 added predictors and what became of predictions."""
