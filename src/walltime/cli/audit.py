@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Reading
 
 
 def audit(
@@ -15,6 +16,7 @@ def audit(
     schedule: Annotated[
         Path, typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with job_id, start, end at least, or .swf with waits.")
     ],
+    *,
     policy: Annotated[
         str | None, typer.Option("--policy", help="The policy whose promises to check; without it, what every schedule must keep.")
     ] = None,
@@ -24,10 +26,7 @@ def audit(
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
     feedback: o.FeedbackOption = False,
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
+    reading: Reading,
     as_json: o.JsonOption = False,
 ) -> None:
     """Check a schedule, from whichever simulator, against its log; exit status 1 if a rule is broken."""
@@ -39,7 +38,7 @@ def audit(
     scheduler = common.schedulers([policy], order, None)[0] if policy else None
     chosen = scheduler.policy if scheduler else None
     model = parse_estimates(estimates)
-    workload, _ = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    workload, _ = reading.load(trace)
     workload = workload.with_feedback(feedback).with_estimates(model, seed)
     bounded = scheduler is None or scheduler.prediction is None
     report = check(workload, read_schedule(schedule), chosen, bounded=bounded, overrun=overrun.value, coincident=coincident.value)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Part, Reading
 
 NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "flurries"), "scale_by": ("--scale-by", "load")}
 """Options that say nothing without another one: parameter, its option, and the parameter that it needs."""
@@ -17,7 +19,8 @@ NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "
 def clean(
     context: typer.Context,
     trace: o.TraceArgument,
-    remove: o.RemoveOption = None,
+    *,
+    part: Part,
     published: Annotated[
         bool, typer.Option("--published", help="Remove what the archive's filters for this log remove.", rich_help_panel=o.VARY)
     ] = False,
@@ -30,17 +33,8 @@ def clean(
     share: Annotated[
         float, typer.Option("--flurry-share", min=0, max=1, help="A flurry has over this share of its weeks' jobs.", rich_help_panel=o.VARY)
     ] = 0.5,
-    window: o.WindowOption = None,
-    head: o.HeadOption = None,
-    tail: o.TailOption = None,
-    load: o.LoadOption = None,
-    scale_by: o.ScaleByOption = o.ScaleBy.interarrival,
-    shake: o.ShakeOption = 0,
     seed: o.SeedOption = 0,
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
+    reading: Reading,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the jobs that remain here, as .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -51,20 +45,17 @@ def clean(
     from walltime.logs import write_swf
     from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.logs.cleaning import clean as remove_jobs
-    from walltime.schedule.variation import Variation
-    from walltime.workload.scaling import shake as shake_submits
 
     _check_call(context)
     if out is not None:
         common.check_output(out, (".swf", ".swf.gz"))
-    before, _ = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
-    filters = [*(remove or []), *(published_filters(before.origin.name) if published else ())]
+    before, _ = reading.load(trace)
+    filters = [*(part.remove or []), *(published_filters(before.origin.name) if published else ())]
     found = find_flurries(before, times=times, share=share) if flurries else []
     filters += [flurry.filter for flurry in found]
     cleaned = remove_jobs(before, filters) if filters else CleaningReport({}, before, before)
-    variation = Variation(load=load, scale_by=scale_by.value, head=head, tail=tail, window=window)
-    after = variation.apply(cleaned.after, seed)
-    after = shake_submits(after, shake, seed) if shake else after
+    variation = replace(part, remove=None).variation()
+    after = variation.shaken(variation.apply(cleaned.after, seed), seed)
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_swf(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Part, Reading, Scheduling
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -20,31 +21,11 @@ DEFAULT = ("fcfs", "easy", "conservative")
 
 def compare(
     trace: o.TraceArgument,
+    *,
     policy: o.PoliciesOption = None,
-    order: o.OrderOption = "fcfs",
-    backfill_order: o.BackfillOrderOption = None,
-    estimates: o.EstimatesOption = "user",
-    seed: o.SeedOption = 0,
-    predictor: o.PredictorOption = None,
-    believe: o.BelieveOption = "regular",
-    correction: o.CorrectionOption = "tsafrir07",
-    history: o.HistoryOption = "simulation",
-    overrun: o.OverrunOption = o.Overrun.kill,
-    coincident: o.CoincidentOption = o.Coincident.batch,
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
-    remove: o.RemoveOption = None,
-    window: o.WindowOption = None,
-    head: o.HeadOption = None,
-    tail: o.TailOption = None,
-    load: o.LoadOption = None,
-    scale_by: o.ScaleByOption = o.ScaleBy.interarrival,
-    feedback: o.FeedbackOption = False,
-    shake: o.ShakeOption = 0,
-    replications: o.ReplicationsOption = 1,
-    trim: o.TrimOption = o.Trim.none,
+    run: Scheduling,
+    reading: Reading,
+    part: Part,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
     report: o.ReportOption = None,
@@ -53,20 +34,18 @@ def compare(
     """Replay a log under several policies and put the results side by side."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.estimates import parse_estimates
-    from walltime.schedule.variation import Variation
 
-    chosen = common.schedulers(policy or DEFAULT, order, backfill_order, predictor, believe, correction, history)
+    chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
-    model = parse_estimates(estimates)
-    workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
-    variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
-    workload = variation.apply(workload, seed)
+    model = run.model()
+    workload, seconds_read = reading.load(trace)
+    variation = part.variation(run.feedback)
+    workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
-    if replications > 1:
+    if run.replications > 1:
         if report is not None or monthly:
             raise PolicyError("--report and --monthly show one run; leave them out or take one replication")
         run_replications(
@@ -74,27 +53,27 @@ def compare(
             workload,
             model,
             chosen,
-            range(seed, seed + replications),
+            run.seeds,
             as_json=as_json,
-            settings={"trace": trace, "estimates": estimates},
-            trim=trim.value,
-            coincident=coincident.value,
-            overrun=overrun.value,
+            settings={"trace": trace, "estimates": run.estimates},
+            trim=run.trim.value,
+            **run.rules,
         )
         return
-    workload = variation.replica(workload, model, seed)
+    workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
-    schedules = [common.run_policy(workload, p, coincident=coincident.value, overrun=overrun.value) for p in chosen]
+    schedules = [common.run_policy(workload, p, **run.rules) for p in chosen]
     records = [
-        common.run_record(s, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)[0] for s in schedules
+        common.run_record(s, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed)[0]
+        for s in schedules
     ]
     months = [s.monthly(month_of.value) for s in schedules] if monthly else []
     if report is not None:
-        write_page(report, schedules, trim.value, seed=seed, estimates=estimates, feedback=feedback or None)
+        write_page(report, schedules, run.trim.value, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
     if as_json:
         common.print_json(as_object(records, months, report))
         return
-    print_comparison(schedules, trim.value)
+    print_comparison(schedules, run.trim.value)
     if monthly:
         _print_months(schedules, months)
     if report is not None:

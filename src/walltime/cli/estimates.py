@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,14 +33,12 @@ LISTED = 10
 
 def estimates(
     trace: o.TraceArgument,
+    *,
     model: Annotated[
         str, typer.Option("--estimates", help="Estimates to look at: user, or a model's: f:4, mualem01, ...", rich_help_panel=o.INPUT)
     ] = "user",
     seed: o.SeedOption = 0,
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
+    reading: Reading,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Also draw four panels here: .svg, .png or .pdf.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -54,7 +53,7 @@ def estimates(
         from walltime.report.estimates import figure_format
 
         figure_format(figure)
-    workload, seconds = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    workload, seconds = reading.load(trace)
     seen = look_at(workload, model, seed)
     record = analyse(workload, seen)
     drawn = figure if record["table"] is not None else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Reading
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -20,10 +21,8 @@ LISTED = 20
 
 def info(
     trace: o.TraceArgument,
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
+    *,
+    reading: Reading,
     as_json: o.JsonOption = False,
 ) -> None:
     """Show what is in a log: its machine, its span, its load, and every rule that drops, changes or notices a job."""
@@ -32,8 +31,8 @@ def info(
     from walltime.provenance import version
 
     begin = time.perf_counter()
-    log = read_log(trace, skip_bad_lines=skip_bad_lines)
-    workload = log.to_workload(procs=procs, too_wide=too_wide.value, partial=partial.value)
+    log = read_log(trace, skip_bad_lines=reading.skip_bad_lines)
+    workload = log.to_workload(procs=reading.procs, too_wide=reading.too_wide.value, partial=reading.partial.value)
     seconds = time.perf_counter() - begin
     facts = _facts(log, workload)
     if as_json:

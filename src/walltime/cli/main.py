@@ -20,6 +20,7 @@ from walltime.cli.demo import demo
 from walltime.cli.estimates import estimates
 from walltime.cli.fetch import fetch
 from walltime.cli.generate import generate
+from walltime.cli.groups import flat
 from walltime.cli.info import info
 from walltime.cli.predict import predict
 from walltime.cli.simulate import simulate
@@ -46,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean, cache):
-    app.command()(command)
+    app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")
 

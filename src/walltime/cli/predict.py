@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Reading
 
 if TYPE_CHECKING:
     from walltime.predictors import Predictor
@@ -20,6 +21,7 @@ COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_p
 
 def predict(
     trace: o.TraceArgument,
+    *,
     predictor: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,10 +46,7 @@ def predict(
             rich_help_panel=o.RUN,
         ),
     ] = "auto",
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
+    reading: Reading,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +68,7 @@ def predict(
     given = [parse_predictor(text) for text in predictor or []]
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))
-    workload, seconds = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
+    workload, seconds = reading.load(trace)
     chosen = given or schemes(workload, threshold or 0.0)
     with common.progress_bar(len(chosen), "predictors") as show:
         found = replay_predictions(workload, chosen, ends, progress=show)

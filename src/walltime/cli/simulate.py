@@ -8,36 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Part, Reading, Scheduling
 from walltime.errors import PolicyError
 
 
 def simulate(
     trace: o.TraceArgument,
+    *,
     policy: o.PolicyOption = "easy",
-    order: o.OrderOption = "fcfs",
-    backfill_order: o.BackfillOrderOption = None,
-    estimates: o.EstimatesOption = "user",
-    seed: o.SeedOption = 0,
-    predictor: o.PredictorOption = None,
-    believe: o.BelieveOption = "regular",
-    correction: o.CorrectionOption = "tsafrir07",
-    history: o.HistoryOption = "simulation",
-    overrun: o.OverrunOption = o.Overrun.kill,
-    coincident: o.CoincidentOption = o.Coincident.batch,
-    procs: o.ProcsOption = None,
-    too_wide: o.TooWideOption = o.TooWide.drop,
-    partial: o.PartialOption = o.Partial.summary,
-    skip_bad_lines: o.SkipBadLinesOption = False,
-    remove: o.RemoveOption = None,
-    window: o.WindowOption = None,
-    head: o.HeadOption = None,
-    tail: o.TailOption = None,
-    load: o.LoadOption = None,
-    scale_by: o.ScaleByOption = o.ScaleBy.interarrival,
-    feedback: o.FeedbackOption = False,
-    shake: o.ShakeOption = 0,
-    replications: o.ReplicationsOption = 1,
-    trim: o.TrimOption = o.Trim.none,
+    run: Scheduling,
+    reading: Reading,
+    part: Part,
     batch_means: o.BatchMeansOption = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
@@ -57,21 +38,19 @@ def simulate(
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.estimates import parse_estimates
     from walltime.schedule.files import FORMATS
-    from walltime.schedule.variation import Variation
 
-    [chosen] = common.schedulers([policy], order, backfill_order, predictor, believe, correction, history)
-    model = parse_estimates(estimates)
+    [chosen] = run.schedulers([policy])
+    model = run.model()
     if out is not None:
         common.check_output(out, FORMATS)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
-    workload, seconds_read = common.load(trace, procs=procs, too_wide=too_wide.value, partial=partial.value, skip_bad_lines=skip_bad_lines)
-    variation = Variation(load, scale_by.value, remove or (), head, tail, window, shake, feedback)
-    workload = variation.apply(workload, seed)
+    workload, seconds_read = reading.load(trace)
+    variation = part.variation(run.feedback)
+    workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
-    if replications > 1:
+    if run.replications > 1:
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
         run_replications(
@@ -79,18 +58,19 @@ def simulate(
             workload,
             model,
             [chosen],
-            range(seed, seed + replications),
+            run.seeds,
             as_json=as_json,
-            settings={"trace": trace, "estimates": estimates},
-            trim=trim.value,
-            coincident=coincident.value,
-            overrun=overrun.value,
+            settings={"trace": trace, "estimates": run.estimates},
+            trim=run.trim.value,
+            **run.rules,
         )
         return
-    workload = variation.replica(workload, model, seed)
+    workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
-    schedule = common.run_policy(workload, chosen, coincident=coincident.value, overrun=overrun.value, dynamics=dynamics)
-    record, summary = common.run_record(schedule, trim.value, trace=trace, seconds_read=seconds_read, estimates=estimates, seed=seed)
+    schedule = common.run_policy(workload, chosen, **run.rules, dynamics=dynamics)
+    record, summary = common.run_record(
+        schedule, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed
+    )
     batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
     if batches is not None:
         record["batch_means"] = {
@@ -102,10 +82,10 @@ def simulate(
             "stopped": batches.stopped,
         }
     months = schedule.monthly(month_of.value) if monthly else []
-    found = schedule.dynamics_summary(trim.value) if dynamics else None
+    found = schedule.dynamics_summary(run.trim.value) if dynamics else None
     if found is not None:
         record["dynamics"] = found.as_dict()
-    learned = schedule.prediction_summary(trim.value) if schedule.predictions is not None else None
+    learned = schedule.prediction_summary(run.trim.value) if schedule.predictions is not None else None
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)

@@ -1,0 +1,122 @@
+"""Options that several commands share, in groups: a command takes a group as one parameter, and the user sees the single options."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.estimates import EstimateModel
+    from walltime.schedule.scheduler import Scheduler
+    from walltime.schedule.variation import Variation
+    from walltime.workload import Workload
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the log is read."""
+
+    procs: o.ProcsOption = None
+    too_wide: o.TooWideOption = o.TooWide.drop
+    partial: o.PartialOption = o.Partial.summary
+    skip_bad_lines: o.SkipBadLinesOption = False
+
+    def load(self, trace: Path) -> tuple[Workload, float]:
+        """Read the log; returns the workload and the seconds that it took."""
+        from walltime.cli import common
+
+        options = {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
+        return common.load(trace, skip_bad_lines=self.skip_bad_lines, **options)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which part of the log is taken, and how it is scaled."""
+
+    remove: o.RemoveOption = None
+    window: o.WindowOption = None
+    head: o.HeadOption = None
+    tail: o.TailOption = None
+    load: o.LoadOption = None
+    scale_by: o.ScaleByOption = o.ScaleBy.interarrival
+    shake: o.ShakeOption = 0
+
+    def variation(self, feedback: bool = False) -> Variation:
+        """The same for the library."""
+        from walltime.schedule.variation import Variation
+
+        return Variation(self.load, self.scale_by.value, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
+
+
+@dataclass(frozen=True)
+class Scheduling:
+    """How schedulers are run, and what holds for each that does not say otherwise."""
+
+    order: o.OrderOption = "fcfs"
+    backfill_order: o.BackfillOrderOption = None
+    predictor: o.PredictorOption = None
+    believe: o.BelieveOption = "regular"
+    correction: o.CorrectionOption = "tsafrir07"
+    history: o.HistoryOption = "simulation"
+    estimates: o.EstimatesOption = "user"
+    seed: o.SeedOption = 0
+    overrun: o.OverrunOption = o.Overrun.kill
+    coincident: o.CoincidentOption = o.Coincident.batch
+    feedback: o.FeedbackOption = False
+    replications: o.ReplicationsOption = 1
+    trim: o.TrimOption = o.Trim.none
+
+    def schedulers(self, texts: list[str]) -> list[Scheduler]:
+        """The schedulers that are spelled so; raises PolicyError for what cannot be read."""
+        from walltime.cli import common
+
+        prediction = (self.predictor, self.believe, self.correction, self.history)
+        return common.schedulers(texts, self.order, self.backfill_order, *prediction)
+
+    def model(self) -> EstimateModel:
+        """The estimates; raises PolicyError for what cannot be read."""
+        from walltime.estimates import parse_estimates
+
+        return parse_estimates(self.estimates)
+
+    @property
+    def seeds(self) -> range:
+        """A seed for each replication."""
+        return range(self.seed, self.seed + self.replications)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """How simultaneous events and overruns are handled, by name."""
+        return {"coincident": self.coincident.value, "overrun": self.overrun.value}
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of its groups as parameters of its own, as Typer wants them."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {name: kind for name, kind in hints.items() if is_dataclass(kind) and isinstance(kind, type)}
+    shown = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name not in groups:
+            shown.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        of_group = get_type_hints(groups[parameter.name], include_extras=True)
+        for field in fields(groups[parameter.name]):
+            annotation, default = of_group[field.name], field.default
+            shown.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+
+    @functools.wraps(command)
+    def flattened(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+        command(**values)
+
+    flattened.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    flattened.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    del flattened.__wrapped__  # or its signature would be the one that is seen
+    return flattened
