@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
 
 Array = np.ndarray
@@ -36,7 +35,7 @@ class Dynamics:
 
 
 @dataclass(frozen=True)
-class DynamicsSummary:
+class DynamicsSummary(Averages):
     """Averages of the dynamics over the measured jobs; nan if there is no such job."""
 
     wild_percent: float
@@ -53,11 +52,6 @@ class DynamicsSummary:
     """jobs that were the shortest waiting job when chosen, in percent of all (tsafrir06, Fig. 9)"""
     sjfness_of_choices: float
     """the same in percent of the jobs that were not alone in the queue; ours"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON: undefined values are None."""
-        values = asdict(self)
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
 
 def summarize_dynamics(dynamics: Dynamics, runtime: Array, measured: Array) -> DynamicsSummary:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
 
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import bounded_slowdown, mean
 from walltime.metrics.machine import utilization
 
@@ -20,7 +19,7 @@ SPLITS = ("end", "start", "submit")
 
 
 @dataclass(frozen=True)
-class Month:
+class Month(Averages):
     """One calendar month of a schedule; the averages are nan for a month without jobs."""
 
     year: int
@@ -39,11 +38,6 @@ class Month:
     """the form of tsafrir06, with max(1, .)"""
     mean_bounded_slowdown_p1: float
     """the form of feitelson98 and mualem01"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON: undefined values are None."""
-        values = asdict(self)
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
 
 def monthly(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.averages import Averages
 from walltime.metrics.estimates import accuracy
 from walltime.metrics.jobs import mean, relative_difference, weighted_wait
 from walltime.policy import FCFS, Known, Order, Wfp
@@ -150,7 +149,7 @@ def reservations(start: Array, reserved_start: Array) -> Reservations:
 
 
 @dataclass(frozen=True)
-class PredictionSummary:
+class PredictionSummary(Averages):
     """Quality of predictions over the measured jobs; undefined values are nan."""
 
     jobs: int
@@ -179,11 +178,6 @@ class PredictionSummary:
     """mean delay of these, s"""
     mean_reservation_error: float
     """mean of |reservation - start|, s"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON: undefined values are None."""
-        values = asdict(self)
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
 
 def summarize_predictions(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
 from walltime.metrics.machine import utilization
 from walltime.metrics.trim import measured
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Averages):
     """Averages over the measured jobs of a schedule; undefined values are nan.
 
     >>> one = summarize(submit=[0], start=[5], runtime=[10], procs=[1], backfilled=[False], machine_procs=1, offered_load=0.5)
@@ -66,11 +66,6 @@ class Summary:
     """processors"""
     makespan: float
     """s from the first submit to the last end, all jobs; not meaningful for an open workload"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON: undefined values are None."""
-        values = asdict(self)
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
 
 def field_values(records: Sequence[Any], name: str, kind: type[Any]) -> Array:
