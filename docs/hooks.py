@@ -22,6 +22,7 @@ from walltime.estimates import ESTIMATE_NAMES
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
+from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
@@ -134,7 +135,13 @@ def groupings() -> str:
     return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
 
 
+def predictors() -> str:
+    """An entry of the Python reference for each predictor of the table."""
+    return "\n\n".join(f"::: walltime.predictors.{entry.replace(':', '.')}" for entry in PREDICTORS.values())
+
+
 GENERATORS = {
+    "predictors": predictors,
     "columns": columns,
     "rules": rules,
     "checks": checks,

@@ -250,8 +250,8 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
         st.just(wt.ExactRuntime()),
         st.just(wt.UserRequest()),
         st.builds(wt.LastRun, key=keys),
-        st.builds(wt.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
-        st.builds(wt.Quantile, percent=st.integers(1, 100), key=keys, last=st.integers(0, 4), least=st.integers(1, 3)),
+        st.builds(wt.predictors.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
+        st.builds(wt.predictors.Quantile, percent=st.integers(1, 100), key=keys, last=st.sampled_from((0, 3, 4)), least=st.integers(1, 3)),
         st.builds(wt.Tsafrir07, k=st.integers(1, 3), key=keys, recompute=st.booleans() if again else st.just(False)),
         st.builds(
             wt.Tang13,

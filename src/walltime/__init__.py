@@ -78,8 +78,6 @@ if TYPE_CHECKING:
     from walltime.predictors import PlainPredictor as PlainPredictor
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import Predictor as Predictor
-    from walltime.predictors import Quantile as Quantile
-    from walltime.predictors import Similar15 as Similar15
     from walltime.predictors import Tang13 as Tang13
     from walltime.predictors import Tsafrir07 as Tsafrir07
     from walltime.predictors import UserRequest as UserRequest
@@ -203,8 +201,6 @@ _OLDER_NAMES = {
         "Mualem01History",
         "PlainPredictor",
         "Predictor",
-        "Quantile",
-        "Similar15",
         "Tang13",
         "Tsafrir07",
         "UserRequest",

@@ -144,6 +144,32 @@ def test_mualem01__forgets_after_a_week(engine, week, exactly, later):
     assert history(ends, [100, 300], 900, 10 * DAY + WEEK + 1, engine=engine, predictor=predictor) == later
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_similar15__takes_the_most_similar_jobs_that_there_are(engine):
+    ends, runtimes = [1000, 2000, 3000], [100, 201, 600]
+    similar = wt.predictors.Similar15
+    # Jobs of one user, all with the request and the size of the one that is predicted: the mean of all, or of the last two.
+    assert history(ends, runtimes, 900, 4000, ask=900, engine=engine, predictor=similar()) == (300, 1)
+    assert history(ends, runtimes, 900, 4000, ask=900, engine=engine, predictor=similar(last=2)) == (400, 1)
+    # Another request: those of equal size, which is less similar.
+    assert history(ends, runtimes, 900, 4000, ask=1000, engine=engine, predictor=similar()) == (300, 2)
+    assert history(ends, runtimes, 900, 4000, ask=1000, engine=engine, predictor=similar(least=4)) == (1000, 0)
+    assert history(ends, runtimes, 900, 4000, users=[2, 1, 2], engine=engine, predictor=similar()) == (201, 2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_quantile__is_the_nearest_rank_of_the_last_jobs(engine):
+    ends, runtimes = [1000 + 100 * i for i in range(10)], [90, 10, 80, 20, 70, 30, 60, 40, 50, 100]
+    quantile = wt.predictors.Quantile
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile()) == (90, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=91)) == (100, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=50)) == (50, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=1)) == (10, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=50, last=5)) == (50, 1)  # 30 60 40 50 100
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=20, last=4, least=1)) == (40, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(least=11)) == (1000, 0)
+
+
 def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="kernel", policy=None):
     """A first job of 10 min, then one of the same user that is predicted 10 min and runs for long; a wide job waits for it."""
     jobs = wt.Workload.from_arrays(
@@ -189,7 +215,7 @@ def test_corrections__come_one_after_the_other(engine, correction, runtime, coun
     # The wide job had its reserved start at the predicted end, and had to wait for longer if that was wrong.
     assert done.reserved_start.tolist() == [-1, -1, 1600]
     kept = reservations(done.start, done.reserved_start)
-    assert (kept.reserved_start, kept.broken) == (1, int(runtime > 600))
+    assert (kept.reserved, kept.missed) == (1, int(runtime > 600))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -91,6 +91,13 @@ def test_simulate__refuses_unknown_options(options, message):
     assert message in str(caught.value)
 
 
+def test_quantile__needs_what_it_keeps():
+    with pytest.raises(wt.PolicyError, match="are fewer than the 5 that it needs"):
+        wt.parse_predictor("quantile:last=4")
+    with pytest.raises(wt.PolicyError, match="from 1 to 100"):
+        wt.parse_predictor("quantile:percent=101")
+
+
 def test_correction__must_rise():
     with pytest.raises(wt.PolicyError, match="must rise"):
         wt.Correction(increments=(60, 60))

@@ -15,6 +15,15 @@ from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy
 Fcfs = NoBackfilling
 """Its name in version 0.1."""
 
+
+def __getattr__(name: str) -> type[Policy]:
+    """The class of a policy of the table by its name."""
+    for kind in POLICIES:
+        if kind.__name__ == name:
+            return kind
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "FCFS",
     "ORDERS",

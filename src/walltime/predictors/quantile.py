@@ -39,6 +39,8 @@ class Quantile(Predictor):
         check_key(self.name, self.key)
         check_whole(self.name, "the number of last jobs", self.last, 0)
         check_whole(self.name, "the least number of jobs", self.least, 1)
+        if 0 < self.last < self.least:
+            raise PolicyError(f"the last {self.last} jobs of {self.name} are fewer than the {self.least} that it needs; lower least")
 
     def begin(self) -> SortedRuntimes:
         """A learner that has seen no job."""
