@@ -109,7 +109,7 @@ def _check(schedules: Sequence[Schedule]) -> None:
 
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
     """The settings of the runs: one value if all share it, else one for each."""
-    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident")}
+    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident", "engine")}
     policies = [s.policy for s in schedules]
     options["order"] = [p.order.name for p in policies]
     backfilling = [p for p in policies if isinstance(p, Backfilling)]
