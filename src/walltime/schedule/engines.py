@@ -54,10 +54,11 @@ def new_kernel(
 def new_reference(kind: type[R], workload: Workload, scheduler: Scheduler, coincident: str, overrun: str, dynamics: bool = False) -> R:
     """The reference engine, or one derived from it, before the first event."""
     runtime, believed = effective_times(workload, overrun)
-    columns = [column.tolist() for column in (workload.submit, runtime, believed, workload.procs)]
+    submit, length, planned, procs = (column.tolist() for column in (workload.submit, runtime, believed, workload.procs))
     after, think = (column.tolist() for column in workload.dependencies()) if workload.feedback else (None, None)
     chosen = scheduler.prediction
     predictions = None if chosen is None else for_reference(chosen, workload, workload.requested, runtime, believed)
     known = known_to(scheduler.policy, workload, workload.requested)
     lists = known._replace(columns={name: values.tolist() for name, values in known.columns.items()})
-    return kind(*columns, workload.machine_procs, scheduler.policy, coincident, after, think, dynamics, predictions, lists)
+    rules = (workload.machine_procs, scheduler.policy, coincident, after, think, dynamics, predictions, lists)
+    return kind(submit, length, planned, procs, *rules)
