@@ -20,7 +20,7 @@ HELD_BACK = {
 HOW = {
     "in time": "expected to end by the time reserved for the head of the queue",
     "extra": "on processors that the head would not need",
-    "hole": "in holes between the reservations",
+    "hole": "between the reservations of others",
     "fits": "because they fitted, and nobody has a reservation",
     "order": "before it in the order of the queue",
     "policy": "chosen by a policy in plain Python",

@@ -190,12 +190,12 @@ def _overtaking(story: Story) -> Iterator[str]:
     if not overtakers:
         yield "No job that arrived later started before it."
         return
-    several = len(overtakers) > 1
     ways = Counter(one.how for one in overtakers)
-    if several:
-        how = f": {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
+    one_by_one = f", job {overtakers[0].job}" if len(overtakers) == 1 else ""
+    if len(ways) == 1:
+        how = f"{one_by_one}, {HOW[overtakers[0].how]}"
     else:
-        how = f", job {overtakers[0].job}, {HOW[overtakers[0].how]}"
+        how = f": {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
     yield f"{count(len(overtakers), 'job')} that arrived later started before it{how}."
     delays = story.delayed_by
     if delays:
@@ -205,7 +205,7 @@ def _overtaking(story: Story) -> Iterator[str]:
         ]
         yield f"While it was first in the queue its start was put off by {', '.join(each)}{_more(len(delays))}."
     elif story.head_since is not None:
-        yield "None of them put its start off while it was first in the queue."
+        yield "That did not put its start off while it was first in the queue."
     others = [one for one in overtakers if one.delay > 0 and one.head != story.job]
     if others:
         heads = len({one.head for one in others})
@@ -244,7 +244,8 @@ def _sooner(story: Story) -> Iterator[str]:
         if helps:
             best = max(helps, key=lambda one: one.gain)
             told = f"With {_value(helps[0])} instead of {_asked(story, what)} it would have started {_sooner_by(story, helps[0])}"
-            yield f"{told}, with {_value(best)} {_sooner_by(story, best)}." if best.gain > helps[0].gain else f"{told}."
+            more = _sooner_by(story, best) != _sooner_by(story, helps[0])
+            yield f"{told}, with {_value(best)} {_sooner_by(story, best)}." if more else f"{told}."
     policies = [f"{_sooner_by(story, one)} under {one.value}" for one in story.sooner if one.what == "policy"]
     if policies:
         yield f"It would have started {', '.join(policies)}."
