@@ -91,9 +91,9 @@ def test_story__agrees_with_the_schedule(data, workload, policy, coincident, ove
         assert str(story)
 
 
-@given(st.data(), st.one_of(workloads(PERFECT, max_size=20), crowded(PERFECT, max_size=30)), st.sampled_from((1, 2, 3, 40)), st.data())
+@given(st.data(), st.one_of(workloads(PERFECT, max_size=20), crowded(PERFECT, max_size=30)), st.sampled_from((1, 2, 3, 40)))
 @examples(80)
-def test_reservations__with_exact_estimates_are_kept(data, workload, depth, _):
+def test_reservations__with_exact_estimates_are_kept(data, workload, depth):
     for policy in (wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=depth)):
         schedule = wt.simulate(workload, policy)
         for job in some_jobs(data, schedule, 2):
