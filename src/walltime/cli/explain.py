@@ -38,7 +38,8 @@ def explain(
     as_json: o.JsonOption = False,
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
-    from walltime.cli import common
+    from walltime.cli import bars, common
+    from walltime.schedule.explain import explain as tell
 
     if (job is None) == (longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
@@ -67,7 +68,8 @@ def explain(
             typer.echo("no job waited")
         return
     assert job is not None, "or the longest waits were asked for"
-    story = schedule.explain(job, sooner=not no_sooner)
+    with bars.row("what would have helped", unit="runs") as row:
+        story = tell(schedule, job, sooner=not no_sooner, progress=row.update if row is not None else bars.raise_if_interrupted)
     if figure is not None:
         from walltime.report.story import write_story_figure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from walltime.engine.reference import Reference
 from walltime.policy import parse_policy
@@ -20,6 +21,8 @@ ROUND = (
     *(n * DAY for n in (1, 2, 3, 4, 7)),
 )
 """Lengths that people ask for, s."""
+PIECE = 1_000_000
+"""Steps of a simulation after which it is looked whether the job has started: a few ms."""
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf", "conservative")
 
 
@@ -28,12 +31,13 @@ def alternatives(schedule: Result, job: int, progress: Callable[[int], None] | N
 
     A request is one of `ROUND`, or as long as the job ran; none is so short that the job would be killed. Where the scheduler plans with
     something else than the request, it plans with that or the new request, whichever is shorter. With fewer processors the job is held to
-    run for as long as before.
+    run for as long as before. `progress` is called now and then with the number of those that are done.
     """
     was = int(schedule.start[job])
     scheduler = scheduler_of(schedule)
-    for what, value, workload, other in _changes(schedule, job, scheduler):
-        start = _start(schedule, workload, other, job, progress)
+    for done, (what, value, workload, other) in enumerate(_changes(schedule, job, scheduler)):
+        alive = partial(progress, done) if progress is not None else _nobody_asks
+        start = _start(schedule, workload, other, job, alive)
         yield Alternative(what, value, start, was - start)
 
 
@@ -77,13 +81,21 @@ def _changes(schedule: Result, job: int, scheduler: Scheduler) -> Iterator[tuple
             yield "policy", text, w, Scheduler(policy, scheduler.prediction)
 
 
-def _start(schedule: Result, workload: Workload, scheduler: Scheduler, job: int, progress: Callable[[int], None] | None) -> int:
-    """When the job starts in this workload, s."""
+def _nobody_asks() -> None:
+    """Nobody wants to know how far it is."""
+
+
+def _start(schedule: Result, workload: Workload, scheduler: Scheduler, job: int, alive: Callable[[], None]) -> int:
+    """When the job starts in this workload, s; `alive` is called now and then."""
     rules = (schedule.coincident, schedule.overrun)
     if needs_reference(scheduler.policy, schedule.coincident, scheduler.prediction):
+        alive()
         engine = new_reference(Reference, workload, scheduler, *rules)
         engine.run()
         return engine.jobs[job].start
     simulation = new_kernel(workload, scheduler, *rules, lowered_prediction(workload, scheduler, schedule.overrun))
-    simulation.run(progress)
-    return int(simulation.start[job])
+    jobs = simulation.memory.jobs
+    while jobs.start[job] < 0:
+        alive()
+        simulation.advance(PIECE)
+    return int(jobs.start[job])
