@@ -42,9 +42,19 @@ def on_files(files, config):
     names = ("lublin99", "feitelson96", "jann97", "downey97")
     compared = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
     files.append(File.generated(config, "guides/models.svg", content=figure_bytes(compared, "svg")))
+    files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
     return files
+
+
+def story():
+    """The picture of a long wait on a generated workload."""
+    import walltime as wt
+    from walltime.report.story import story_figure
+
+    schedule = wt.simulate(MODELS["lublin99"].generate(2000, 128, 0.8, 1), wt.Easy())
+    return story_figure(schedule.explain(schedule.longest_waits(1)[0].job, sooner=False))
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

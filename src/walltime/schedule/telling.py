@@ -209,11 +209,9 @@ def _overtaking(story: Story) -> Iterator[str]:
     others = [one for one in overtakers if one.delay > 0 and one.head != story.job]
     if others:
         heads = len({one.head for one in others})
+        whom = "the job that was first in the queue then" if heads == 1 else f"{heads:,} jobs that were first in the queue then"
         total = human_time(sum(one.delay for one in others))
-        yield (
-            f"{_upper(count(len(others), 'other'))} put off {'the job' if heads == 1 else f'{heads:,} jobs'} that "
-            f"{'was' if heads == 1 else 'were'} first in the queue then, by {total} in all."
-        )
+        yield f"{len(others):,} of them put off {whom}, by {total}{' in all' if len(others) > 1 else ''}."
 
 
 def _worst(delays: Sequence[Overtaker]) -> list[Overtaker]:
@@ -246,6 +244,8 @@ def _sooner(story: Story) -> Iterator[str]:
             told = f"With {_value(helps[0])} instead of {_asked(story, what)} it would have started {_sooner_by(story, helps[0])}"
             more = _sooner_by(story, best) != _sooner_by(story, helps[0])
             yield f"{told}, with {_value(best)} {_sooner_by(story, best)}." if more else f"{told}."
+        elif what == "request" and (tried := sum(one.what == what for one in story.alternatives)):
+            yield f"No shorter request would have let it start sooner, of {tried} that were tried."
     policies = [f"{_sooner_by(story, one)} under {one.value}" for one in story.sooner if one.what == "policy"]
     if policies:
         yield f"It would have started {', '.join(policies)}."
