@@ -49,12 +49,13 @@ def on_files(files, config):
 
 
 def story():
-    """The picture of a long wait on a generated workload."""
+    """The picture of the job of a generated workload that was put off the most."""
     import walltime as wt
     from walltime.report.story import story_figure
 
-    schedule = wt.simulate(MODELS["lublin99"].generate(2000, 128, 0.8, 1), wt.Easy())
-    return story_figure(schedule.explain(schedule.longest_waits(1)[0].job, sooner=False))
+    jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.FModel(4), seed=1)
+    schedule = wt.simulate(jobs, wt.Easy(), dynamics=True)
+    return story_figure(schedule.explain(int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.logs.output import whole_file
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _unit, moment, style
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
 from walltime.report.workloads import figure_bytes
 from walltime.schedule.explain import index_of
 from walltime.schedule.schedule import Schedule
@@ -37,7 +37,8 @@ MOST_ROWS = 40
 def story_figure(story: Story) -> Figure:
     """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
 
-    The job fits where the stack leaves the dashed line free. Triangles at the top are its reservations, hollow for the first.
+    The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
+    points to the right is later than what is shown.
     """
     schedule = story.schedule
     assert isinstance(schedule, Schedule), "stories are told of schedules"
@@ -67,8 +68,8 @@ def _window(story: Story) -> tuple[int, int]:
     """From somewhat before its submission until it has run for a while, s."""
     wait = max(story.wait, 1)
     ran = min(max(story.end, story.start + 1), story.start + wait // 5)
-    reserved = max((change.start for change in story.reservations), default=story.start)
-    return story.submit - wait // 12, max(ran, min(reserved, story.start + wait)) + wait // 40 + 1
+    reserved = max((change.start for change in story.reservations), default=story.start) + wait // 40
+    return story.submit - wait // 12, max(ran, min(reserved, story.start + wait // 2)) + 1
 
 
 def _machine(figure: Figure, axes: Axes, story: Story, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
@@ -83,28 +84,27 @@ def _machine(figure: Figure, axes: Axes, story: Story, schedule: Schedule, begin
     times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
     levels = [_in_use(start, stop, w.procs, mask & inside, times) for mask in masks]
     x = (times - story.submit) / divisor
-    axes.stackplot(x, *levels, colors=list(USERS.values()), step="post", linewidth=0, labels=list(USERS))
+    tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
+    for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
+        drawn = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
+        drawn[-1] = True  # the other points change nothing, and would make the file large
+        axes.fill_between(x[drawn], low[drawn], high[drawn], step="post", color=colour, linewidth=0)
     need = w.machine_procs - story.procs
     axes.axhline(need, color=KIND_EDGE, linestyle=(0, (5, 2)), linewidth=1)
-    axes.annotate(
-        f"needs the {count(story.procs, 'processor')} above",
-        (x[0], need),
-        (4, 3 if need < 0.8 * w.machine_procs else -10),
-        textcoords="offset points",
-        fontsize=8,
-        bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "alpha": 0.8, "edgecolor": "none"},
-    )
+    told = f"needs\nthe {story.procs:,}\nabove"
+    low = need < w.machine_procs / 2
+    axes.annotate(told, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
     for time, label in ((story.submit, "submitted"), (story.start, "started")):
         axes.axvline((time - story.submit) / divisor, color=KIND_EDGE, linewidth=1)
         axes.annotate(
             label, ((time - story.submit) / divisor, w.machine_procs), (-3, 9), textcoords="offset points", ha="right", fontsize=8
         )
-    promised = [(change.start - story.submit) / divisor for change in story.reservations if change.start >= 0]
+    promised = [change.start for change in story.reservations if change.start >= 0]
     triangle: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": DELAYED, "markersize": 6, "clip_on": False}
-    top = [w.machine_procs * 1.03] * len(promised)
-    if promised:
-        axes.plot(promised, top, zorder=5, **triangle)
-        axes.plot(promised[:1], top[:1], zorder=6, markerfacecolor="white", **triangle)
+    for k, time in reversed(list(enumerate(promised))):
+        place = (min(time, end) - story.submit) / divisor, w.machine_procs * 1.03
+        looks = triangle | {"marker": ">" if time > end else "v", "markerfacecolor": "white" if k == 0 else DELAYED}
+        axes.plot(*place, zorder=6 if k == 0 else 5, **looks)
     axes.set_ylim(0, w.machine_procs)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
@@ -124,6 +124,11 @@ def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -
     return np.cumsum(change)[:-1]
 
 
+def _least(story: Story) -> int:
+    """The shortest bar that can be seen, s."""
+    return max(story.wait // 400, 1)
+
+
 def _rows(story: Story) -> list[int]:
     """A row for each overtaking job, such that bars of one row do not overlap."""
     free_from: list[int] = []
@@ -132,7 +137,7 @@ def _rows(story: Story) -> list[int]:
         row = next((k for k, time in enumerate(free_from) if time <= one.start), len(free_from))
         if row == len(free_from):
             free_from.append(0)
-        free_from[row] = max(one.start + one.runtime, one.start + max(story.wait // 400, 1))
+        free_from[row] = one.start + max(one.runtime, _least(story))
         rows.append(min(row, MOST_ROWS))
     return rows
 
@@ -140,21 +145,15 @@ def _rows(story: Story) -> list[int]:
 def _overtakers(axes: Axes, story: Story, rows: list[int], divisor: int) -> None:
     """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
     names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {story.job}"}
-    found = []
-    least = max(story.wait // 400, 1)
-    for one, row in zip(story.overtaken_by, rows, strict=True):
-        colour = BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS
-        found.append(colour)
-        if row < MOST_ROWS:
-            axes.barh(
-                row,
-                max(one.runtime, least) / divisor,
-                0.8,
-                (one.start - story.submit) / divisor,
-                color=colour,
-                edgecolor="white",
-                linewidth=0.3,
-            )
+    found = [BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS for one in story.overtaken_by]
+    left = np.array([one.start for one in story.overtaken_by]) - story.submit
+    right = left + np.maximum([one.runtime for one in story.overtaken_by], _least(story))
+    row = np.array(rows, float)
+    for colour in names:
+        mine = (np.array(found) == colour) & (row < MOST_ROWS)
+        if mine.any():
+            outline = _rectangles(left[mine] / divisor, right[mine] / divisor, row[mine] - 0.4, row[mine] + 0.4)
+            axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor="white", linewidth=0.15))
     axes.set_ylim(min(max(rows), MOST_ROWS) + 0.7, -0.7)
     axes.yaxis.set_major_locator(NullLocator())
     axes.spines["left"].set_visible(False)

@@ -244,8 +244,8 @@ def _sooner(story: Story) -> Iterator[str]:
             told = f"With {_value(helps[0])} instead of {_asked(story, what)} it would have started {_sooner_by(story, helps[0])}"
             more = _sooner_by(story, best) != _sooner_by(story, helps[0])
             yield f"{told}, with {_value(best)} {_sooner_by(story, best)}." if more else f"{told}."
-        elif what == "request" and (tried := sum(one.what == what for one in story.alternatives)):
-            yield f"No shorter request would have let it start sooner, of {tried} that were tried."
+        elif what == "request" and (others := [one for one in story.alternatives if one.what == what]):
+            yield f"No shorter request would have let it start sooner, of {len(others)} that were tried."
     policies = [f"{_sooner_by(story, one)} under {one.value}" for one in story.sooner if one.what == "policy"]
     if policies:
         yield f"It would have started {', '.join(policies)}."
