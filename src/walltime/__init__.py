@@ -9,6 +9,7 @@ What everybody needs is found here; the rest in groups:
 
 * `campaign`: many runs from a plan
 * `estimates`: models of user estimates
+* `figures`: figures for papers and talks
 * `logs`: formats of logs, reading, cleaning, writing
 * `metrics`: definitions on plain arrays
 * `policy`: policies and queue orders
@@ -26,6 +27,7 @@ from walltime.lazy import lazy
 if TYPE_CHECKING:
     from walltime import campaign as campaign
     from walltime import estimates as estimates
+    from walltime import figures as figures
     from walltime import logs as logs
     from walltime import metrics as metrics
     from walltime import policy as policy
@@ -115,7 +117,7 @@ if TYPE_CHECKING:
     from walltime.workloads import tail as tail
     from walltime.workloads import window as window
 
-GROUPS = ("campaign", "estimates", "logs", "metrics", "policy", "predictors", "report", "schedule", "workloads")
+GROUPS = ("campaign", "estimates", "figures", "logs", "metrics", "policy", "predictors", "report", "schedule", "workloads")
 _NAMES = {
     "errors": (
         "EngineError",

@@ -128,6 +128,30 @@ def progress_bar(total: int, label: str) -> Iterator[Any]:
         yield row.update if row is not None else bars.raise_if_interrupted
 
 
+def check_figures(texts: Sequence[str] | None) -> list[tuple[str, Path]]:
+    """The figures that are wanted, and their files; raises PolicyError or OutputError for what cannot be drawn or written."""
+    if not texts:
+        return []
+    from walltime.figures import named_file
+
+    wanted = [named_file(text) for text in texts]
+    for _, path in wanted:
+        check_output(path, (path.suffix.lower(),))
+    return wanted
+
+
+def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedule], trim: str) -> None:
+    """Draw them, of these schedules."""
+    if not wanted:
+        return
+    from walltime import figures
+
+    for name, path in wanted:
+        draw = figures.OF_SCHEDULES[name]
+        trimmed = {"trim": trim} if name in ("wait", "slowdown") else {}
+        figures.save(draw(schedules[0]) if name == "gantt" else draw(*schedules, **trimmed), path)
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one object; what is not defined (NaN) is null."""
     typer.echo(json.dumps(_defined(value), indent=2, allow_nan=False))

@@ -29,6 +29,7 @@ def compare(
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
     report: o.ReportOption = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under several policies and put the results side by side."""
@@ -41,13 +42,14 @@ def compare(
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     model = run.model()
+    drawn = common.check_figures(figure)
     workload, seconds_read = reading.load(trace)
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if report is not None or monthly:
-            raise PolicyError("--report and --monthly show one run; leave them out or take one replication")
+        if report is not None or monthly or drawn:
+            raise PolicyError("--report, --figure and --monthly show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -70,6 +72,7 @@ def compare(
     months = [s.monthly(month_of.value) for s in schedules] if monthly else []
     if report is not None:
         write_page(report, schedules, run.trim.value, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
+    common.draw_figures(drawn, schedules, run.trim.value)
     if as_json:
         common.print_json(as_object(records, months, report))
         return
@@ -78,6 +81,8 @@ def compare(
         _print_months(schedules, months)
     if report is not None:
         typer.echo(f"report written to {report}")
+    for name, path in drawn:
+        typer.echo(f"{name} drawn in {path}")
 
 
 def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings: Any) -> None:

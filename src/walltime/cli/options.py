@@ -210,4 +210,14 @@ MonthlyOption = Annotated[
 ]
 ByOption = Annotated[By, typer.Option("--month-of", help="The event that says which month a job belongs to.", rich_help_panel=OUTPUT)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.", rich_help_panel=OUTPUT)]
+FigureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--figure",
+        metavar="NAME=FILE",
+        help="Also draw wait, slowdown, queue, utilization or gantt: .pdf, .svg or .png; a file called as its figure, as wait.pdf, "
+        "needs no NAME. Repeat it.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 ReportOption = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)]

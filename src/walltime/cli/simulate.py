@@ -33,6 +33,7 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
@@ -42,6 +43,7 @@ def simulate(
 
     [chosen] = run.schedulers([policy])
     model = run.model()
+    drawn = common.check_figures(figure)
     if out is not None:
         common.check_output(out, FORMATS)
     if month_of != o.By.end and not monthly:
@@ -51,8 +53,10 @@ def simulate(
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if out is not None or monthly or dynamics or batch_means is not None:
-            raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
+        if out is not None or monthly or dynamics or drawn or batch_means is not None:
+            raise PolicyError(
+                "--out, --figure, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication"
+            )
         run_replications(
             variation,
             workload,
@@ -89,6 +93,7 @@ def simulate(
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
+    common.draw_figures(drawn, [schedule], run.trim.value)
     if as_json:
         if monthly:
             record["months"] = [month.as_dict() for month in months]
@@ -109,6 +114,8 @@ def simulate(
         _print_months(months)
     if out is not None:
         typer.echo(f"schedule written to {out}")
+    for name, path in drawn:
+        typer.echo(f"{name} drawn in {path}")
 
 
 def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
