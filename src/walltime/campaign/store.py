@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from walltime import notebook
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
@@ -151,6 +152,13 @@ class Store:
                 pl.DataFrame(rows, schema=schema).write_parquet(content, compression="zstd", statistics=True)
                 with _written(folder / f"{name}.parquet") as sink:
                     sink.write(content.getbuffer())
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        cells = self.table()
+        policies = ", ".join(cells["policy"].unique().drop_nulls().sort().to_list()[:8])
+        rows = [("cells", f"{len(cells):,}"), ("policies", policies or "none"), ("rows of groups", f"{len(self.group_table()):,}")]
+        return notebook.facts(f"campaign {self.folder.name}", rows)
 
     def table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
         """One row per cell, sorted by key; only those with these keys, if they are given."""

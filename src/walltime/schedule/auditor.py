@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime import notebook
 from walltime.policy import FCFS, Policy
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import effective_times
@@ -88,6 +89,18 @@ class AuditReport:
             "checked": list(self.checked),
             "skipped": dict(self.skipped),
         }
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        rows = [
+            [rule, f"{count:,}", next(v.message for v in self.violations if v.rule == rule)] for rule, count in sorted(self.counts.items())
+        ]
+        if rows:
+            return notebook.table(str(self), ["rule", "broken", "first"], rows)
+        return notebook.facts(f"ok: {self}", [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")])
+
+    def __repr__(self) -> str:
+        return f"<AuditReport: {self}>"
 
     def __str__(self) -> str:
         if self.first is None:

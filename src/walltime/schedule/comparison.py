@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from walltime import metrics
+from walltime import metrics, notebook
 from walltime.errors import WorkloadError, shown
 from walltime.schedule.schedule import Schedule
 
@@ -38,6 +38,19 @@ class Comparison:
         import polars as pl
 
         return pl.DataFrame(self.rows())
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        names = ("mean_wait", "median_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent", "utilization")
+        rows = [
+            [schedule.title, *(notebook.number(getattr(summary, name)) for name in names), f"{change:+.1f} %"]
+            for schedule, summary, change in zip(self.schedules, self.summaries, self.difference("mean_wait"), strict=True)
+        ]
+        head = ["policy", *(name.replace("_", " ") for name in names), "wait against the first"]
+        return notebook.table(self.schedules[0].workload.origin.name, head, rows)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(schedule.label for schedule in self.schedules)}>"
 
     def __str__(self) -> str:
         return str(self.table().select("policy", "mean_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime import metrics
+from walltime import metrics, notebook
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
@@ -189,6 +189,21 @@ class Schedule:
         from walltime.schedule.files import schedule_table
 
         return schedule_table(self.columns())
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
+        import pandas as pd
+
+        return pd.DataFrame({column.name: column.to_numpy() for column in self.table()})
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table for any library that reads Arrow."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        rows = [(name.replace("_", " "), notebook.number(value)) for name, value in self.summary().as_dict().items()]
+        return notebook.facts(f"{self.title} on {self.workload.origin.name}", rows)
 
     def write(self, path: str | Path) -> Path:
         """Write to .csv, .parquet, .swf or .swf.gz, whole or not at all; returns the path. Raises OutputError."""
