@@ -287,6 +287,38 @@ def test_log_without_start_time__has_no_months(capsys, log):
 # -------------------------------------------------------------------------------------------- terminal, signals, pipes
 
 
+def test_cite__prints_bibtex(capsys):
+    status, out, _ = call(capsys, "cite")
+    assert status == 0
+    assert out.startswith("@software{walltime,")
+    assert out.count("@") == 5
+    assert call(capsys, "cite", "tang13")[1].startswith("@article{tang13,")
+    assert "there is no entry 'me'; known are walltime, feitelson98" in one_line(*call(capsys, "cite", "me"))
+
+
+@pytest.mark.parametrize(
+    "repeated", [("--load", "0.6", "--load", "0.8"), ("--order=sjf", "--order", "wfp"), ("--json", "--json"), ("--policy", "fcfs") * 2]
+)
+def test_option_given_twice__is_refused_where_one_would_win(capsys, log, repeated):
+    assert "is given 2 times, and only one can hold" in one_line(*call(capsys, "simulate", log, *repeated))
+
+
+def test_option_given_twice__holds_where_it_can(capsys, log):
+    assert (
+        call(
+            capsys,
+            "simulate",
+            log,
+            "--remove",
+            "user=7",
+            "--remove",
+            "user=8",
+            "--",
+        )[0]
+        == 0
+    )
+
+
 def test_reader_that_leaves__is_no_error(log):
     process = subprocess.run(
         f"{sys.executable} -m walltime.cli.main info {log} --json | head -1", shell=True, capture_output=True, text=True, check=False

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from walltime.cli import campaign, paper
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
+from walltime.cli.cite import cite
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.demo import demo
@@ -46,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean, cache):
+for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean, cache, cite):
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")
@@ -86,6 +87,7 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
+        _refuse_repeated(arguments)
         result = app(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
@@ -118,6 +120,19 @@ def _prepare_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (it stays open until the end)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+
+def _refuse_repeated(arguments: list[str]) -> None:
+    """Refuse an option that is given twice where only one can hold; otherwise the last one would win without a word."""
+    command: Any = typer.main.get_command(app)
+    words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    for option in command.params:
+        names = [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
+        given = [word for word in words if word.partition("=")[0] in names]
+        if len(given) > 1 and not option.multiple and not getattr(option, "count", False):
+            raise PolicyError(f"{names[0]} is given {len(given)} times, and only one can hold; leave out the others")
 
 
 def _discard_output() -> None:
