@@ -137,6 +137,7 @@ def test_compare__puts_policies_side_by_side(capsys, log):
     assert [name for name in ("FCFS", "EASY", "Conservative") if name not in out] == []
 
 
+@pytest.mark.slow
 def test_compare__writes_a_report_that_needs_nothing_else(capsys, log, tmp_path):
     page = tmp_path / "r.html"
     assert call(capsys, "compare", log, "--report", page)[0] == 0
@@ -454,6 +455,7 @@ def test_generate__with_a_wrong_call_has_status_2(capsys, tmp_path, arguments):
     one_line(status, out, err)
 
 
+@pytest.mark.slow
 def test_full_device__gets_one_line(log):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "walltime.cli.main", "info", str(log)], stdout=full, stderr=subprocess.PIPE, text=True)

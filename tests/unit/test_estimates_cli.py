@@ -234,6 +234,7 @@ def test_figure__cuts_peaks_and_says_how_high_they_are():
     assert use.get_ylim()[1] < 100
 
 
+@pytest.mark.slow
 def test_command__loads_no_figure_library_unless_asked(log):
     program = (
         "import sys\nfrom walltime.cli.main import run\nassert run(['estimates', sys.argv[1], '--json']) == 0\n"

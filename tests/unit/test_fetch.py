@@ -80,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def mirror(monkeypatch, tmp_path):
     server = Server(("127.0.0.1", 0), Handler)
     server.ranges = []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # it looks so often whether it is to end
     thread.start()
     monkeypatch.setenv("WALLTIME_ARCHIVE", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("WALLTIME_LOGS", str(tmp_path / "logs"))
