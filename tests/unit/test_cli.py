@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.cli import bars
+from walltime.cli import bars, common
 from walltime.cli.main import run
 from walltime.engine.load import load
 
@@ -286,6 +286,30 @@ def test_log_without_start_time__has_no_months(capsys, log):
 
 
 # -------------------------------------------------------------------------------------------- terminal, signals, pipes
+
+
+@pytest.mark.parametrize("width", [140, 80, 60, 40])
+def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, width):
+    from rich.console import Console
+
+    monkeypatch.setattr(common, "console", lambda: Console(width=width, highlight=False))
+    texts = ("easy", "fcfs", "easy:backfill-order=sjf,predictor=last", "hybrid:depth=1000")
+    _, out, _ = call(capsys, "compare", log, *(word for text in texts for word in ("--policy", text)))
+    table = out[: out.index("On small")]
+    assert all(len(line) <= width for line in table.splitlines())
+    assert "…" not in out
+    words = table.split()
+    for number in ("utilization", "slowdown", "response", "longest"):
+        assert number in words
+    _, out, _ = call(capsys, "simulate", log)
+    assert "…" not in out
+
+
+def test_completion__knows_the_commands():
+    shell = {"_WALLTIME_COMPLETE": "complete_bash", "COMP_WORDS": "walltime sim", "COMP_CWORD": "1"}
+    program = "import sys; sys.argv = ['walltime']; from walltime.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["simulate"]
 
 
 def test_cite__prints_bibtex(capsys):

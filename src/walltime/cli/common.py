@@ -186,17 +186,47 @@ def percent(share: float) -> str:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is text, the others are numbers."""
+    """Print a table; the first column is text, the others are numbers.
+
+    No number is ever cut: columns for which a line has no room go into further blocks below, which begin with the first column too.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title, style="bold") if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for k, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if k == 0 else "right")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
+    out = console()
+    cells = [max((len(row[k]) for row in rows), default=1) for k in range(len(columns))]
+    widths = [max(len(column), longest) for column, longest in zip(columns, cells, strict=True)]
+    if len(blocks(widths, out.width - 2)) > 1:  # headings take several lines
+        widths[1:] = [max(longest, *map(len, column.split())) for column, longest in zip(columns[1:], cells[1:], strict=True)]
+    for number, block in enumerate(blocks(widths, out.width - 2)):
+        heading = Text(title, style="bold") if title and not number else None
+        table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for k in block:
+            if k == 0:
+                table.add_column(Text(columns[0]), justify="left", overflow="fold", width=min(widths[0], out.width // 2))
+            else:
+                table.add_column(Text(columns[k]), justify="right", width=widths[k])
+        for row in rows:
+            table.add_row(*(Text(row[k]) for k in block))
+        out.print(table)
+
+
+def blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]]:
+    """The columns of each block of a table: the first column, and as many others as fit the room, one at least.
+
+    >>> blocks([10, 8, 8, 8], 43), blocks([10, 8, 8, 8], 33), blocks([10, 50], 30)
+    ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
+    """
+    first = min(widths[0], room // 2)
+    found, left = [[0]], room - first
+    for k, width in enumerate(widths[1:], start=1):
+        if width + between > left and len(found[-1]) > 1:
+            found.append([0])
+            left = room - first
+        found[-1].append(k)
+        left -= width + between
+    return found
 
 
 def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -221,7 +251,7 @@ def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
 
     table = Table(title=Text(title, style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
-    table.add_column(justify="right")
+    table.add_column(justify="right", no_wrap=True)
     table.add_column()
     for row in facts:
         table.add_row(*(Text(cell) for cell in row))
