@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -101,6 +102,17 @@ def accuracy_by_runtime(workload: Workload, *, ax: Axes | None = None, width: st
     return _drawn(lambda axes: of_estimates.draw_accuracy(axes, runtime, requested), ax, width)
 
 
+def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
+    """A new figure with axes in the style of these ones, to draw several on: the figure, and its axes as `Figure.subplots` gives them.
+
+    `height`: inches, without it as usual for the width of a panel. `options` go to `Figure.subplots`.
+    """
+    inches = _inches(width)
+    with of_schedules.style():
+        figure = Figure(figsize=(inches, height or inches / columns * RATIO * rows), layout="constrained")
+        return figure, figure.subplots(rows, columns, **options)
+
+
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = {
     "wait": wait_distribution,
     "slowdown": slowdown_distribution,
@@ -136,17 +148,23 @@ def named_file(text: str) -> tuple[str, Path]:
 
 
 def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *, legend: bool = False, ratio: float = RATIO) -> Axes:
-    if ax is None and width not in WIDTHS and not isinstance(width, int | float):
-        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches")
+    inches = _inches(width)
     with of_schedules.style():
         axes = ax
         if axes is None:
-            inches = WIDTHS[width] if isinstance(width, str) else float(width)
             axes = Figure(figsize=(inches, inches * ratio), layout="constrained").subplots()
         draw(axes)
         if legend and len(axes.get_legend_handles_labels()[1]) > 1:
             axes.legend(loc="best", fontsize=8)
     return axes
+
+
+def _inches(width: str | float) -> float:
+    if isinstance(width, str):
+        if width not in WIDTHS:
+            raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches")
+        return WIDTHS[width]
+    return float(width)
 
 
 def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
