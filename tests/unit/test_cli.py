@@ -117,7 +117,7 @@ def test_simulate__takes_its_options_to_the_engine(capsys, log, tmp_path):
     undated = log.with_name("undated.swf")
     undated.write_text(log.read_text().replace("; UnixStartTime: 843480031\n", ""))
     refused = one_line(*call(capsys, "simulate", undated, "--order", f"{own}:nightly"))
-    assert "the order 'nightly' asks for the hour, but the log does not say when it begins; add '; UnixStartTime: SECONDS'" in refused
+    assert "the order 'nightly' asks for the hour, but the log does not record its start time; add '; UnixStartTime: SECONDS'" in refused
     assert waits("--policy", "hybrid:0", "--backfill-order", "sjf") <= waits("--policy", "fcfs")
     assert waits("--policy", "easy", "--estimates", "exact") == waits("--policy", "easy")
 
