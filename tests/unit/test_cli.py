@@ -412,7 +412,7 @@ def test_feedback__leaves_its_trace_in_the_result(capsys, tmp_path):
 def test_feedback_that_changes_nothing__says_so(capsys, log):
     status, _, err = call(capsys, "simulate", log, "--feedback")
     assert status == 0
-    assert "--feedback changes nothing" in err
+    assert "--feedback has no effect" in err
 
 
 @pytest.mark.parametrize("arguments", [["nosuch"], ["lublin99:nosuch=1"], ["lublin99", "--load", "9"]])
