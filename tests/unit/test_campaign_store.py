@@ -181,7 +181,7 @@ def test_second_run_into_a_store__is_refused_while_the_first_lasts(capsys, plan)
     store = Store(plan.parent / "plan.results")
     store.open("plan", {})
     with store.locked():
-        assert "another campaign is running into it" in one_line(*call(capsys, "campaign", "run", plan))
+        assert "another campaign is writing to it" in one_line(*call(capsys, "campaign", "run", plan))
     assert call(capsys, "campaign", "run", plan)[0] == 0
 
 

@@ -117,7 +117,7 @@ def test_simulate__takes_its_options_to_the_engine(capsys, log, tmp_path):
     undated = log.with_name("undated.swf")
     undated.write_text(log.read_text().replace("; UnixStartTime: 843480031\n", ""))
     refused = one_line(*call(capsys, "simulate", undated, "--order", f"{own}:nightly"))
-    assert "the order 'nightly' asks for the hour, but the log does not say when it begins; add '; UnixStartTime: SECONDS'" in refused
+    assert "the order 'nightly' asks for the hour, but the log does not record its start time; add '; UnixStartTime: SECONDS'" in refused
     assert waits("--policy", "hybrid:0", "--backfill-order", "sjf") <= waits("--policy", "fcfs")
     assert waits("--policy", "easy", "--estimates", "exact") == waits("--policy", "easy")
 
@@ -469,7 +469,7 @@ def test_feedback__leaves_its_trace_in_the_result(capsys, tmp_path):
 def test_feedback_that_changes_nothing__says_so(capsys, log):
     status, _, err = call(capsys, "simulate", log, "--feedback")
     assert status == 0
-    assert "--feedback changes nothing" in err
+    assert "--feedback has no effect" in err
 
 
 @pytest.mark.parametrize("arguments", [["nosuch"], ["lublin99:nosuch=1"], ["lublin99", "--load", "9"]])

@@ -101,7 +101,7 @@ def test_kth__stands_beside_the_printed_column(capsys):
     assert round(found["top20_percent"], 1) == 74.9
     status, out, _ = call(capsys, "estimates", path)
     assert status == 0
-    for words in ("P2, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
+    for words in ("mualem01, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
         assert words in out
 
 

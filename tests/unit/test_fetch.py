@@ -199,7 +199,7 @@ def test_fetched_name__is_good_as_a_trace(mirror, capsys, monkeypatch):
         find_log("KTH-SP2")
     assert run(["fetch", "KTH-SP2"]) == 0
     out = capsys.readouterr().out
-    assert "recorded; there was none to check it against" in out
+    assert "recorded; none was known to check it against" in out
     assert "acknowledge: the site" in out
     assert run(["info", "kth-sp2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == 9000

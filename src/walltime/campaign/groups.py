@@ -16,7 +16,7 @@ LONG = 3600
 WIDE = 8
 """Jobs of more processors than this are wide."""
 HEAVY, MEDIUM = 0.5, 0.9
-"""The users that ask for most, up to these shares of all processor time, are heavy and medium; the others are light."""
+"""The users with the most processor time, up to these shares of the total, are heavy and medium; the others are light."""
 GROUPINGS: Mapping[str, str] = {
     "month": "calendar month in which the job ends",
     "class": f"short or long (over {LONG:,} s), narrow or wide (over {WIDE} processors)",
@@ -26,7 +26,7 @@ MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "medi
 
 
 def group_names(workload: Workload, by: str, end: Array) -> Array:
-    """The group of each job, shape (jobs,), text; "unknown" where the log does not say.
+    """The group of each job, shape (jobs,), text; "unknown" if the log lacks the data.
 
     `end`: int64 seconds, shape (jobs,).
     """
@@ -48,7 +48,7 @@ def group_names(workload: Workload, by: str, end: Array) -> Array:
 
 
 def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime: Array, measured: Array) -> list[dict[str, object]]:
-    """Averages of the measured jobs of each group, the groups in the order of their names.
+    """Averages of the measured jobs of each group, sorted by name.
 
     `start, submit, runtime`: int64 s, `measured`: bool; each of shape (jobs,).
     """

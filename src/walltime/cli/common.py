@@ -1,4 +1,4 @@
-"""What several commands do: read the log with its counts, run with a progress bar, print numbers and tables."""
+"""Shared by several commands: read a log with its counts, run with a progress bar, print numbers and tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def load(trace: Path, **options: Any) -> tuple[Workload, float]:
-    """Read a log; says on standard error what was dropped, and returns the workload and the seconds that it took."""
+    """Read a log; reports dropped records on standard error, and returns the workload and the seconds taken."""
     from walltime.logs import read
 
     begin = time.perf_counter()
@@ -40,7 +40,7 @@ def load(trace: Path, **options: Any) -> tuple[Workload, float]:
 
 
 def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int) -> Workload:
-    """Generate a workload; what is wrong then is the call, as there is no data yet."""
+    """Generate a workload; errors are errors of the call, as there is no data yet."""
     try:
         return model.generate(jobs, procs, load, seed)
     except WorkloadError as error:
@@ -48,7 +48,7 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
 
 
 def check_output(path: Path, endings: Sequence[str]) -> None:
-    """Refuse a file that cannot be written before any work is done; raises OutputError."""
+    """Raise OutputError, before any work is done, if a file cannot be written."""
     from walltime.logs.output import printable
 
     try:
@@ -57,7 +57,7 @@ def check_output(path: Path, endings: Sequence[str]) -> None:
     except OSError as error:
         raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place") from error
     if not path.name.lower().endswith(tuple(endings)):
-        raise OutputError(f"{printable(path)}: is to be written as {', '.join(endings)}; name a file with such an ending")
+        raise OutputError(f"{printable(path)}: can be written as {', '.join(endings)}; name a file with one of these extensions")
     if path.is_dir():
         raise OutputError(f"{printable(path)}: cannot be written (it is a directory); name another place")
     if not path.absolute().parent.is_dir():
@@ -67,20 +67,20 @@ def check_output(path: Path, endings: Sequence[str]) -> None:
 
 
 def note_cut_short(workload: Workload, model: EstimateModel) -> None:
-    """Say how many jobs an estimate model ends before their time, such as those over a truncated model's E_max."""
+    """Report how many jobs an estimate model cuts short, such as those longer than a truncated model's E_max."""
     count = int((workload.runtime > workload.requested).sum())
     if model.limit == "model" and count:
         note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
 
 
 def note_feedback(workload: Workload) -> None:
-    """Say so where jobs are to be submitted after others, and none names one that it follows."""
+    """Report if feedback is requested, but no job names a preceding job."""
     if workload.feedback and (workload.dependencies()[0] < 0).all():
-        note("no job of this log names one that it follows, so --feedback changes nothing")
+        note("no job of this log names a preceding job, so --feedback has no effect")
 
 
 def note(message: str) -> None:
-    """Say something on standard error that is no result."""
+    """Print a message on standard error."""
     typer.echo(f"walltime: {message}", err=True)
 
 
@@ -93,9 +93,9 @@ def schedulers(
     correction: str = "tsafrir07",
     history: str = "simulation",
 ) -> list[Scheduler]:
-    """The schedulers that are spelled so; the options are for all of them that do not say otherwise.
+    """The schedulers with these specifications; the options are defaults for all of them.
 
-    Raises PolicyError for what cannot be read, and for an option that none of them can use.
+    Raises PolicyError for an invalid specification, and for an option that none of them can use.
     """
     from walltime.policy import split, takes
     from walltime.schedule.scheduler import PREDICTION_WORDS, parse_scheduler
@@ -107,12 +107,12 @@ def schedulers(
     if backfill_order is not None and not any(takes(split(text, PREDICTION_WORDS)[0], "backfill-order") for text in texts):
         raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or take easy or hybrid:depth=N")
     if len(defaults) > 3 and not any(scheduler.prediction for scheduler in found):
-        raise PolicyError("--believe, --correction and --history say what is done with predictions; name a --predictor too")
+        raise PolicyError("--believe, --correction and --history need predictions; name a --predictor too")
     return found
 
 
 def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, overrun: str, dynamics: bool = False) -> Schedule:
-    """Simulate, with a progress bar when it takes long."""
+    """Simulate, with a progress bar if it takes long."""
     from walltime.schedule import simulate
     from walltime.schedule.scheduler import Scheduler
 
@@ -123,7 +123,7 @@ def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, 
 
 @contextmanager
 def progress_bar(total: int, label: str) -> Iterator[Any]:
-    """A callback that shows a bar on standard error once a run has lasted a second, if somebody watches, and lets Ctrl-C through."""
+    """A callback that shows a bar on standard error, if a terminal, once a run has lasted a second, and raises Ctrl-C."""
     with bars.row(label, total) as row:
         yield row.update if row is not None else bars.raise_if_interrupted
 
@@ -153,7 +153,7 @@ def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedul
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object; what is not defined (NaN) is null."""
+    """Print one object; undefined values (NaN) become null."""
     typer.echo(json.dumps(_defined(value), indent=2, allow_nan=False))
 
 
@@ -168,11 +168,11 @@ def _defined(value: Any) -> Any:
 
 
 def console() -> Console:
-    """Standard output; wide enough for the tables where it is no terminal."""
+    """Standard output; wide enough for the tables if it is not a terminal."""
     from rich.console import Console
 
     class Output(Console):
-        """A console that leaves it to the command what becomes of a reader that has gone."""
+        """A console that leaves the handling of a closed pipe to the command."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
@@ -181,7 +181,7 @@ def console() -> Console:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage; n/a where it is not defined."""
+    """A share as a percentage; n/a if undefined."""
     return f"{100 * share:.1f} %" if math.isfinite(share) else "n/a"
 
 
@@ -230,7 +230,7 @@ def blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]
 
 
 def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose columns are all text, but for those whose cells are numbers."""
+    """Print a table whose columns are text, except those whose cells are numbers."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -245,7 +245,7 @@ def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence
 
 
 def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
-    """Print names, values and what else there is to say about them."""
+    """Print names, values and remarks."""
     from rich.table import Table
     from rich.text import Text
 
@@ -261,7 +261,7 @@ def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
 def run_record(
     schedule: Schedule, trim: str, *, trace: Path, seconds_read: float, estimates: str, seed: int | None = None
 ) -> tuple[dict[str, Any], Any]:
-    """What `--json` prints of one run, and its summary."""
+    """The `--json` record of one run, and its summary."""
     from walltime.provenance import version
 
     begin = time.perf_counter()
@@ -297,7 +297,7 @@ def run_record(
 
 
 def replication_object(workload: Workload, runs: Sequence[Mapping[str, Any]], *, trace: Path, **settings: Any) -> dict[str, Any]:
-    """What `--json` prints of replications."""
+    """The `--json` record of replications."""
     from walltime.provenance import version
 
     origin = workload.origin

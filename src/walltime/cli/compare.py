@@ -32,7 +32,7 @@ def compare(
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Replay a log under several policies and put the results side by side."""
+    """Replay a log under several policies and compare the results."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
 
@@ -40,7 +40,7 @@ def compare(
     if report is not None:
         common.check_output(report, (".html", ".htm"))
     if month_of != o.By.end and not monthly:
-        raise PolicyError("--month-of says how --monthly splits the jobs; give both")
+        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     model = run.model()
     drawn = common.check_figures(figure)
     workload, seconds_read = reading.load(trace)
@@ -93,7 +93,7 @@ def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings:
 
 
 def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None) -> dict[str, Any]:
-    """What `--json` prints: what all runs share, then the runs."""
+    """The `--json` record: what all runs share, then the runs."""
     shared = (
         "trace",
         "sha256",
@@ -150,7 +150,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
 
 
 def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]) -> None:
-    """The months as P2 prints them in Table 1; months differ between policies, so load and jobs are the first one's."""
+    """The months as in mualem01, Table 1; they differ between policies, so load and jobs are those of the first."""
     from walltime.cli.common import print_table
     from walltime.metrics import relative_difference
     from walltime.report import labels

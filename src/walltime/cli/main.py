@@ -1,4 +1,4 @@
-"""The command `walltime`: its subcommands, and one line for whatever goes wrong."""
+"""The command `walltime`: its subcommands, and errors in one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OPTIONS = {
     "shake=30": "--shake 30",
     "estimates=f:4": "--estimates f:4",
 }
-"""What errors of the library name as a cure, and the options that these are on the command line; a campaign has words of its plan."""
+"""Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
 app = typer.Typer(
     name="walltime",
     help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
@@ -62,13 +62,13 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
     """Replay job logs under batch-scheduling policies, and see what every job would have waited."""
 
 
 def main() -> None:
-    """Run the command line; exit status 0 done, 1 the data is bad, 2 the call is wrong, 130 interrupted."""
+    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     sys.exit(run(sys.argv[1:]))
@@ -112,7 +112,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """Let no character that a stream cannot encode, and no closed stream, end the command."""
+    """Keep characters that a stream cannot encode, and closed streams, from ending the command."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -135,12 +135,12 @@ def _refuse_repeated(arguments: list[str]) -> None:
 
 
 def _discard_output() -> None:
-    """Send what is still to be flushed to nowhere."""
+    """Discard what is still to be flushed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
-    """Say in one line what is wrong with the call; without any arguments, show the help."""
+    """Report an invalid call in one line; without any arguments, show the help."""
     context = getattr(error, "ctx", None)
     if context is not None and not arguments:
         typer.echo(context.get_help())
@@ -151,7 +151,7 @@ def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
 
 
 def _with_options(message: str, arguments: list[str]) -> str:
-    """What an error of the library says, in the words of the command line."""
+    """The message of a library error, in the terms of the command line."""
     for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
         message = message.replace(argument, option)
     return message

@@ -26,7 +26,7 @@ def simulate(
         bool,
         typer.Option(
             "--dynamics",
-            help="Also say whom backfilling delayed, and how often the shortest waiting job was chosen (P3).",
+            help="Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).",
             rich_help_panel=o.OUTPUT,
         ),
     ] = False,
@@ -36,7 +36,7 @@ def simulate(
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
+    """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
     from walltime.schedule.files import FORMATS
@@ -47,7 +47,7 @@ def simulate(
     if out is not None:
         common.check_output(out, FORMATS)
     if month_of != o.By.end and not monthly:
-        raise PolicyError("--month-of says how --monthly splits the jobs; give both")
+        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     workload, seconds_read = reading.load(trace)
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
@@ -129,11 +129,15 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
         ("mean wait", human_time(s.mean_wait), f"{s.mean_wait:,.0f} s"),
         ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
         ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
-        ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), f"{s.mean_bounded_slowdown_p1:,.2f} in the form of P1 and P2"),
+        (
+            "mean bounded slowdown",
+            human_number(s.mean_bounded_slowdown),
+            f"{s.mean_bounded_slowdown_p1:,.2f} in the form of feitelson98 and mualem01",
+        ),
         (
             "mean slowdown",
             human_number(s.mean_slowdown),
-            f"{s.zero_runtime_jobs} jobs of no length left out" if s.zero_runtime_jobs else "",
+            f"{s.zero_runtime_jobs} jobs with runtime 0 excluded" if s.zero_runtime_jobs else "",
         ),
         ("utilization", percent(s.utilization), f"of all jobs; offered load {percent(s.offered_load)}"),
         ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
@@ -183,7 +187,7 @@ def _print_dynamics(d: Any, policy: Any) -> None:
     of_choices = [
         ("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice"),
     ]
-    print_facts("what backfilling did", (of_heads if isinstance(policy, Easy) else []) + of_choices)
+    print_facts("effects of backfilling", (of_heads if isinstance(policy, Easy) else []) + of_choices)
 
 
 def _print_months(months: list[Any]) -> None:

@@ -16,10 +16,10 @@ from walltime.engine.queue import sort_waiting
 def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting):
     """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
 
-    Source: P2 section 2.1 (SPEC A-04, A-05). Returns how many steps it took at most.
+    Source: mualem01, section 2.1. Returns how many steps it took at most.
 
     While a running job is overdue nobody knows when its processors will be free, and no reservation can be kept: all
-    are then made afresh at every arrival and termination (SPEC Q-28), as in the variant from scratch. They are
+    are then made afresh at every arrival and termination, as in the variant from scratch. They are
     made afresh once where a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
@@ -71,7 +71,7 @@ def _give_back(state, jobs, slots, steps, waiting, traits, early_job):
 
 @called_kernel
 def _compress(count, slots, steps, waiting, traits, i):
-    """Move the reservation of a job to the earliest place that it can have now; it does not move back (SPEC A-05)."""
+    """Move the reservation of a job to the earliest place that it can have now; it does not move back (mualem01, section 2.1)."""
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
     if waiting[i].low == NEVER:
         begin = old_begin

@@ -78,7 +78,7 @@ def new_plan(jobs: int) -> Plan:
 
 @kernel
 def plan_of_running(slots, steps, running, count, now, free):
-    """Make the plan afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
+    """Make the plan afresh from the running jobs; one that is overdue is assumed to end in a second."""
     slots.used, slots.spare, slots.turn = 1, BORDER, 0
     slots.since, slots.shift = now, 0
     steps[BORDER].time = NEVER

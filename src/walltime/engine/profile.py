@@ -1,4 +1,4 @@
-"""The profile: free processors over future time, as a step function (P2 section 2.1).
+"""The profile: free processors over future time, as a step function (mualem01, section 2.1).
 
 A step holds from its time until the next one's; the last holds for ever, and all processors are free then. Neighbouring
 steps differ, and the first one covers the present.
@@ -70,7 +70,7 @@ def size_class(procs):
 
 @called_kernel
 def profile_of_running(profile, running, count, now, free):
-    """Make the profile afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
+    """Make the profile afresh from the running jobs; one that is overdue is assumed to end in a second."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     for place in range(counts.blocks):
         profile.spare[counts.spare] = profile.order[place]
@@ -95,7 +95,7 @@ def profile_of_running(profile, running, count, now, free):
 
 @kernel
 def first_hole(profile, now, length, procs, reservation, latest):
-    """The anchor point: earliest time from now on at which so many processors stay free for so long (P2 section 2.1, step 1).
+    """The anchor point: earliest time from now on at which so many processors stay free for so long (mualem01, section 2.1).
 
     `reservation` is the job's own, NEVER if it has none: from then on its own processors are enough, and where there is no
     earlier hole, this is the answer. Holes that begin at `latest` or later are not looked for.

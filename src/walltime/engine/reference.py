@@ -60,7 +60,7 @@ class Job:
     ticket: int = -1
     """How many jobs had started before this one."""
     wild: bool = field(default=False, init=False)
-    """It was backfilled, and that moved the real shadow of the job at the head back (P3 section V; SPEC A-08)."""
+    """It was backfilled, and that moved the real shadow of the job at the head back (tsafrir06, section V)."""
     suffered: int = 0
     """Wild backfills while this job was the head that had the reservation."""
     initial_shadow: int = -1
@@ -68,9 +68,9 @@ class Job:
     shadow_at_head: int = -1
     """Its real shadow in the first pass that found it blocked at the head; -1 if there was none."""
     shortest: bool = field(default=False, init=False)
-    """No job, of those that waited when it was chosen, had a shorter real runtime (P3 section VI; SPEC A-09)."""
+    """No job, of those that waited when it was chosen, had a shorter real runtime (tsafrir06, section VI)."""
     alone: bool = field(default=False, init=False)
-    """No other job waited when it was chosen (SPEC Q-17)."""
+    """No other job waited when it was chosen."""
 
     predicted: int = -1
     basis: int = 0
@@ -307,7 +307,7 @@ class Reference:
         return self.predictions.belief.running and job.run_length < job.estimate
 
     def _correct_expired(self) -> None:
-        """Expect more of the running jobs that have outlived what was expected of them (SPEC L-10)."""
+        """Expect more of the running jobs that have outlived what was expected of them (tsafrir07, section 3)."""
         if self.predictions is None:
             return
         correction = self.predictions.correction
@@ -339,7 +339,7 @@ class Reference:
             self.predictions.history.started(job.index, job.submit, job.start)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
-        """A job that starts while another one ahead of it waits is backfilled (SPEC A-07)."""
+        """A job that starts while another one ahead of it waits is backfilled."""
         if any(other.start < 0 for other in ahead):
             return BACKFILLED
         return IMMEDIATE if job.submit == self.now else RESERVED
@@ -349,7 +349,7 @@ class Reference:
         return self.waiting[: self.waiting.index(job)]
 
     def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
-        """Highest score first, ties by arrival (SPEC A-06)."""
+        """Highest score first, ties by arrival."""
         by_arrival = sorted(jobs, key=lambda job: job.arrival)
         if order == FCFS:
             return by_arrival
@@ -368,7 +368,7 @@ class Reference:
         return -math.inf if math.isnan(value) else value
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
-        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score (SPEC A-12)."""
+        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""
         threshold = order.threshold if isinstance(order, Wfp) else 0
         if threshold == 0:
             return list(jobs)
@@ -403,7 +403,7 @@ class Reference:
                 raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
 
     def _start_heads(self, order: Order) -> list[Job]:
-        """While the head of the queue fits, start it (SPEC A-02); returns the queue that is left, in order."""
+        """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
         queue = self._in_order(self.waiting, order)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
@@ -411,7 +411,7 @@ class Reference:
         return queue
 
     def _easy(self, policy: Easy | Hybrid) -> None:
-        """Algorithm EASY Backfill (P2 section 2.2), restarted after every job that it starts."""
+        """Algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
         while True:
             queue = self._start_heads(policy.order)
             if not queue:
@@ -439,7 +439,7 @@ class Reference:
     def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
         """1. Find the shadow time and extra nodes.
 
-        Of the jobs that end at the shadow time all count; read literally (SPEC Q-06), the walk stops at the first sufficient
+        Of the jobs that end at the shadow time all count; read literally, the walk stops at the first sufficient
         one, the last started of those with one expected end coming first.
         """
         available, shadow = self.free, self.now
@@ -452,7 +452,7 @@ class Reference:
         return shadow, available - head.procs
 
     def _backfill(self, job: Job, head: Job) -> None:
-        """Start a job ahead of the head, and see whether that moves the head's real shadow back (SPEC A-08)."""
+        """Start a job ahead of the head, and see whether that moves the head's real shadow back (tsafrir06, section V)."""
         if not self.dynamics:
             self._start(job, BACKFILLED)
             return
@@ -468,7 +468,7 @@ class Reference:
             head.suffered += 1
 
     def _real_shadow(self, head: Job) -> int:
-        """When the head would start if the real ends of all running jobs were known, and nobody else started (P3 section V)."""
+        """When the head would start if the real ends of all running jobs were known, and nobody else started (tsafrir06, section V)."""
         available, shadow = self.free, self.now
         for job in sorted(self.running, key=lambda job: job.end):
             if available >= head.procs:
@@ -493,7 +493,7 @@ class Reference:
         return profile
 
     def _reserve_afresh(self, order: Order, backfill_order: Order, depth: int) -> None:
-        """Algorithm conservative backfill from scratch (P1 Fig. 1), with reservations for `depth` blocked jobs only."""
+        """Algorithm conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
         profile = self._profile_of_running()
         queue = self._in_order(self.waiting, order)
         blocked: list[Job] = []
@@ -512,7 +512,7 @@ class Reference:
                 self._start(job, BACKFILLED)
 
     def _keep_reservations(self, order: Order, compression: str) -> None:
-        """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05).
+        """Algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
         The reservations are void, and all reservations are made afresh: while a running job is overdue; once when a prediction has
         been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run

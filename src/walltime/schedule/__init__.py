@@ -1,4 +1,4 @@
-"""Result: when every job started, and whether that can be believed."""
+"""Schedules: when every job started, and checks of this result."""
 
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Summaries of several schedules; the first one is what the others are compared with."""
+    """Summaries of several schedules; the first is the baseline."""
 
     schedules: Sequence[Schedule]
     summaries: Sequence[metrics.Summary]
 
     def difference(self, name: str) -> list[float]:
-        """Relative difference of this field of the summary to the first schedule's, in percent (SPEC M-13).
+        """Relative difference of this field of the summary to the first schedule's, in percent (mualem01, Table 1).
 
-        Raises PolicyError, naming the fields, for one that a summary does not have.
+        Raises PolicyError, listing the fields, for an unknown one.
         """
         values = metrics.field_values(self.summaries, name, metrics.Summary).tolist()
         return [metrics.relative_difference(value, values[0]) for value in values]
@@ -57,9 +57,9 @@ class Comparison:
 
 
 def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
-    """Put schedules of one workload side by side.
+    """Compare schedules of one workload.
 
-    Raises WorkloadError if there is none, if one is no schedule, or if they are not of the same jobs.
+    Raises WorkloadError if none is given, if one is not a schedule, or if their jobs differ.
 
     >>> from walltime import Easy, NoBackfilling, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)

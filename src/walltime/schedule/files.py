@@ -1,4 +1,4 @@
-"""Schedules as files: written whole or not at all, read from whichever simulator made them."""
+"""Schedules as files: written atomically, read from any simulator."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
 
 
 def output_format(path: Path) -> str:
-    """Which of the known formats a file's name asks for; raises OutputError for another one."""
+    """The format of a file by the extension of its name; raises OutputError for an unknown one."""
     for ending in FORMATS:
         if path.name.lower().endswith(ending):
             return ending
-    raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these endings")
+    raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these extensions")
 
 
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    `columns`: as in `Schedule.columns`. `settings`: what the provenance says of the run. Raises OutputError where the file cannot
-    be written or its ending is not known.
+    `columns`: as in `Schedule.columns`. `settings`: the settings of the run for the provenance. Raises OutputError if the file
+    cannot be written or its extension is unknown.
     """
     ending = output_format(path)
     record = json.dumps(provenance(workload, **settings))
@@ -62,10 +62,10 @@ def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array],
 
 
 def read_schedule(path: str | Path) -> dict[str, Array]:
-    """Read a schedule made by anybody: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
+    """Read a schedule of any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
 
     Returns the columns of `SCHEDULE_COLUMNS` that the file has, int64, in the file's order. Raises LogError, naming the
-    line, where the file is missing, lacks a column or holds anything but whole numbers.
+    line, if the file is missing, lacks a column or contains anything but whole numbers.
     """
     path = Path(path)
     name = path.name.lower()

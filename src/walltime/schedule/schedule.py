@@ -30,13 +30,13 @@ Array = np.ndarray
 class Schedule:
     """Start, end and kind of start of every job of a workload, in the workload's order of arrival.
 
-    Where the jobs were given in another order, `schedule.workload.in_given_order` puts an array back into it.
+    If the jobs were given in another order, `schedule.workload.in_given_order` restores it for an array.
 
-    `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
-    `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
-    never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
-    else None. `seconds`: what the stages of the run took. `dynamics`: what backfilling did, None unless it was asked for.
-    `predictions`: what was predicted, None without a predictor. `engine`: which one ran, `kernel` or `reference`.
+    `start, end`: int64 seconds. `runtime`: int64 seconds, the effective runtime (killed at its limit under `kill`).
+    `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 if it never had one.
+    `submitted`: int64 seconds, the submit times if they depend on the schedule (feedback), else None. `seconds`: duration of
+    the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
+    without a predictor. `engine`: the engine used, `kernel` or `reference`.
     """
 
     workload: Workload
@@ -62,17 +62,17 @@ class Schedule:
 
     @property
     def label(self) -> str:
-        """The whole scheduler as it is spelled: the policy, its orders, and what it does with predicted runtimes."""
+        """The specification of the whole scheduler: the policy, its orders, and its use of predicted runtimes."""
         return with_prediction(self.policy.label, None if self.predictions is None else self.predictions.prediction)
 
     @property
     def title(self) -> str:
-        """What the scheduler is called in sentences and figures."""
+        """The scheduler's name in text and figures."""
         return self.policy.title + ("" if self.predictions is None else f", {self.predictions.prediction.title}")
 
     @property
     def wait(self) -> Array:
-        """Seconds between submission and start, int64 (SPEC M-01)."""
+        """Seconds between submission and start, int64."""
         return self.start - self.submit
 
     @property
@@ -82,16 +82,16 @@ class Schedule:
 
     @property
     def submit(self) -> Array:
-        """When each job was submitted, int64 seconds."""
+        """Submit time of each job, int64 seconds."""
         return self.workload.submit if self.submitted is None else self.submitted
 
     @property
     def last_submit(self) -> int:
-        """The last arrival, s; 0 where there is no job."""
+        """The last arrival, s; 0 if there are no jobs."""
         return int(self.submit.max()) if len(self) else 0
 
     def summary(self, trim: str = "none") -> metrics.Summary:
-        """The usual averages; `trim="p3"` leaves out warm-up and cool-down as P3 does (SPEC M-20)."""
+        """The usual averages; `trim="p3"` excludes warm-up and cool-down as in tsafrir06, section II."""
         w = self.workload
         return metrics.summarize(
             submit=self.submit,
@@ -105,13 +105,13 @@ class Schedule:
         )
 
     def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
-        """Averages of what backfilling did, over the jobs that `summary` measures. Raises PolicyError if nothing was noted."""
+        """Averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
         if self.dynamics is None:
-            raise PolicyError("the starts were not noted; simulate with dynamics=True")
+            raise PolicyError("the starts were not recorded; simulate with dynamics=True")
         return metrics.summarize_dynamics(self.dynamics, self.runtime, metrics.measured(self.end, self.last_submit, trim))
 
     def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
-        """How good the predictions were, over the jobs that `summary` measures. Raises PolicyError if nothing was predicted."""
+        """Quality of the predictions over the measured jobs of `summary`. Raises PolicyError if nothing was predicted."""
         if self.predictions is None:
             raise PolicyError("no runtime was predicted; simulate with a predictor")
         mask = metrics.measured(self.end, self.last_submit, trim)
@@ -128,13 +128,13 @@ class Schedule:
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def weighted_wait(self) -> float:
-        """The wait weighted by each job's priority at its start, by this policy's order and the users' requests, s (SPEC M-05)."""
+        """Mean wait weighted by each job's priority at its start, by this policy's order and the user requests, s (tang13, eq. 4)."""
         w = self.workload
         known = known_to(self.policy, w, w.requested)
         return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
-        """Mean response with a confidence interval by batch means, jobs in order of termination (SPEC M-21).
+        """Mean response with a confidence interval by batch means, jobs in order of termination (mualem01, section 3.1).
 
         `options` are those of `walltime.metrics.batch_means`, such as `batch=1000`. Raises WorkloadError for too few jobs.
         """
@@ -142,10 +142,10 @@ class Schedule:
         return metrics.batch_means((self.end - self.submit)[in_order], **options)
 
     def monthly(self, by: str = "end") -> list[metrics.Month]:
-        """Averages for each calendar month, in the site's time zone, as P1 and P2 print them (SPEC Q-03, Q-03b).
+        """Averages for each calendar month, in the site's time zone, as in feitelson98 and mualem01, Table 1.
 
-        `by`: the event, end, start or submit, that says which month a job belongs to. Raises WorkloadError where the log does
-        not say when it starts.
+        `by`: the event, end, start or submit, that determines a job's month; by default the end, our interpretation of "each
+        month individually". Raises WorkloadError if the log does not record its start time.
         """
         w = self.workload
         return metrics.monthly(
@@ -177,9 +177,9 @@ class Schedule:
         }
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.auditor`).
+        """Check this schedule against its workload and its policy's guarantees (see `walltime.schedule.auditor`).
 
-        With predictions no policy promises when a job starts at the latest, since they are no upper bounds.
+        With predictions no policy guarantees a latest start, since predictions are not upper bounds.
         """
         rules = {"overrun": self.overrun, "coincident": self.coincident}
         return audit(self.workload, self.columns(), self.policy, bounded=self.predictions is None, **rules)
@@ -206,7 +206,7 @@ class Schedule:
         return notebook.facts(f"{self.title} on {self.workload.origin.name}", rows)
 
     def write(self, path: str | Path) -> Path:
-        """Write to .csv, .parquet, .swf or .swf.gz, whole or not at all; returns the path. Raises OutputError."""
+        """Write atomically to .csv, .parquet, .swf or .swf.gz; returns the path. Raises OutputError."""
         from walltime.schedule.files import write_schedule
 
         return write_schedule(

@@ -1,4 +1,4 @@
-"""What can be done to a log before it is run, and what each seed changes."""
+"""Variations of a log before a simulation, and what each seed changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.workload import Workload, scaling
 
 @dataclass(frozen=True)
 class Variation:
-    """How a log is varied: what is the same in every replication, and what each seed changes."""
+    """How a log is varied: what is common to all replications, and what each seed changes."""
 
     load: float | None = None
     scale_by: str = "interarrival"
@@ -27,7 +27,7 @@ class Variation:
     feedback: bool = False
 
     def apply(self, workload: Workload, seed: int) -> Workload:
-        """Everything but shaking and estimates: filters first, then the part of the log, then the load."""
+        """Everything except shaking and estimates: first filters, then the part of the log, then the load."""
         if self.scale_by != "interarrival" and self.load is None:
             raise PolicyError("scale_by says how to reach a load; give both")
 
@@ -46,15 +46,15 @@ class Variation:
         return workload
 
     def replica(self, workload: Workload, model: EstimateModel, seed: int) -> Workload:
-        """What one seed makes of the workload: shaken, with estimates drawn."""
+        """The workload of one seed: shaken, with estimates drawn."""
         return self.shaken(workload, seed).with_estimates(model, seed)
 
     def shaken(self, workload: Workload, seed: int) -> Workload:
-        """The workload, shaken as this seed does it."""
+        """The workload, shaken with this seed."""
         return scaling.shake(workload, self.shake, seed) if self.shake else workload
 
     def check_replications(self, model: EstimateModel) -> None:
-        """Replications that would all be the same tell nothing; raises PolicyError."""
+        """Raise PolicyError if all replications would be the same."""
         if not self.shake and not model.random:
             raise PolicyError("replications would all be the same; shake the log (shake=30) or draw estimates (estimates=f:4)")
 
