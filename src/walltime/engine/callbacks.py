@@ -13,7 +13,6 @@ from numba.extending import intrinsic
 
 from walltime.engine.jit import callback
 from walltime.engine.learning import nothing_learned
-from walltime.policy.known import COLUMNS
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
@@ -29,14 +28,13 @@ _without_compiler: dict[int, Callable[..., Any]] = {}
 
 
 @functools.lru_cache(maxsize=64)
-def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Any:
+def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float]) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the function's parameters; the columns among them are in the table in this order. A division by zero
+    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order. A division by zero
     gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
-    columns = [name for name in arguments if name in COLUMNS]
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
     own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
     names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time}

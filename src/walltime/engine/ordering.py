@@ -47,7 +47,7 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     try:
-        compiled = compile_score(order.asks(), order.function)
+        compiled = compile_score(order.asks(), order.columns, order.function)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)

@@ -164,7 +164,7 @@ class Reference:
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
         if coincident not in COINCIDENT:
-            raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
+            raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
         self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
         self.machine_procs = machine_procs
         self.policy = policy
