@@ -225,7 +225,7 @@ def test_older_store__is_read_under_todays_names(finished, tmp_path):
     older = {new: old for old, new in OLDER_NAMES.items()}
     today = Store(store).table()
     table = pl.read_parquet(file)
-    table.with_columns(reserved_jobs=pl.lit(7), mean_miss=pl.lit(2.5)).rename(older, strict=False).write_parquet(file)
+    table.with_columns(reserved_jobs=pl.lit(7, pl.Int64), mean_miss=pl.lit(2.5)).rename(older, strict=False).write_parquet(file)
     found = Store(store).table()
     assert found.columns == today.columns
     assert found.filter(pl.col("cell").is_in(table["cell"].implode()))["reserved_jobs"].to_list() == [7] * len(table)
