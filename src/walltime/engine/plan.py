@@ -38,23 +38,30 @@ begins and ends. `low`: the earliest time (s) at which a hole for it may have op
 
 
 NONE = np.iinfo(np.uint16).max
-"""The coarse `low` of a job for which no hole is known."""
-CHUNK = 64
-"""So many places in the queue are looked at together."""
+"""Later than any coarse time."""
+CHUNK, FEW = 128, 16
+"""So many places in the queue are looked at together, and if any of them is of interest, so many."""
+SHELVES = 64
+"""So many classes of processors, and as many of lengths."""
+SHORTEST = 16
+"""Lengths under 16 s belong to one class."""
 
 
 class Traits(NamedTuple):
     """What tells for whom an opening may be of use, by place in the queue: coarse uint16, so that many are compared at once.
 
-    Places that are empty have 0 processors. `latest`: how late a hole may begin that ends before the job's own place begins.
-    `low`: as in WAITING. `chunk_latest`: by chunk of places, none of them is later.
+    `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
+    WAITING), that begins earlier; 0 where nobody waits. `chunk_latest`: by chunk of places, none of them is later. `shelf_jobs`
+    (int64): how many jobs there are by class of processors and class of length; `shelf_lengths` (uint64): by class of processors,
+    a bit for each class of length that there is.
     """
 
     procs: Any
     length: Any
     latest: Any
-    low: Any
     chunk_latest: Any
+    shelf_jobs: Any
+    shelf_lengths: Any
 
 
 class Plan(NamedTuple):
@@ -72,7 +79,11 @@ def new_plan(jobs: int) -> Plan:
         np.zeros(1, SLOTS).view(np.recarray)[0],
         np.zeros(2 * jobs + 4, STEP).view(np.recarray),
         np.zeros(jobs, WAITING).view(np.recarray),
-        Traits(*(np.zeros(size, np.uint16) for size in (*[jobs + CHUNK] * 4, jobs // CHUNK + 2))),
+        Traits(
+            *(np.zeros(size, np.uint16) for size in (*[jobs + CHUNK] * 3, jobs // CHUNK + 2)),
+            np.zeros((SHELVES, SHELVES), np.int64),
+            np.zeros(SHELVES, np.uint64),
+        ),
     )
 
 
