@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.engine.jit import called_kernel, kernel
-from walltime.engine.plan import CHUNK, FEW, NEVER, NONE, SHELVES, SHORTEST
+from walltime.engine.memory import NEVER
+from walltime.engine.plan import CHUNK, FEW, NONE, SHELVES, SHORTEST
 
 
 @kernel

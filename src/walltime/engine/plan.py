@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.jit import called_kernel, kernel
+from walltime.engine.profile import NEVER
 
-NEVER = np.iinfo(np.int64).max
 BORDER = np.uint32(0)
 """The slot before the first and behind the last step: at no time, and with no processor free."""
 GONE = -1
@@ -80,9 +80,12 @@ def new_plan(jobs: int) -> Plan:
         np.zeros(2 * jobs + 4, STEP).view(np.recarray),
         np.zeros(jobs, WAITING).view(np.recarray),
         Traits(
-            *(np.zeros(size, np.uint16) for size in (*[jobs + CHUNK] * 3, jobs // CHUNK + 2)),
-            np.zeros((SHELVES, SHELVES), np.int64),
-            np.zeros(SHELVES, np.uint64),
+            procs=np.zeros(jobs + CHUNK, np.uint16),
+            length=np.zeros(jobs + CHUNK, np.uint16),
+            latest=np.zeros(jobs + CHUNK, np.uint16),
+            chunk_latest=np.zeros(jobs // CHUNK + 2, np.uint16),
+            shelf_jobs=np.zeros((SHELVES, SHELVES), np.int64),
+            shelf_lengths=np.zeros(SHELVES, np.uint64),
         ),
     )
 
