@@ -23,6 +23,7 @@ NO_RESULTS = (
     "engine/compilation.py",
     "engine/folder.py",
     "engine/load.py",
+    "engine/plain.py",
     "engine/reference.py",
     "estimates/suggestion.py",
     "logs/catalogue.py",

@@ -25,7 +25,7 @@ from llvmlite import binding
 from walltime import syntax
 
 _config: Any = numba.core.config
-NOT_COMPILED = ("__init__", "cache", "compilation", "folder", "load", "reference", "run")
+NOT_COMPILED = ("__init__", "cache", "compilation", "folder", "load", "plain", "reference", "run")
 """Modules of the engine that no compiled code depends on; all others count."""
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
@@ -53,18 +53,17 @@ def _syntax_hash(files: list[Path], engine: Path) -> str:
         content = file.read_bytes()
         written.update(f"\0{file.name}\0{len(content)}\0".encode() + content)
     name, memo = written.hexdigest(), cache_root() / _SOURCES
-    known: list[tuple[str, ...]] = []
+    known: dict[str, str] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        lines = [tuple(line.split()) for line in memo.read_text().splitlines()]
-        known = [line for line in lines if [len(word) for word in line] == [64, 64]]
-    found = dict(known).get(name)
-    if found is not None:
-        return found
-    found = syntax.syntax_hash(files, engine)
+        lines = [line.split() for line in memo.read_text().splitlines()]
+        known = {line[0]: line[1] for line in lines if [len(word) for word in line] == [64, 64]}
+    if name in known:
+        return known[name]
+    known[name] = syntax.syntax_hash(files, engine)
     with contextlib.suppress(OSError):
         memo.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(memo, "".join(f"{' '.join(line)}\n" for line in [*known, (name, found)][-SOURCES_KNOWN:]))
-    return found
+        _write_whole(memo, "".join(f"{' '.join(line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+    return known[name]
 
 
 def _write_whole(file: Path, text: str) -> None:
@@ -72,9 +71,9 @@ def _write_whole(file: Path, text: str) -> None:
     with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=_REMOVED, delete=False) as new:
         new.write(text)
     try:
-        os.replace(new.name, file)
+        Path(new.name).replace(file)
     except OSError:
-        os.unlink(new.name)
+        Path(new.name).unlink()
         raise
 
 

@@ -9,10 +9,11 @@ kept reservations the moment at which one is due. After the events of an instant
 
 The passes look at the waiting jobs (queue.py; index.py where they are very many), the running jobs (machine.py) and the free
 processors over future time (profile.py, which is made afresh; plan.py, which is kept, with candidates.py for who may move in a
-compression); what all of them work on is declared in memory.py. Runtimes are predicted and corrected
-in predictions.py, by predictors.py or regression.py, from what history.py declares. The public entrance, with validation, is
-run.py; reference.py does the same in plain Python, slowly and independently. Beside the loop: estimates drawn in the kernel
-(draw.py), averages (averages.py), what backfilling did to others (dynamics.py), and predictions without scheduling (replay.py).
+compression); what all of them work on is declared in memory.py. Runtimes are predicted and corrected in predictions.py, by
+predictors.py or regression.py, from what history.py declares. The public entrance, with validation, is run.py; reference.py,
+on what plain.py declares, does the same in plain Python, slowly and independently. Beside the loop: estimates drawn in the
+kernel (draw.py), averages (averages.py), what backfilling did to others (dynamics.py), and predictions without scheduling
+(replay.py).
 """
 
 from __future__ import annotations
