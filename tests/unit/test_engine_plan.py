@@ -98,6 +98,7 @@ def steps_of(made: Plan) -> list[tuple[int, int]]:
     found, step, before = [], made.slots.first, BORDER
     while step != BORDER:
         assert made.steps[step].previous == before
+        assert made.steps[step].second == made.steps[made.steps[step].next].next
         found.append((int(made.steps[step].time), int(made.steps[step].free)))
         before, step = step, made.steps[step].next
     return found

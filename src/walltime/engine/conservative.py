@@ -71,7 +71,7 @@ def _give_back(state, jobs, slots, steps, waiting, traits, early_job):
         leave(slots, steps, end)
 
 
-@called_kernel
+@kernel
 def _compress(count, slots, steps, waiting, traits, i):
     """Move the reservation of a job to the earliest place that it can have now; it does not move back (SPEC A-05)."""
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start

@@ -23,9 +23,12 @@ SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift")] + [(name, np.
 """The first step; the first unused slot that has been used before; how many have been used; how often processors have been given back.
 `since`, `shift`: what times are coarse by (candidates.py)."""
 STEP = np.dtype(
-    [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "previous", "wall", "turn")]
+    [("time", np.int64), ("free", np.int32), ("edges", np.int32)]
+    + [(name, np.uint32) for name in ("next", "second", "previous", "wall", "turn")]
+    + [("unused", np.uint32, 7)]
 )
-"""`wall`: the nearest step before this one with fewer free processors, as far as it was found in this `turn`."""
+"""`second`: the next but one; with it a search need not wait for one step to learn of the next. `wall`: the nearest step before this
+one with fewer free processors, as far as it was found in this `turn`. A step takes a whole line of the processor's cache."""
 
 
 WAITING = np.dtype(
@@ -98,8 +101,7 @@ def plan_of_running(slots, steps, running, count, now, free):
     steps[BORDER].time = NEVER
     steps[BORDER].turn = 0
     steps[BORDER].free = -1
-    steps[BORDER].next = BORDER
-    steps[BORDER].previous = BORDER
+    _link(steps, BORDER, BORDER)
     last = insert(slots, steps, BORDER, now, free)
     slots.first = last
     for i in range(count):
@@ -122,15 +124,24 @@ def first_hole(steps, step, procs, length, reserved):
     end = min(steps[step].time + length, reserved)
     while steps[step].time < end:
         if steps[step].free < procs:
-            step = steps[step].next
-            while steps[step].free < procs and steps[step].time < reserved:
-                step = steps[step].next
+            step = _next_with(steps, step, procs, reserved)
             if steps[step].time >= reserved:
                 return BORDER
             begin = step
             end = min(steps[step].time + length, reserved)
         step = steps[step].next
     return begin
+
+
+@kernel
+def _next_with(steps, step, procs, reserved):
+    """The first step behind this one with so many free processors, or that begins at `reserved` or later."""
+    while True:
+        following, step = steps[step].next, steps[step].second
+        if steps[following].free >= procs or steps[following].time >= reserved:
+            return following
+        if steps[step].free >= procs or steps[step].time >= reserved:
+            return step
 
 
 @called_kernel
@@ -191,19 +202,23 @@ def insert(slots, steps, before, time, free):
     steps[slot].free = free
     steps[slot].edges = 0
     steps[slot].turn = 0
-    steps[slot].next = after
-    steps[slot].previous = before
-    steps[before].next = slot
-    steps[after].previous = slot
+    _link(steps, before, slot)
+    _link(steps, slot, after)
     return slot
+
+
+@kernel
+def _link(steps, before, after):
+    """Let one step follow another one."""
+    steps[before].next, steps[before].second = after, steps[after].next
+    steps[after].previous = before
+    steps[steps[before].previous].second = after
 
 
 @kernel
 def _remove(slots, steps, slot):
     """Take a step out."""
-    before, after = steps[slot].previous, steps[slot].next
-    steps[before].next = after
-    steps[after].previous = before
+    _link(steps, steps[slot].previous, steps[slot].next)
     steps[slot].time = GONE
     steps[slot].next = slots.spare
     slots.spare = slot
