@@ -52,9 +52,9 @@ from walltime import *
 from walltime.engine.run import Simulation
 from walltime.workload.models import MODELS
 run, spent = Simulation.run, []
-def timed(self):
+def timed(self, *given):
     begin = time.thread_time()
-    run(self)
+    run(self, *given)
     spent.append(time.thread_time() - begin)
 Simulation.run = timed
 if {log!r}:
