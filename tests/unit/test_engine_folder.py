@@ -116,6 +116,7 @@ def test_cache__shows_what_is_compiled(capsys, root):
 def test_cache__can_be_removed(capsys, root):
     folders = [made(root, "0123", 0), made(root, "4567", 12)]
     (root / "mine").mkdir()
+    (root / "sources").write_text("what is remembered of the sources")
     status, out, err = call(capsys, "cache", "--clear")
     assert (status, err) == (0, "")
     assert out.splitlines() == [f"{place}: removed (1 functions, 0.0 MB)" for place in folders]

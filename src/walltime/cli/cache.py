@@ -25,6 +25,8 @@ def cache(
     if clear:
         for record in records:
             record["removed"] = kept.remove(record["folder"])
+        for root in roots:
+            kept.forget_sources(root)
     if as_json:
         common.print_json({"root": kept.cache_root(), "folders": records})
     elif not records:

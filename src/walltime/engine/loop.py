@@ -11,8 +11,8 @@ The passes use the waiting jobs (queue.py; index.py if there are very many), the
 processors over future time (profile.py, which is recomputed; plan.py, which is kept, with candidates.py for the jobs that may move
 in a compression); their data are declared in memory.py. Runtimes are predicted and corrected in predictions.py, by the compiled
 predictors of `walltime.predictors`, with the memory declared in learning.py. The public interface, with validation, is run.py;
-reference.py does the same in plain Python, slowly and independently. Outside the loop: estimates drawn in the kernel (draw.py),
-averages (averages.py), the effects of backfilling (dynamics.py), and predictions without scheduling (replay.py).
+reference.py, on the data of plain.py, does the same in plain Python, slowly and independently. Outside the loop: estimates drawn in
+the kernel (draw.py), averages (averages.py), the effects of backfilling (dynamics.py), and predictions without scheduling (replay.py).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
     i = state.queue_first
     while i < state.queue_last and blocked < rules.depth:
         job = np.int64(queue[i].job)
-        anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER), np.int64(NEVER))
+        anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER))
         occupy(fresh, anchor, anchor + jobs[job].own_length, jobs[job].procs)
         if jobs[job].reserved_start < 0:
             jobs[job].reserved_start = anchor
@@ -79,4 +79,4 @@ def _fits_now(state, fresh, job):
     """Whether enough processors for a job stay free for its own length from now on."""
     if job.procs > state.free:
         return False
-    return first_hole(fresh, state.now, job.own_length, job.procs, np.int64(NEVER), state.now + 1) == state.now
+    return first_hole(fresh, state.now, job.own_length, job.procs, state.now + 1) == state.now
