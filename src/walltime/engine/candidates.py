@@ -197,5 +197,5 @@ def _somebody_may_fit(traits, first, count, earliest, fewest, more, shortest, lo
 @kernel
 def _may_fit(traits, i, earliest, fewest, more, shortest, longer):
     """Whether a job may be one to be marked, by its coarse traits; below 0 a difference wraps around and is too large."""
-    fits = (np.uint16(traits.procs[i] - fewest) <= more) & (np.uint16(traits.length[i] - shortest) <= longer)
-    return fits & (traits.latest[i] >= earliest)
+    procs, length = np.int64(traits.procs[i]) - np.int64(fewest), np.int64(traits.length[i]) - np.int64(shortest)
+    return (np.uint16(procs) <= more) & (np.uint16(length) <= longer) & (traits.latest[i] >= earliest)
