@@ -46,9 +46,20 @@ def on_files(files, config):
     files.append(File.generated(config, "guides/models.svg", content=figure_bytes(compared, "svg")))
     for name, content in gallery_files().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
+    files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
     return files
+
+
+def story():
+    """The picture of the job of a generated workload that was put off the most."""
+    import walltime as wt
+    from walltime.report.story import story_figure
+
+    jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.FModel(4), seed=1)
+    schedule = wt.simulate(jobs, wt.Easy(), dynamics=True)
+    return story_figure(schedule.explain(int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

@@ -19,6 +19,7 @@ from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.demo import demo
 from walltime.cli.estimates import estimates
+from walltime.cli.explain import explain
 from walltime.cli.fetch import fetch
 from walltime.cli.generate import generate
 from walltime.cli.groups import flat
@@ -46,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, audit, generate, estimates, predict, suggest, clean, cache, cite):
+for command in (demo, fetch, info, simulate, compare, explain, audit, generate, estimates, predict, suggest, clean, cache, cite):
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")

@@ -22,6 +22,7 @@ from walltime.engine.memory import (
     RULES,
     STUCK,
     Found,
+    Memory,
     new_found,
     new_memory,
     new_scratch,
@@ -150,6 +151,11 @@ class Simulation:
     def started(self) -> int:
         """Jobs that have started so far."""
         return int(self._memory.state.started)
+
+    @property
+    def memory(self) -> Memory:
+        """What the loop works on, to be looked at between two pieces."""
+        return self._memory
 
     @property
     def rules(self) -> Any:

@@ -7,35 +7,11 @@ from collections.abc import Callable, Sequence
 
 from walltime.metrics import Summary
 from walltime.schedule.schedule import Schedule
-
-UNDEFINED = "n/a"
-"""Shown for an undefined value, such as the mean runtime of no jobs."""
+from walltime.wording import UNDEFINED as UNDEFINED
+from walltime.wording import human_time as human_time
 
 MOST_IN_ONE_SENTENCE = 4
 """With more policies than this, the sentence names the best ones instead of all."""
-
-
-def human_time(seconds: float) -> str:
-    """A time in its two most informative units: seconds, minutes, hours up to two days, then days.
-
-    >>> human_time(41), human_time(7500), human_time(3.25), human_time(1e6), human_time(float("nan"))
-    ('41 s', '2 h 05 min', '3.2 s', '11 d 14 h', 'n/a')
-    """
-    if not math.isfinite(seconds):
-        return UNDEFINED
-    if seconds < 0:
-        return f"-{human_time(-seconds)}"
-    if round(seconds) < 60:
-        return f"{seconds:.1f} s" if seconds < 9.95 and seconds != round(seconds) else f"{round(seconds)} s"
-    if round(seconds) < 3600:
-        return _two(round(seconds), 60, 1, "min", "s")
-    if round(seconds / 60) < 48 * 60:
-        return _two(round(seconds / 60) * 60, 3600, 60, "h", "min")
-    return _two(round(seconds / 3600) * 3600, 86400, 3600, "d", "h")
-
-
-def _two(seconds: int, unit: int, part: int, big: str, small: str) -> str:
-    return f"{seconds // unit:,} {big} {seconds % unit // part:02d} {small}"
 
 
 def human_number(value: float) -> str:

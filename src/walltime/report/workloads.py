@@ -71,9 +71,13 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as the content of a `png` or `svg` file, on white; equal figures give equal bytes."""
+    """A figure as the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
     buffer = io.BytesIO()
-    nothing = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+    nothing = {
+        "svg": {"Date": None, "Creator": None},
+        "png": {"Software": None},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }
     with style():
         figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=nothing[kind])
     return buffer.getvalue()

@@ -3,6 +3,7 @@
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
+from walltime.schedule.explain import LongWait
 from walltime.schedule.files import read_schedule
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import OVERRUN
@@ -12,20 +13,30 @@ from walltime.schedule.replication import Replications, replicate
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
+from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
 
 __all__ = [
     "CHECKS",
     "OVERRUN",
+    "Alternative",
     "AuditReport",
     "Batch",
     "Case",
+    "Cause",
+    "Change",
     "Comparison",
     "Kind",
+    "LongWait",
+    "Overtaker",
     "PredictionRecord",
     "Replay",
     "Replications",
+    "Reserved",
+    "Running",
     "Schedule",
     "Scheduler",
+    "Story",
+    "Submission",
     "Violation",
     "audit",
     "compare",

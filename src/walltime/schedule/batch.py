@@ -16,12 +16,13 @@ from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
 from walltime.policy import Calendar, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
+from walltime.schedule.engines import needs_reference
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import for_kernel
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, with_prediction
-from walltime.schedule.simulation import dynamics_of, needs_reference, simulate
+from walltime.schedule.simulation import dynamics_of, simulate
 from walltime.schedule.threads import in_threads
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault

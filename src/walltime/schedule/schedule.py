@@ -21,7 +21,9 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
+    from walltime.schedule.explain import LongWait
     from walltime.schedule.prediction import PredictionRecord
+    from walltime.schedule.story import Story
 
 Array = np.ndarray
 
@@ -183,6 +185,29 @@ class Schedule:
         """
         rules = {"overrun": self.overrun, "coincident": self.coincident}
         return audit(self.workload, self.columns(), self.policy, bounded=self.predictions is None, **rules)
+
+    def explain(self, job: int, *, sooner: bool = True) -> Story:
+        """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.
+
+        The simulation runs again up to the job's start, so what is told is what the scheduler saw. `sooner`: also try what would have let
+        the job start sooner, some twenty whole simulations. Raises WorkloadError for a job that is not there, and EngineError where the
+        scheduler does not give this schedule again.
+
+        >>> from walltime import Easy, Workload, simulate
+        >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+        >>> story = simulate(jobs, Easy()).explain(2)
+        >>> story.wait, story.submission.held_back, [one.job for one in story.overtaken_by]
+        (9, 'too few', [3])
+        """
+        from walltime.schedule.explain import explain
+
+        return explain(self, job, sooner=sooner)
+
+    def longest_waits(self, count: int = 10) -> list[LongWait]:
+        """The longest waits, the worst first, each printed as one line."""
+        from walltime.schedule.explain import longest_waits
+
+        return longest_waits(self, count)
 
     def table(self) -> pl.DataFrame:
         """The schedule as a polars table, one row per job, columns as in `walltime.workload.SCHEDULE_COLUMNS`."""

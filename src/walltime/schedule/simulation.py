@@ -13,9 +13,9 @@ from walltime.errors import PolicyError
 from walltime.metrics import Dynamics
 from walltime.policy import Policy
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.known import known_to
+from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.overrun import effective_times
-from walltime.schedule.prediction import PredictionRecord, for_kernel, for_reference
+from walltime.schedule.prediction import PredictionRecord
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload, check_workload
@@ -73,20 +73,11 @@ def simulate(
     if engine == "kernel" and needs:
         raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
     ran = "reference" if needs or engine == "reference" else "kernel"
-    runtime, believed = effective_times(workload, overrun)
-    times = (workload.requested, runtime, believed)
+    runtime, _ = effective_times(workload, overrun)
     record = None
-    columns = (workload.submit, runtime, believed, workload.procs)
-    known = known_to(policy, workload, workload.requested)
-    after, think = workload.dependencies() if workload.feedback else (None, None)
     if ran == "reference":
         begin = time.perf_counter()
-        submit, length, planned, procs = (column.tolist() for column in columns)
-        preceding, pause = (None, None) if after is None or think is None else (after.tolist(), think.tolist())
-        predictions = None if chosen is None else for_reference(chosen, workload, *times)
-        lists = known._replace(columns={name: values.tolist() for name, values in known.columns.items()})
-        rules = (workload.machine_procs, policy, coincident, preceding, pause, dynamics, predictions, lists)
-        reference = Reference(submit, length, planned, procs, *rules)
+        reference = new_reference(Reference, workload, scheduler, coincident, overrun, dynamics)
         reference.run()
         if chosen is not None:
             jobs = reference.jobs
@@ -100,11 +91,10 @@ def simulate(
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
         from walltime.engine.load import load
-        from walltime.engine.run import Simulation
 
-        lowered = None if chosen is None else for_kernel(chosen, workload, *times)
+        lowered = lowered_prediction(workload, scheduler, overrun)
         predicting = time.perf_counter()
-        simulation = Simulation(*columns, workload.machine_procs, policy, coincident, after, think, dynamics, lowered, known)
+        simulation = new_kernel(workload, scheduler, coincident, overrun, lowered, dynamics)
         simulation.compile()
         if dynamics:
             load("dynamics")
@@ -134,17 +124,6 @@ def simulate(
         predictions=record,
         engine=ran,
     )
-
-
-def needs_reference(policy: Policy, coincident: str, prediction: Prediction | None) -> str:
-    """What requires the reference engine, as the beginning of a sentence; empty if the kernel supports everything."""
-    if policy.passes is None:
-        return f"{policy.label} runs"
-    if coincident == "one-by-one":
-        return "simultaneous events one by one run"
-    if prediction is not None and not prediction.runs_compiled:
-        return f"the predictor {prediction.predictor.label} is plain Python and runs"
-    return ""
 
 
 def dynamics_of(simulation: Simulation) -> Dynamics:

@@ -1,0 +1,162 @@
+"""The picture to a job's story: who had the processors while it waited, against what it needed, and who overtook it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from walltime.logs.output import whole_file
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
+from walltime.report.workloads import figure_bytes
+from walltime.schedule.explain import index_of
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.story import Story
+from walltime.schedule.telling import count
+
+Array = np.ndarray
+
+ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
+USERS = {
+    "ran when it was submitted": "#8A9099",
+    "had arrived before it": "#C9CDD3",
+    "arrived later": BLUE,
+    "the job itself": ITSELF,
+}
+"""Who has the processors, by colour."""
+MOST_ROWS = 40
+"""Rows of bars of overtaking jobs; what does not fit is not drawn."""
+
+
+def story_figure(story: Story) -> Figure:
+    """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
+
+    The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
+    points to the right is later than what is shown.
+    """
+    schedule = story.schedule
+    assert isinstance(schedule, Schedule), "stories are told of schedules"
+    rows = _rows(story)
+    begin, end = _window(story)
+    divisor, unit = _unit(end - begin)
+    with style():
+        heights = [3.0, max(0.6, 0.35 + 0.075 * (max(rows) + 1))] if rows else [3.0]
+        figure = Figure(figsize=(9.2, 1.2 + sum(heights)), layout="constrained")
+        panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+        _machine(figure, panels[0], story, schedule, begin, end, divisor)
+        if rows:
+            _overtakers(panels[1], story, rows, divisor)
+        panels[-1].set_xlabel(f"{unit} since job {story.job} was submitted ({moment(schedule, story.submit)})")
+        panels[-1].set_xlim((begin - story.submit) / divisor, (end - story.submit) / divisor)
+        panels[-1].xaxis.set_major_locator(MaxNLocator(12, steps=[1, 2, 4, 5, 6, 10]))
+    return figure
+
+
+def write_story_figure(path: Path, story: Story) -> None:
+    """Draw the story into a .svg, .png or .pdf file, whole or not at all; raises OutputError."""
+    with whole_file(path) as file:
+        file.write(figure_bytes(story_figure(story), path.suffix.lower().removeprefix(".")))
+
+
+def _window(story: Story) -> tuple[int, int]:
+    """From somewhat before its submission until it has run for a while, s."""
+    wait = max(story.wait, 1)
+    ran = min(max(story.end, story.start + 1), story.start + wait // 5)
+    reserved = max((change.start for change in story.reservations), default=story.start) + wait // 40
+    return story.submit - wait // 12, max(ran, min(reserved, story.start + wait // 2)) + 1
+
+
+def _machine(figure: Figure, axes: Axes, story: Story, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
+    """Who has the processors, and what the job needs."""
+    w = schedule.workload
+    job, index = index_of(schedule, story.job), np.arange(len(w))
+    start, stop, submit = schedule.start, schedule.end, schedule.submit
+    later = (submit > story.submit) | ((submit == story.submit) & (index > job))
+    ran = (start < story.submit) | ((start == story.submit) & ~later & (index != job))
+    masks = [ran, ~ran & ~later & (index != job), ~ran & later, index == job]
+    inside = (start < end) & (stop > begin)
+    times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
+    levels = [_in_use(start, stop, w.procs, mask & inside, times) for mask in masks]
+    x = (times - story.submit) / divisor
+    tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
+    for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
+        drawn = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
+        drawn[-1] = True  # the other points change nothing, and would make the file large
+        axes.fill_between(x[drawn], low[drawn], high[drawn], step="post", color=colour, linewidth=0)
+    need = w.machine_procs - story.procs
+    axes.axhline(need, color=KIND_EDGE, linestyle=(0, (5, 2)), linewidth=1)
+    told = f"needs\nthe {story.procs:,}\nabove"
+    low = need < w.machine_procs / 2
+    axes.annotate(told, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
+    for time, label in ((story.submit, "submitted"), (story.start, "started")):
+        axes.axvline((time - story.submit) / divisor, color=KIND_EDGE, linewidth=1)
+        axes.annotate(
+            label, ((time - story.submit) / divisor, w.machine_procs), (-3, 9), textcoords="offset points", ha="right", fontsize=8
+        )
+    promised = [change.start for change in story.reservations if change.start >= 0]
+    triangle: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": DELAYED, "markersize": 6, "clip_on": False}
+    for k, time in reversed(list(enumerate(promised))):
+        place = (min(time, end) - story.submit) / divisor, w.machine_procs * 1.03
+        looks = triangle | {"marker": ">" if time > end else "v", "markerfacecolor": "white" if k == 0 else DELAYED}
+        axes.plot(*place, zorder=6 if k == 0 else 5, **looks)
+    axes.set_ylim(0, w.machine_procs)
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.set_ylabel("processors in use")
+    axes.set_title(f"job {story.job} under {schedule.title}", pad=22)
+    key = [Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in USERS.items()]
+    mark: list[Patch | Line2D] = [Line2D([], [], label="reservations", **triangle)] if promised else []
+    layout: dict[str, Any] = {"columnspacing": 1.2, "handlelength": 1.2, "borderaxespad": 0}
+    figure.legend(handles=[*key, *mark], loc="outside upper right", ncols=5, **layout)
+
+
+def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -> Array:
+    """Processors that these jobs have from each of these times on."""
+    change = np.zeros(len(times) + 1, np.int64)
+    np.add.at(change, np.searchsorted(times, start[mask].clip(times[0], times[-1])), procs[mask])
+    np.add.at(change, np.searchsorted(times, end[mask].clip(times[0], times[-1])), -procs[mask])
+    return np.cumsum(change)[:-1]
+
+
+def _least(story: Story) -> int:
+    """The shortest bar that can be seen, s."""
+    return max(story.wait // 400, 1)
+
+
+def _rows(story: Story) -> list[int]:
+    """A row for each overtaking job, such that bars of one row do not overlap."""
+    free_from: list[int] = []
+    rows = []
+    for one in story.overtaken_by:
+        row = next((k for k, time in enumerate(free_from) if time <= one.start), len(free_from))
+        if row == len(free_from):
+            free_from.append(0)
+        free_from[row] = one.start + max(one.runtime, _least(story))
+        rows.append(min(row, MOST_ROWS))
+    return rows
+
+
+def _overtakers(axes: Axes, story: Story, rows: list[int], divisor: int) -> None:
+    """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
+    names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {story.job}"}
+    found = [BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS for one in story.overtaken_by]
+    left = np.array([one.start for one in story.overtaken_by]) - story.submit
+    right = left + np.maximum([one.runtime for one in story.overtaken_by], _least(story))
+    row = np.array(rows, float)
+    for colour in names:
+        mine = (np.array(found) == colour) & (row < MOST_ROWS)
+        if mine.any():
+            outline = _rectangles(left[mine] / divisor, right[mine] / divisor, row[mine] - 0.4, row[mine] + 0.4)
+            axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor="white", linewidth=0.15))
+    axes.set_ylim(min(max(rows), MOST_ROWS) + 0.7, -0.7)
+    axes.yaxis.set_major_locator(NullLocator())
+    axes.spines["left"].set_visible(False)
+    axes.set_title(f"{count(len(rows), 'job')} that overtook it")
+    key = [Patch(facecolor=colour, label=f"{name} ({found.count(colour):,})") for colour, name in names.items() if colour in found]
+    axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=3, columnspacing=1.2, handlelength=1.2)

@@ -1,0 +1,83 @@
+"""Why a job waited: its story, and the longest waits of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import WorkloadError, shown
+from walltime.schedule.alternatives import alternatives
+from walltime.schedule.facts import story_of
+from walltime.schedule.kind import Kind
+from walltime.schedule.story import Story
+from walltime.schedule.telling import sentences
+from walltime.schedule.watch import Result
+from walltime.wording import human_time
+
+
+def explain(schedule: Result, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None) -> Story:
+    """The story of a job, by its number in the log; see `walltime.Schedule.explain`."""
+    index = index_of(schedule, job)
+    tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
+    story = story_of(schedule, index, tried)
+    return replace(story, sentences=tuple(sentences(story)))
+
+
+def index_of(schedule: Result, job: int) -> int:
+    """Where a job number stands in order of arrival; raises WorkloadError where there is none, saying which there are."""
+    ids = schedule.workload.job_id
+    found = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
+    if len(found):
+        return int(found[0])
+    name = schedule.workload.origin.name
+    if not len(ids):
+        raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs")
+    dropped = "; records that were dropped have no schedule" if schedule.workload.origin.dropped else ""
+    raise WorkloadError(f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}")
+
+
+@dataclass(frozen=True)
+class LongWait:
+    """One of the longest waits.
+
+    `job`: its number; `submit`, `wait`, `requested`: s; `ahead`: how many jobs waited when it was submitted that had arrived before it;
+    `overtaken_by`: how many arrived later and started earlier.
+    """
+
+    job: int
+    submit: int
+    wait: int
+    procs: int
+    requested: int
+    ahead: int
+    overtaken_by: int
+    kind: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        size = f"{self.procs:,} processor{'' if self.procs == 1 else 's'} for {human_time(self.requested)}"
+        return (
+            f"job {self.job} waited {human_time(self.wait)} for {size}: {self.ahead:,} waited before it, "
+            f"{self.overtaken_by:,} overtook it, {'backfilled' if self.kind == 'backfilled' else 'started in its turn'}"
+        )
+
+
+def longest_waits(schedule: Result, count: int = 10) -> list[LongWait]:
+    """The longest waits, the worst first; of equal ones that of the job that arrived first. Jobs that did not wait are left out."""
+    w, submit, start = schedule.workload, schedule.submit, schedule.start
+    worst = np.argsort(submit - start, kind="stable")[: max(count, 0)]
+    place = np.arange(len(w))
+    found = []
+    for job in worst[start[worst] > submit[worst]].tolist():
+        earlier = (submit < submit[job]) | ((submit == submit[job]) & (place < job))
+        ahead = int((earlier & (start > submit[job])).sum())
+        overtook = int((~earlier & (start < start[job])).sum())
+        numbers = (int(w.job_id[job]), int(submit[job]), int(start[job] - submit[job]), int(w.procs[job]), int(w.requested[job]))
+        found.append(LongWait(*numbers, ahead, overtook, Kind(schedule.kind[job]).name.lower()))
+    return found

@@ -1,0 +1,275 @@
+"""The story of a job in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+
+from walltime.policy import Hybrid, NoBackfilling, PlainPolicy
+from walltime.schedule.story import HOW, Alternative, Cause, Change, Overtaker, Story
+from walltime.schedule.watch import Result
+from walltime.wording import human_time
+
+MOST = 3
+"""So many jobs, or changes of a reservation, are told one by one; all are in the story itself."""
+
+
+WAYS = {"forward": "forward", "back": "back", "given up": "given up", "made": "made again"}
+"""How a reservation changes."""
+
+
+def sentences(story: Story) -> list[str]:
+    """The story, a paragraph each on the job, its submission, its reservation, who overtook it, its start, and what would have helped."""
+    told = [_job(story)]
+    if story.wait == 0:
+        return [*told, _started_at_once(story)]
+    parts = (_submission(story), _waiting(story), _reservation(story), _overtaking(story), _start(story), _sooner(story))
+    return told + [" ".join(part) for part in map(list, parts) if part]
+
+
+def date_of(schedule: Result, seconds: int) -> str:
+    """The local date and time of a time of the simulation; empty where the log does not say when it begins."""
+    origin = schedule.workload.origin
+    if origin.unix_start_time is None:
+        return ""
+    try:
+        return f"{datetime.fromtimestamp(origin.unix_start_time + seconds, origin.tzinfo()):%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def count(number: int, what: str) -> str:
+    """So many of something.
+
+    >>> count(1, "processor"), count(1200, "job")
+    ('1 processor', '1,200 jobs')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _at(story: Story, seconds: int) -> str:
+    date = date_of(story.schedule, seconds)
+    return f"{seconds:,} s" + (f" ({date})" if date else "")
+
+
+def _later(story: Story, seconds: int) -> str:
+    """A time, counted from the submission."""
+    return "at its submission" if seconds == story.submit else f"{human_time(seconds - story.submit)} after its submission"
+
+
+def _job(story: Story) -> str:
+    planned = "" if story.believed == story.requested else f" (the scheduler planned with {human_time(story.believed)})"
+    machine = story.schedule.workload.machine_procs
+    asked = f"Job {story.job} asked for {story.procs:,} of {count(machine, 'processor')} for {human_time(story.requested)}{planned}"
+    times = f"submitted at {_at(story, story.submit)}, "
+    waited = f"it waited {human_time(story.wait)} and started at {_at(story, story.start)}" if story.wait else "it started at once"
+    return f"{asked}, and ran for {human_time(story.runtime)}. Under {story.policy}, {times}{waited}."
+
+
+def _started_at_once(story: Story) -> str:
+    met = story.submission
+    if story.kind != "backfilled":
+        return f"When it was submitted, {_free(met.free)}, and nobody waited ahead of it."
+    return f"When it was submitted, {_free(met.free)}, and it was backfilled. {_reserved_for_others(story)}".rstrip()
+
+
+def _free(number: int) -> str:
+    return f"{count(number, 'processor')} {'was' if number == 1 else 'were'} free"
+
+
+def _reserved_for_others(story: Story) -> str:
+    """The first reservations that others had when it was submitted, in a sentence; empty if there were none."""
+    met = story.submission
+    each = [f"{one.procs:,} for job {one.job} in {human_time(one.start - story.submit)}" for one in met.reserved[:MOST]]
+    return f"Processors reserved for others: {', '.join(each)}{_more(len(met.reserved))}." if each else ""
+
+
+def _submission(story: Story) -> Iterator[str]:
+    met = story.submission
+    ran = f"{count(len(met.running), 'job')} ran" if met.running else "no job ran"
+    ahead = f"{count(met.ahead, 'job')} waited ahead of it" if met.ahead else "nobody waited ahead of it"
+    yield f"When it was submitted, {ran}, {_free(met.free)}, and {ahead}."
+    first = met.reserved[0] if met.reserved else None
+    match met.held_back:
+        case "too few":
+            yield f"It needed {story.procs - met.free:,} more."
+        case "order":
+            yield "It would have fitted, but without backfilling nobody overtakes a job that waits."
+        case "head" if first is not None:
+            yield (
+                f"It would have fitted, but {count(first.procs, 'processor')} were reserved for job {first.job}, the head of the queue, "
+                f"{human_time(first.start - story.submit)} later. It was expected to run for longer than that, and on more processors "
+                f"than the {max(met.extra or 0, 0):,} that job {first.job} would leave over."
+            )
+            return
+        case "reservations":
+            yield f"It would have fitted, but not for the {human_time(story.believed)} that it was planned with; others had reservations."
+        case "score":
+            yield "It would have fitted, but its score was too far below that of the head of the queue."
+        case "policy":
+            yield "It would have fitted; why the policy did not choose it cannot be told, as it is plain Python."
+    if met.reserved:
+        yield _reserved_for_others(story)
+
+
+def _waiting(story: Story) -> Iterator[str]:
+    if story.held:
+        yield (
+            f"Too few processors were free for {human_time(story.too_few)} of its wait; for {human_time(story.held)} enough were free, but "
+            "it could not have them."
+        )
+    else:
+        yield "All the time that it waited, fewer processors were free than it needed."
+    if story.head_since is None:
+        yield "It never became first in the queue."
+    elif story.head_since > story.submit:
+        yield f"It became first in the queue {_later(story, story.head_since)}."
+    else:
+        yield "It was first in the queue from the beginning."
+
+
+def _reservation(story: Story) -> Iterator[str]:
+    policy = story.schedule.policy
+    made = story.reservations[0] if story.reservations else None
+    if made is None:
+        match policy:
+            case NoBackfilling() | Hybrid(depth=0):
+                yield "It had no reservation: under this policy nobody has one."
+            case PlainPolicy():
+                yield "What the policy planned for it cannot be told, as it is plain Python."
+            case Hybrid(depth=depth) if depth > 1:
+                yield f"It had no reservation: only the first {depth} jobs that cannot start have one."
+            case _:
+                yield "It had no reservation: only the head of the queue has one."
+        return
+    yield f"Its first reservation was made {_later(story, made.time)}, for a start {_later(story, made.start)}."
+    changes = list(pairwise(story.reservations))
+    largest = sorted(sorted(changes, key=_size, reverse=True)[:MOST], key=lambda pair: pair[1].time)
+    if len(changes) > MOST:
+        kinds = Counter(change.what for _, change in changes)
+        told = [f"{WAYS[what]} {kinds[what]:,} times" if kinds[what] > 1 else f"{WAYS[what]} once" for what in WAYS if kinds[what]]
+        yield f"It changed {len(changes):,} times ({', '.join(told)}); the largest changes were these."
+    for before, change in largest:
+        yield _change(story, before, change)
+    gap = story.start - made.start
+    when = "exactly at" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'}"
+    yield f"In the end it started {when} the time of its first reservation."
+
+
+def _size(pair: tuple[Change, Change]) -> float:
+    """How large a change of a reservation is, s; losing it or getting it again is larger than any."""
+    before, change = pair
+    return abs(change.start - before.start) if change.what in ("forward", "back") else math.inf
+
+
+def _change(story: Story, before: Change, change: Change) -> str:
+    when = _later(story, change.time)
+    if change.what == "given up":
+        return f"{_upper(when)} it lost its reservation to others."
+    if change.what == "made":
+        return f"{_upper(when)} it got one again, for a start {_later(story, change.start)}."
+    moved = f"{_upper(when)} it moved {change.what} by {human_time(abs(change.start - before.start))}"
+    reasons = [_cause(cause) for cause in change.causes[:MOST]]
+    return f"{moved}, as {', '.join(reasons)}{_more(len(change.causes))}." if reasons else f"{moved}."
+
+
+def _cause(cause: Cause) -> str:
+    match cause.what:
+        case "ended early":
+            return f"job {cause.job} ended {human_time(cause.seconds)} before its expected end"
+        case "overdue":
+            return f"job {cause.job} had not ended when it was expected to"
+    return f"job {cause.job} was now expected to run for {human_time(cause.seconds)} longer"
+
+
+def _overtaking(story: Story) -> Iterator[str]:
+    overtakers = story.overtaken_by
+    if not overtakers:
+        yield "No job that arrived later started before it."
+        return
+    ways = Counter(one.how for one in overtakers)
+    one_by_one = f", job {overtakers[0].job}" if len(overtakers) == 1 else ""
+    if len(ways) == 1:
+        how = f"{one_by_one}, {HOW[overtakers[0].how]}"
+    else:
+        how = f": {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
+    yield f"{count(len(overtakers), 'job')} that arrived later started before it{how}."
+    delays = story.delayed_by
+    if delays:
+        each = [
+            f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}"
+            for one in _worst(delays)
+        ]
+        yield f"While it was first in the queue its start was put off by {', '.join(each)}{_more(len(delays))}."
+    elif story.head_since is not None:
+        yield "That did not put its start off while it was first in the queue."
+    others = [one for one in overtakers if one.delay > 0 and one.head != story.job]
+    if others:
+        heads = len({one.head for one in others})
+        whom = "the job that was first in the queue then" if heads == 1 else f"{heads:,} jobs that were first in the queue then"
+        total = human_time(sum(one.delay for one in others))
+        yield f"{len(others):,} of them put off {whom}, by {total}{' in all' if len(others) > 1 else ''}."
+
+
+def _worst(delays: Sequence[Overtaker]) -> list[Overtaker]:
+    return sorted(delays, key=lambda one: -one.delay)[:MOST]
+
+
+def _start(story: Story) -> Iterator[str]:
+    if not story.let_in:
+        yield "No job ended at the moment at which it started."
+        return
+    each = []
+    for one in story.let_in[:MOST]:
+        early = one.expected_end - one.end
+        by = f" {human_time(abs(early))} {'earlier' if early > 0 else 'later'} than expected" if early else ""
+        each.append(f"job {one.job} ended{by} and freed {count(one.procs, 'processor')}")
+    yield f"It started when {', '.join(each)}{_more(len(story.let_in))}."
+
+
+def _sooner(story: Story) -> Iterator[str]:
+    if not story.alternatives:
+        return
+    if not story.sooner:
+        tried = "shorter requests, fewer processors, other policies"
+        yield f"Of {count(len(story.alternatives), 'change')} that were tried ({tried}), none let it start sooner."
+        return
+    for what in ("request", "procs"):
+        helps = [one for one in story.sooner if one.what == what]
+        if helps:
+            best = max(helps, key=lambda one: one.gain)
+            told = f"With {_value(helps[0])} instead of {_asked(story, what)} it would have started {_sooner_by(story, helps[0])}"
+            more = _sooner_by(story, best) != _sooner_by(story, helps[0])
+            yield f"{told}, with {_value(best)} {_sooner_by(story, best)}." if more else f"{told}."
+        elif what == "request" and (others := [one for one in story.alternatives if one.what == what]):
+            yield f"No shorter request would have let it start sooner, of {len(others)} that were tried."
+    policies = [f"{_sooner_by(story, one)} under {one.value}" for one in story.sooner if one.what == "policy"]
+    if policies:
+        yield f"It would have started {', '.join(policies)}."
+    fewer = any(one.what == "procs" for one in story.sooner)
+    held = "; with fewer processors it is held to run for as long" if fewer else ""
+    yield f"Each of these is a simulation of all jobs with this one change, which moves other jobs too{held}."
+
+
+def _value(one: Alternative) -> str:
+    value = int(one.value)
+    return f"a request of {human_time(value)}" if one.what == "request" else count(value, "processor")
+
+
+def _asked(story: Story, what: str) -> str:
+    return human_time(story.requested) if what == "request" else f"{story.procs:,}"
+
+
+def _sooner_by(story: Story, one: Alternative) -> str:
+    return "at once" if one.start == story.submit else f"{human_time(one.gain)} sooner"
+
+
+def _more(number: int) -> str:
+    return f", and {number - MOST:,} more" if number > MOST else ""
+
+
+def _upper(text: str) -> str:
+    return text[0].upper() + text[1:]

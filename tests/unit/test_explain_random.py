@@ -1,0 +1,169 @@
+"""Stories of the jobs of random workloads: what they tell is what a simulation by other means shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import walltime as wt
+from tests.strategies import (
+    COINCIDENT,
+    CORRECTIONS,
+    OVERRUN,
+    PERFECT,
+    crowded,
+    examples,
+    policies,
+    predictors,
+    shrunk,
+    with_users,
+    workloads,
+)
+from walltime.schedule.story import HELD_BACK, HOW
+from walltime.schedule.watch import _watch_kernel, _watch_reference, scheduler_of
+
+ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
+
+
+def some_jobs(data, schedule, most=3) -> list[int]:
+    """Indices of jobs, those that waited before others."""
+    waited = np.flatnonzero(schedule.wait).tolist() or list(range(len(schedule)))
+    return data.draw(st.lists(st.sampled_from(waited), min_size=1, max_size=most, unique=True))
+
+
+@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
+@examples(150)
+def test_watch__both_engines_show_the_same(data, workload, policy, coincident, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
+    for job in some_jobs(data, schedule):
+        scheduler = scheduler_of(schedule)
+        seen = [list(watch(schedule, scheduler, job)) for watch in (_watch_kernel, _watch_reference)]
+        for kernel, reference in zip(*seen, strict=False):
+            assert kernel == reference, shrunk(workload)
+            if job in kernel.lengths:
+                break
+
+
+@given(
+    st.data(),
+    with_users(ANY_WORKLOAD),
+    policies(own=False),
+    predictors(),
+    st.sampled_from(CORRECTIONS),
+    st.sampled_from(("111", "101", "010", "001")),
+)
+@examples(80)
+def test_watch__both_engines_show_the_same_with_predictions(data, workload, policy, predictor, correction, believe):
+    prediction = wt.Prediction(predictor, believe=believe, correction=correction)
+    schedule = wt.simulate(workload, policy, prediction=prediction)
+    for job in some_jobs(data, schedule, 2):
+        scheduler = scheduler_of(schedule)
+        seen = [list(watch(schedule, scheduler, job)) for watch in (_watch_kernel, _watch_reference)]
+        for kernel, reference in zip(*seen, strict=False):
+            assert kernel == reference, shrunk(workload)
+            if job in kernel.lengths:
+                break
+
+
+@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
+@examples(150)
+def test_story__agrees_with_the_schedule(data, workload, policy, coincident, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
+    submit, start, index = schedule.submit, schedule.start, np.arange(len(workload))
+    for job in some_jobs(data, schedule):
+        story = schedule.explain(int(workload.job_id[job]), sooner=False)
+        later = (submit > submit[job]) | ((submit == submit[job]) & (index > job))
+        assert sorted(one.job for one in story.overtaken_by) == workload.job_id[later & (start < start[job])].tolist()
+        assert all(one.how in HOW and one.delay >= 0 for one in story.overtaken_by)
+        assert story.submission.held_back in HELD_BACK
+        assert story.too_few + story.held == story.wait == schedule.wait[job]
+        assert (story.submission.held_back == "nothing") or story.wait >= 0
+        assert 0 <= story.submission.free <= workload.machine_procs
+        if story.reservations:
+            assert story.reservations[0].what == "made"
+            assert story.reservations[0].start == schedule.reserved_start[job]
+        times = [change.time for change in story.reservations]
+        assert times == sorted(times)
+        assert str(story)
+
+
+@given(st.data(), st.one_of(workloads(PERFECT, max_size=20), crowded(PERFECT, max_size=30)), st.sampled_from((1, 2, 3, 40)))
+@examples(80)
+def test_reservations__with_exact_estimates_are_kept(data, workload, depth):
+    for policy in (wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=depth)):
+        schedule = wt.simulate(workload, policy)
+        for job in some_jobs(data, schedule, 2):
+            story = schedule.explain(int(workload.job_id[job]), sooner=False)
+            assert [change.what for change in story.reservations] in ([], ["made"]), shrunk(workload)
+            if story.reservations and policy != wt.Hybrid(depth=depth):
+                assert story.reservations[-1].start == story.start, shrunk(workload)
+
+
+@given(st.data(), ANY_WORKLOAD)
+@examples(80)
+def test_delays__are_the_wild_backfills_of_the_dynamics(data, workload):
+    schedule = wt.simulate(workload, wt.Easy(), dynamics=True)
+    for job in some_jobs(data, schedule):
+        story = schedule.explain(int(workload.job_id[job]), sooner=False)
+        assert len(story.delayed_by) == schedule.dynamics.suffered[job]
+        wild = set(workload.job_id[schedule.dynamics.wild].tolist())
+        assert {one.job for one in story.overtaken_by if one.delay > 0} == wild & {one.job for one in story.overtaken_by}
+
+
+def changed(workload: wt.Workload, job: int, **values: int) -> wt.Workload:
+    """The workload with one job's values replaced, made from its arrays anew."""
+    arrays = {name: getattr(workload, name).tolist() for name in ("job_id", "submit", "runtime", "requested", "believed", "procs")}
+    for name, value in values.items():
+        arrays[name][job] = value
+    return wt.Workload.from_arrays(
+        **arrays, machine_procs=workload.machine_procs, columns=workload.columns, origin=workload.origin, feedback=workload.feedback
+    )
+
+
+@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN), st.sampled_from((1, 60, 900)))
+@examples(60)
+def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workload, policy, coincident, overrun, unit):
+    times = {name: getattr(workload, name) * unit for name in ("submit", "runtime", "requested", "believed")}
+    workload = replace(workload, **times)
+    rules = {"coincident": coincident, "overrun": overrun}
+    schedule = wt.simulate(workload, policy, **rules)
+    (job,) = some_jobs(data, schedule, 1)
+    story = schedule.explain(int(workload.job_id[job]))
+    for one in story.alternatives:
+        other, scheduler = workload, policy
+        match one.what:
+            case "request":
+                assert max(story.runtime, 1) <= one.value < story.requested
+                other = changed(workload, job, requested=one.value, believed=min(one.value, int(workload.believed[job])))
+            case "procs":
+                assert 1 <= one.value < story.procs
+                other = changed(workload, job, procs=one.value)
+            case "policy":
+                scheduler = one.value
+        again = wt.simulate(other, scheduler, **rules)
+        assert again.start[job] == one.start
+        assert again.runtime[job] == schedule.runtime[job]
+        assert one.gain == story.start - one.start
+    assert all(one.gain > 0 for one in story.sooner)
+    assert story.wait > 0 or not story.alternatives
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "hybrid:2"])
+def test_story__with_feedback_follows_the_real_submissions(policy):
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 1, 20, 21, 22],
+        runtime=[30, 20, 10, 5, 5],
+        requested=[40, 20, 10, 9, 9],
+        procs=[3, 4, 2, 4, 1],
+        machine_procs=4,
+        columns={"preceding_job": np.array([-1, -1, 1, 2, -1]), "think_time": np.array([-1, -1, 3, 4, -1])},
+        feedback=True,
+    )
+    schedule = wt.simulate(jobs, policy)
+    for job in range(5):
+        story = schedule.explain(job + 1)
+        assert (story.submit, story.start) == (schedule.submit[job], schedule.start[job])
