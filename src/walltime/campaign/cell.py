@@ -45,6 +45,7 @@ NO_RESULTS = (
     "logs/output.py",
     "logs/places.py",
     "metrics/confidence.py",
+    "metrics/timeline.py",
     "schedule/auditor.py",
     "schedule/comparison.py",
     "schedule/files.py",

@@ -33,17 +33,36 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", help="Write queue and busy processors over time here: .csv or .parquet.", rich_help_panel=o.OUTPUT),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            help="Rows of --timeline: means over so long, s or with m, h, d, w, e.g. 1h. Default: a row for each change.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.schedule.files import FORMATS
+    from walltime.schedule.files import FORMATS, write_table
+    from walltime.schedule.variation import parse_seconds
 
     [chosen] = run.schedulers([policy])
     model = run.model()
     if out is not None:
         common.check_output(out, FORMATS)
+    if timeline is not None:
+        common.check_output(timeline, (".csv", ".parquet"))
+    if every is not None and timeline is None:
+        raise PolicyError("--interval says how long the rows of --timeline are; give both")
+    length = None if every is None else parse_seconds(every)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     workload, seconds_read = reading.load(trace)
@@ -51,6 +70,8 @@ def simulate(
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
+        if timeline is not None:
+            raise PolicyError("--timeline shows one run; leave it out or take one replication")
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
         run_replications(
@@ -89,6 +110,9 @@ def simulate(
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
+    if timeline is not None:
+        write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.rules)
+        record["timeline"] = str(timeline)
     if as_json:
         if monthly:
             record["months"] = [month.as_dict() for month in months]
@@ -109,6 +133,8 @@ def simulate(
         _print_months(months)
     if out is not None:
         typer.echo(f"schedule written to {out}")
+    if timeline is not None:
+        typer.echo(f"timeline written to {timeline}")
 
 
 def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:

@@ -37,6 +37,7 @@ from walltime.metrics.predictions import (
     weighted_wait_under,
 )
 from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
+from walltime.metrics.timeline import means_between, timeline
 from walltime.metrics.trim import TRIMS, measured
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "levels_at",
     "mean_gain",
     "mean_interval",
+    "means_between",
     "measured",
     "month_starts",
     "monthly",
@@ -80,6 +82,7 @@ __all__ = [
     "summarize",
     "summarize_dynamics",
     "summarize_predictions",
+    "timeline",
     "use_of_request",
     "utilization",
     "wait",

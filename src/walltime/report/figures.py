@@ -159,8 +159,8 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
         figure = Figure(figsize=(9.2, 4.2), layout="constrained")
         queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         for k, (name, schedule) in enumerate(zip(labels(schedules), schedules, strict=True)):
-            waiting = _averages(*metrics.queue_length(schedule.submit, schedule.start), edges)
-            used = _averages(*metrics.busy_processors(schedule.start, schedule.end, workload.procs), edges)
+            waiting = metrics.means_between(*metrics.queue_length(schedule.submit, schedule.start), edges)
+            used = metrics.means_between(*metrics.busy_processors(schedule.start, schedule.end, workload.procs), edges)
             highest = max(highest, float(waiting.max()))
             line = _line(k) | {"linewidth": 1.4}
             queue.stairs(waiting, edges, baseline=None, label=name, **line)
@@ -283,14 +283,6 @@ def _share_axis(axes: Axes) -> None:
     bottom = max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0
     axes.set_ylim(min(bottom, 90), 100)
     axes.set_ylabel("share of jobs" if bottom == 0 else f"share of jobs (from {min(bottom, 90)} %)")
-
-
-def _averages(times: Array, levels: Array, edges: Array) -> Array:
-    """Mean of a step function between neighbouring edges, exact up to rounding."""
-    if not len(times):
-        return np.zeros(len(edges) - 1)
-    area = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(times).astype(np.float64))))
-    return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
 def _rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:

@@ -160,6 +160,19 @@ class Schedule:
             by=by,
         )
 
+    def timeline(self, interval: int | None = None) -> pl.DataFrame:
+        """The queue and the machine over time, all jobs, as a polars table.
+
+        Columns: `time` (s), `queued_jobs`, `queued_work` (processor-seconds that the waiting jobs request), `busy_procs`,
+        `running_jobs`. One row for each change, valid until the next row; or, with an `interval` (s), for each interval the means
+        over it. Raises PolicyError for an interval below 1 s, or so short that there are over 10 million.
+        """
+        import polars as pl
+
+        w = self.workload
+        columns = {"submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs, "requested": w.requested}
+        return pl.DataFrame(metrics.timeline(**columns, interval=interval))
+
     def columns(self) -> dict[str, Array]:
         """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order."""
         w = self.workload
