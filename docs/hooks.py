@@ -16,7 +16,6 @@ from reproduction_tables import reproduction
 from validation_tables import validation
 
 from walltime.campaign import DIMENSIONS
-from walltime.campaign.groups import GROUPINGS
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES
 from walltime.logs import all_rules
@@ -24,6 +23,7 @@ from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS
+from walltime.schedule.groups import GROUPINGS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
 

@@ -45,10 +45,12 @@ NO_RESULTS = (
     "logs/output.py",
     "logs/places.py",
     "metrics/confidence.py",
+    "metrics/recorded.py",
     "metrics/timeline.py",
     "schedule/auditor.py",
     "schedule/comparison.py",
     "schedule/files.py",
+    "schedule/recorded.py",
     "schedule/replication.py",
     "schedule/threads.py",
 )

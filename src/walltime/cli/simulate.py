@@ -51,6 +51,7 @@ def simulate(
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
+    from walltime.cli.waits import print_recorded, recorded_object
     from walltime.schedule.files import FORMATS, write_table
     from walltime.schedule.variation import parse_seconds
 
@@ -113,6 +114,9 @@ def simulate(
     if timeline is not None:
         write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.rules)
         record["timeline"] = str(timeline)
+    recorded = recorded_object(schedule, run.trim.value)
+    if recorded is not None:
+        record["recorded"] = recorded
     if as_json:
         if monthly:
             record["months"] = [month.as_dict() for month in months]
@@ -131,6 +135,7 @@ def simulate(
         _print_predictions(schedule, learned)
     if monthly:
         _print_months(months)
+    print_recorded(schedule, run.trim.value, monthly)
     if out is not None:
         typer.echo(f"schedule written to {out}")
     if timeline is not None:

@@ -36,6 +36,7 @@ from walltime.metrics.predictions import (
     use_of_request,
     weighted_wait_under,
 )
+from walltime.metrics.recorded import RecordedWaits, correlation, rank_correlation, recorded_waits
 from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
 from walltime.metrics.timeline import means_between, timeline
 from walltime.metrics.trim import TRIMS, measured
@@ -50,6 +51,7 @@ __all__ = [
     "Interval",
     "Month",
     "PredictionSummary",
+    "RecordedWaits",
     "Reservations",
     "Summary",
     "adjustment_classes",
@@ -58,6 +60,7 @@ __all__ = [
     "bootstrap",
     "bounded_slowdown",
     "busy_processors",
+    "correlation",
     "field_values",
     "levels_at",
     "mean_gain",
@@ -72,6 +75,8 @@ __all__ = [
     "percentile_band",
     "priority_at_start",
     "queue_length",
+    "rank_correlation",
+    "recorded_waits",
     "relative_difference",
     "relative_spread",
     "reservations",

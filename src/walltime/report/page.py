@@ -15,6 +15,7 @@ from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
 from walltime.report.care import cautions
+from walltime.report.recorded import recorded_section
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.style import CSS
 from walltime.report.tables import scroll, text, unbroken
@@ -80,6 +81,7 @@ def render(
         tables.summary_table(names, summaries, trim),
         tables.details_table(names, summaries),
         tables.months_table(names, schedules),
+        recorded_section(names, schedules),
     ]
     if len(workload):
         body += _figures(names, schedules, masks, trim)

@@ -13,8 +13,11 @@ from walltime import metrics
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
+from walltime.schedule.breakdown import MEASURES, breakdown
+from walltime.schedule.groups import UNKNOWN, Edges, check_known, group_jobs
 from walltime.schedule.kind import Kind
 from walltime.schedule.known import known_to
+from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
 from walltime.schedule.scheduler import with_prediction
 from walltime.workload import Workload
 
@@ -159,6 +162,40 @@ class Schedule:
             tzinfo=w.origin.tzinfo(),
             by=by,
         )
+
+    def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
+        """Who waits, as a polars table: one row for each group of jobs, in the order of the groups.
+
+        `by`: month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition. `edges`: for
+        `size` (processors) and `length` (requested s) the largest value of each group but the last, for `size-length` both, for
+        `users` how many. Columns: `group`, `jobs`, `share_of_use` (of all processor time), `mean_wait`, `median_wait`, `p90_wait`,
+        `max_wait`, `mean_response` (s), `mean_bounded_slowdown`; over the jobs that `summary` measures. Raises PolicyError for an
+        unknown grouping, WorkloadError where the log says of no job to which group it belongs.
+        """
+        import polars as pl
+
+        groups = group_jobs(self.workload, by, self.submit, self.end, edges)
+        check_known(self.workload, by, groups)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, mask)
+        return pl.DataFrame(rows, schema={"group": pl.String, "jobs": pl.Int64} | dict.fromkeys(MEASURES[1:], pl.Float64))
+
+    def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
+        """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
+        recorded = recorded_wait(self.workload)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
+
+    def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
+        """The same for groups of jobs (see `breakdown`; a month is that of submission): rows of `group`, `jobs` and averages.
+
+        Empty where the log has no waits, or says of no job to which group it belongs.
+        """
+        recorded, groups = recorded_wait(self.workload), recorded_groups(self.workload, by)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        if recorded is None or list(groups.names) == [UNKNOWN]:
+            return []
+        return recorded_rows(groups, recorded, self.wait, mask)
 
     def timeline(self, interval: int | None = None) -> pl.DataFrame:
         """The queue and the machine over time, all jobs, as a polars table.
