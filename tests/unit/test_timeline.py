@@ -112,7 +112,7 @@ def test_simulate__writes_the_timeline(capsys, log, tmp_path):
         (["--timeline", "queue.txt"], ".csv, .parquet"),
         (["--interval", "1h"], "--timeline"),
         (["--timeline", "queue.csv", "--interval", "soon"], "'soon' is no length of time"),
-        (["--timeline", "queue.csv", "--replications", "2", "--shake", "5"], "--timeline shows one run"),
+        (["--timeline", "queue.csv", "--replications", "2", "--shake", "5"], "show one run"),
     ],
 )
 def test_simulate__refuses_what_makes_no_timeline(capsys, log, tmp_path, monkeypatch, options, said):

@@ -28,16 +28,19 @@ def compare(
     part: Part,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
+    by: o.BreakdownOption = None,
     report: o.ReportOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under several policies and put the results side by side."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns
 
     chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
+    groupings = parse_groupings(by)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     model = run.model()
@@ -46,8 +49,8 @@ def compare(
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if report is not None or monthly:
-            raise PolicyError("--report and --monthly show one run; leave them out or take one replication")
+        if report is not None or monthly or groupings:
+            raise PolicyError("--report, --monthly and --by show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -68,6 +71,10 @@ def compare(
         for s in schedules
     ]
     months = [s.monthly(month_of.value) for s in schedules] if monthly else []
+    breakdowns = [breakdown_rows(s, groupings, run.trim.value) for s in schedules]
+    if groupings:
+        for record, rows in zip(records, breakdowns, strict=True):
+            record["breakdowns"] = rows
     if report is not None:
         write_page(report, schedules, run.trim.value, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
     if as_json:
@@ -76,6 +83,7 @@ def compare(
     print_comparison(schedules, run.trim.value)
     if monthly:
         _print_months(schedules, months)
+    print_compared_breakdowns(schedules, breakdowns)
     if report is not None:
         typer.echo(f"report written to {report}")
 

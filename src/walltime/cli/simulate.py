@@ -22,6 +22,7 @@ def simulate(
     batch_means: o.BatchMeansOption = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
+    by: o.BreakdownOption = None,
     dynamics: Annotated[
         bool,
         typer.Option(
@@ -51,7 +52,7 @@ def simulate(
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.cli.waits import print_recorded, recorded_object
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_recorded, recorded_object
     from walltime.schedule.files import FORMATS, write_table
     from walltime.schedule.variation import parse_seconds
 
@@ -64,6 +65,7 @@ def simulate(
     if every is not None and timeline is None:
         raise PolicyError("--interval says how long the rows of --timeline are; give both")
     length = None if every is None else parse_seconds(every)
+    groupings = parse_groupings(by)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     workload, seconds_read = reading.load(trace)
@@ -71,8 +73,8 @@ def simulate(
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if timeline is not None:
-            raise PolicyError("--timeline shows one run; leave it out or take one replication")
+        if timeline is not None or groupings:
+            raise PolicyError("--timeline and --by show one run; leave them out or take one replication")
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
         run_replications(
@@ -114,6 +116,9 @@ def simulate(
     if timeline is not None:
         write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.rules)
         record["timeline"] = str(timeline)
+    breakdowns = breakdown_rows(schedule, groupings, run.trim.value)
+    if groupings:
+        record["breakdowns"] = breakdowns
     recorded = recorded_object(schedule, run.trim.value)
     if recorded is not None:
         record["recorded"] = recorded
@@ -135,6 +140,7 @@ def simulate(
         _print_predictions(schedule, learned)
     if monthly:
         _print_months(months)
+    print_breakdowns(breakdowns)
     print_recorded(schedule, run.trim.value, monthly)
     if out is not None:
         typer.echo(f"schedule written to {out}")

@@ -2,12 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
+    from walltime.schedule.groups import Edges
+
+
+def parse_groupings(texts: Sequence[str] | None) -> dict[str, tuple[str, Edges]]:
+    """The groupings that are spelled so, by their spelling; raises PolicyError for what is none."""
+    from walltime.schedule.groups import parse_grouping
+
+    return {text: parse_grouping(text) for text in texts or ()}
+
+
+def breakdown_rows(schedule: Schedule, groupings: Mapping[str, tuple[str, Edges]], trim: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of `Schedule.breakdown` for each grouping, by its spelling."""
+    return {text: schedule.breakdown(by, edges, trim).to_dicts() for text, (by, edges) in groupings.items()}
+
+
+def print_breakdowns(breakdowns: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Print a table for each grouping of one schedule."""
+    from walltime.cli.common import percent, print_table
+    from walltime.report import human_number, human_time
+
+    columns = ["", "jobs", "of all use", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
+    for text, rows in breakdowns.items():
+        lines = [
+            [
+                row["group"],
+                f"{row['jobs']:,}",
+                percent(row["share_of_use"]),
+                *(human_time(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
+                human_number(row["mean_bounded_slowdown"]),
+            ]
+            for row in rows
+        ]
+        print_table(f"by {text}", columns, lines)
+
+
+def print_compared_breakdowns(schedules: Sequence[Schedule], breakdowns: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]]) -> None:
+    """Print a table for each grouping: the mean wait under every policy, and how much it differs from the first one's."""
+    from walltime.cli.common import percent, print_table
+    from walltime.metrics import relative_difference
+    from walltime.report import human_time, labels
+    from walltime.report.text import human_difference
+
+    names = labels(schedules)
+    columns = ["mean wait", "jobs", "of all use", names[0]]
+    for name in names[1:]:
+        columns += [name, "difference"]
+    for text in breakdowns[0]:
+        tables = [{row["group"]: row for row in found[text]} for found in breakdowns]
+        lines = []
+        for group in dict.fromkeys(group for table in tables for group in table):  # months differ between policies
+            first = tables[0].get(group)
+            waits = [table[group]["mean_wait"] if group in table else float("nan") for table in tables]
+            line = [group, f"{first['jobs']:,}" if first else "", percent(first["share_of_use"]) if first else "", human_time(waits[0])]
+            for wait in waits[1:]:
+                line += [human_time(wait), human_difference(relative_difference(wait, waits[0]))]
+            lines.append(line)
+        print_table(f"by {text}; jobs and use under {names[0]}, differences to it", columns, lines)
 
 
 def recorded_object(schedule: Schedule, trim: str) -> dict[str, Any] | None:

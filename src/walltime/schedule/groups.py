@@ -110,13 +110,15 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
 
 
 def parse_grouping(text: str) -> tuple[str, Edges]:
-    """A grouping as it is spelled on the command line, and its edges.
+    """A grouping as it is spelled on the command line, and its edges; raises PolicyError.
 
     >>> parse_grouping("size:8,64"), parse_grouping("size-length:8,64/1h,1d"), parse_grouping("users:20"), parse_grouping("month")
     (('size', [8, 64]), ('size-length', [[8, 64], [3600, 86400]]), ('users', 20), ('month', None))
     """
     by, given, values = text.strip().partition(":")
-    if not given or by not in GROUPINGS:
+    if by not in GROUPINGS:
+        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}")
+    if not given:
         return by, None
     try:
         match by:
@@ -131,7 +133,7 @@ def parse_grouping(text: str) -> tuple[str, Edges]:
                 return by, [parse_seconds(value) for value in values.split(",")]
     except ValueError:
         raise PolicyError(f"{text!r} is no grouping; write e.g. size:8,64 or length:1h,1d or size-length:8,64/1h,1d or users:20") from None
-    return by, []
+    raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have")
 
 
 def local_seconds(workload: Workload, submit: Array) -> Array | None:
