@@ -45,6 +45,7 @@ NO_RESULTS = (
     "logs/output.py",
     "logs/places.py",
     "metrics/confidence.py",
+    "metrics/gains.py",
     "metrics/recorded.py",
     "metrics/timeline.py",
     "schedule/auditor.py",

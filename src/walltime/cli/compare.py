@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,13 +29,17 @@ def compare(
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
     by: o.BreakdownOption = None,
+    gains: Annotated[
+        bool,
+        typer.Option("--gains", help="Say who gains and who loses: jobs, users, the largest changes.", rich_help_panel=o.OUTPUT),
+    ] = False,
     report: o.ReportOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under several policies and put the results side by side."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
 
     chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
@@ -49,8 +53,8 @@ def compare(
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if report is not None or monthly or groupings:
-            raise PolicyError("--report, --monthly and --by show one run; leave them out or take one replication")
+        if report is not None or monthly or groupings or gains:
+            raise PolicyError("--report, --monthly, --by and --gains show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -75,6 +79,9 @@ def compare(
     if groupings:
         for record, rows in zip(records, breakdowns, strict=True):
             record["breakdowns"] = rows
+    if gains:
+        for record, schedule in zip(records[1:], schedules[1:], strict=True):
+            record["gains"] = schedules[0].gains(schedule, run.trim.value).as_dict()
     if report is not None:
         write_page(report, schedules, run.trim.value, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
     if as_json:
@@ -84,6 +91,8 @@ def compare(
     if monthly:
         _print_months(schedules, months)
     print_compared_breakdowns(schedules, breakdowns)
+    if gains:
+        print_gains(schedules, run.trim.value)
     if report is not None:
         typer.echo(f"report written to {report}")
 

@@ -68,6 +68,19 @@ def print_compared_breakdowns(schedules: Sequence[Schedule], breakdowns: Sequenc
         print_table(f"by {text}; jobs and use under {names[0]}, differences to it", columns, lines)
 
 
+def print_gains(schedules: Sequence[Schedule], trim: str) -> None:
+    """Print who gains and who loses, from the first schedule to each other one."""
+    from walltime.cli.common import print_table
+    from walltime.report import labels
+    from walltime.report.gains import CHANGES, SIDES, changes, sides
+
+    names = labels(schedules)
+    for name, schedule in zip(names[1:], schedules[1:], strict=True):
+        found = schedules[0].gains(schedule, trim)
+        print_table(f"who gains, from {names[0]} to {name}", SIDES, sides(found))
+        print_table(f"the largest changes, from {names[0]} to {name}", CHANGES, changes(found))
+
+
 def recorded_object(schedule: Schedule, trim: str) -> dict[str, Any] | None:
     """What `--json` says of recorded waits; None where the log has none."""
     found = schedule.recorded(trim)

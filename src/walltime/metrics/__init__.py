@@ -11,6 +11,7 @@ from walltime.metrics.confidence import (
     relative_spread,
 )
 from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
+from walltime.metrics.gains import ChangedJob, ChangedUser, Gains, Side, gains
 from walltime.metrics.jobs import (
     BackfillStatistics,
     backfill_statistics,
@@ -46,13 +47,17 @@ __all__ = [
     "AdjustmentClass",
     "BackfillStatistics",
     "BatchMeans",
+    "ChangedJob",
+    "ChangedUser",
     "Dynamics",
     "DynamicsSummary",
+    "Gains",
     "Interval",
     "Month",
     "PredictionSummary",
     "RecordedWaits",
     "Reservations",
+    "Side",
     "Summary",
     "adjustment_classes",
     "backfill_statistics",
@@ -62,6 +67,7 @@ __all__ = [
     "busy_processors",
     "correlation",
     "field_values",
+    "gains",
     "levels_at",
     "mean_gain",
     "mean_interval",

@@ -15,6 +15,7 @@ from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
 from walltime.report.care import cautions
+from walltime.report.gains import gains_section
 from walltime.report.recorded import recorded_section
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.style import CSS
@@ -81,6 +82,7 @@ def render(
         tables.summary_table(names, summaries, trim),
         tables.details_table(names, summaries),
         tables.months_table(names, schedules),
+        gains_section(names, schedules, trim),
         recorded_section(names, schedules),
     ]
     if len(workload):

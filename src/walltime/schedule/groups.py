@@ -109,6 +109,14 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
     raise WorkloadError(f"{workload.origin.name} does not say the {column} of its jobs; group them by another property")
 
 
+def check_same_jobs(first: Workload, other: Workload) -> None:
+    """Raise WorkloadError where two workloads are not of the same jobs."""
+    if other is first:
+        return
+    if len(other) != len(first) or (other.job_id != first.job_id).any() or (other.submit != first.submit).any():
+        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} are not of the same jobs")
+
+
 def parse_grouping(text: str) -> tuple[str, Edges]:
     """A grouping as it is spelled on the command line, and its edges; raises PolicyError.
 

@@ -14,7 +14,7 @@ from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
 from walltime.schedule.breakdown import MEASURES, breakdown
-from walltime.schedule.groups import UNKNOWN, Edges, check_known, group_jobs
+from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.kind import Kind
 from walltime.schedule.known import known_to
 from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
@@ -179,6 +179,20 @@ class Schedule:
         mask = metrics.measured(self.end, self.last_submit, trim)
         rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, mask)
         return pl.DataFrame(rows, schema={"group": pl.String, "jobs": pl.Int64} | dict.fromkeys(MEASURES[1:], pl.Float64))
+
+    def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
+        """Who gains and who loses if this schedule is replaced by another one of the same jobs.
+
+        Over the jobs that `summary` measures in both; `most`: how many winners and losers are named. Raises WorkloadError if the
+        schedules are not of the same jobs.
+        """
+        check_same_jobs(self.workload, other.workload)
+        mask = metrics.measured(self.end, self.last_submit, trim) & metrics.measured(other.end, other.last_submit, trim)
+        w = self.workload
+        columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
+        user = w.columns.get("user")
+        named = {name: values[mask] for name, values in columns.items()}
+        return metrics.gains(**named, user=None if user is None else user[mask], most=most)
 
     def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
         """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
