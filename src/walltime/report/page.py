@@ -138,6 +138,7 @@ def _care(sentences: Sequence[str]) -> str:
 
 def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str) -> list[str]:
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
+    from walltime.report.heatmaps import heat_maps
 
     def show(figure: Any, prefix: str, alt: str, caption: str = "", wide: bool = True) -> str:
         svg = figures.to_svg(figure, prefix)
@@ -173,6 +174,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
             wide=False,
         ),
         "</div>",
+        *heat_maps(schedules, masks),
         "<h2>The queue and the machine over time</h2>",
         show(
             figures.queue_and_utilization(schedules),
