@@ -58,6 +58,12 @@ def test_recorded_by__months_are_those_of_submission():
     assert wt.simulate(jobs([0, 30, 4]), wt.Easy()).recorded_by("month") == []
 
 
+def test_recorded_by__times_outside_the_calendar_have_no_months():
+    schedule = wt.simulate(jobs([0, 30, 4], origin=wt.Origin(unix_start_time=10**14)), wt.Easy())
+    assert schedule.recorded_by("month") == []
+    assert "<h2>Recorded waits</h2>" in render([schedule])
+
+
 @given(series)
 def test_correlations__agree_with_scipy(pairs):
     a, b = (np.array(values) for values in zip(*pairs, strict=True))

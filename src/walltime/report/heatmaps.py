@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
+from walltime.errors import WorkloadError
 from walltime.report.figures import style, to_svg
 from walltime.report.tables import scroll, table, text
 from walltime.report.text import human_time, in_prose, labels
@@ -48,7 +49,10 @@ def size_grid(schedule: Schedule, mask: Array) -> Grid:
 
 def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
     """By day of the week and hour of the submission, local time; None if the log does not say when it begins."""
-    days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
+    try:
+        days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
+    except WorkloadError:  # its times are outside the calendar
+        return None
     if list(days.names) == [UNKNOWN]:
         return None
     every_day, every_hour = DAYS, [f"{hour:02d}" for hour in range(24)]

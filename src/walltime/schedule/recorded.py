@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from walltime.errors import WorkloadError
 from walltime.metrics import recorded_waits
-from walltime.schedule.groups import Groups, group_jobs
+from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -21,7 +22,10 @@ def recorded_wait(workload: Workload) -> Array | None:
 
 def recorded_groups(workload: Workload, by: str) -> Groups:
     """Groups of jobs; months are those of submission, so that they are the same for the recorded and all simulated waits."""
-    return group_jobs(workload, by, workload.submit, workload.submit)
+    try:
+        return group_jobs(workload, by, workload.submit, workload.submit)
+    except WorkloadError:  # its times are outside the calendar
+        return Groups([UNKNOWN], np.zeros(len(workload), np.int64))
 
 
 def recorded_rows(groups: Groups, recorded: Array, simulated: Array, measured: Array) -> list[dict[str, Any]]:
