@@ -50,6 +50,7 @@ NO_RESULTS = (
     "metrics/timeline.py",
     "schedule/auditor.py",
     "schedule/comparison.py",
+    "schedule/fair_start.py",
     "schedule/files.py",
     "schedule/recorded.py",
     "schedule/replication.py",

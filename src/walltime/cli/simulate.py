@@ -34,6 +34,16 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
+    fair: Annotated[
+        bool,
+        typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--fairness-sample", min=1, metavar="JOBS", help="Of so many jobs, drawn by --seed; default: 200.", rich_help_panel=o.OUTPUT
+        ),
+    ] = None,
     timeline: Annotated[
         Path | None,
         typer.Option("--timeline", help="Write queue and busy processors over time here: .csv or .parquet.", rich_help_panel=o.OUTPUT),
@@ -52,7 +62,7 @@ def simulate(
     """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_recorded, recorded_object
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
     from walltime.schedule.files import FORMATS, write_table
     from walltime.schedule.variation import parse_seconds
 
@@ -66,6 +76,8 @@ def simulate(
         raise PolicyError("--interval says how long the rows of --timeline are; give both")
     length = None if every is None else parse_seconds(every)
     groupings = parse_groupings(by)
+    if sample is not None and not fair:
+        raise PolicyError("--fairness-sample says of how many jobs --fairness is; give both")
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of says how --monthly splits the jobs; give both")
     workload, seconds_read = reading.load(trace)
@@ -73,8 +85,8 @@ def simulate(
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if timeline is not None or groupings:
-            raise PolicyError("--timeline and --by show one run; leave them out or take one replication")
+        if timeline is not None or groupings or fair:
+            raise PolicyError("--timeline, --by and --fairness show one run; leave them out or take one replication")
         if out is not None or monthly or dynamics or batch_means is not None:
             raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
         run_replications(
@@ -119,6 +131,9 @@ def simulate(
     breakdowns = breakdown_rows(schedule, groupings, run.trim.value)
     if groupings:
         record["breakdowns"] = breakdowns
+    fairness = common.find_fairness(schedule, sample, run.seed) if fair else None
+    if fairness is not None:
+        record["fairness"] = fairness.as_dict()
     recorded = recorded_object(schedule, run.trim.value)
     if recorded is not None:
         record["recorded"] = recorded
@@ -141,6 +156,8 @@ def simulate(
     if monthly:
         _print_months(months)
     print_breakdowns(breakdowns)
+    if fairness is not None:
+        print_fairness(fairness)
     print_recorded(schedule, run.trim.value, monthly)
     if out is not None:
         typer.echo(f"schedule written to {out}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from walltime.schedule import Schedule
+    from walltime.schedule import Fairness, Schedule
     from walltime.schedule.groups import Edges
 
 
@@ -79,6 +79,28 @@ def print_gains(schedules: Sequence[Schedule], trim: str) -> None:
         found = schedules[0].gains(schedule, trim)
         print_table(f"who gains, from {names[0]} to {name}", SIDES, sides(found))
         print_table(f"the largest changes, from {names[0]} to {name}", CHANGES, changes(found))
+
+
+def print_fairness(f: Fairness) -> None:
+    """Print how many jobs start late because of jobs that arrived later, and who waits by use."""
+    from walltime.cli.common import print_facts
+    from walltime.report import human_time
+
+    of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
+    early = f"{f.early_percent:.1f} % start earlier"
+    facts = [
+        ("later than the fair start", f"{f.late_percent:.1f} %", f"by {human_time(f.mean_miss_of_late)} on average; {early}"),
+        ("mean miss", human_time(f.mean_miss), f"over {of}; the longest {human_time(f.max_miss)}"),
+    ]
+    if f.users:
+        facts.append(
+            (
+                "use and wait of users",
+                f"{f.use_correlation:.2f}",
+                f"rank correlation over {f.users:,} users; over 0: who uses more waits longer",
+            )
+        )
+    print_facts("fairness: the fair start of a job is its start if no job had arrived later", facts)
 
 
 def recorded_object(schedule: Schedule, trim: str) -> dict[str, Any] | None:

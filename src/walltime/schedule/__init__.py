@@ -3,6 +3,7 @@
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
+from walltime.schedule.fair_start import Fairness, fairness
 from walltime.schedule.files import read_schedule
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import OVERRUN
@@ -20,6 +21,7 @@ __all__ = [
     "Batch",
     "Case",
     "Comparison",
+    "Fairness",
     "Kind",
     "PredictionRecord",
     "Replay",
@@ -29,6 +31,7 @@ __all__ = [
     "Violation",
     "audit",
     "compare",
+    "fairness",
     "parse_scheduler",
     "read_schedule",
     "replay_predictions",
