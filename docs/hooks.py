@@ -18,7 +18,6 @@ from validation_tables import validation
 
 import walltime as wt
 from walltime.campaign import DIMENSIONS
-from walltime.campaign.groups import GROUPINGS
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
@@ -26,6 +25,7 @@ from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS, simulate
+from walltime.schedule.groups import GROUPINGS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
 

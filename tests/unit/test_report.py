@@ -159,7 +159,7 @@ def test_answer__many_policies_names_the_best():
 def test_page__parses_and_needs_nothing_else():
     page = render([made(NoBackfilling(), 3000), made(Easy(), 50, kind=Kind.RESERVED), made(Conservative(), 80)])
     found = Page(page)
-    assert found.tags.count("svg") == 6
+    assert found.tags.count("svg") == 12
     assert "script" not in found.tags
     assert len(found.ids) == len(set(found.ids))
     for name, value in found.attributes:

@@ -13,11 +13,11 @@ from typing import Any
 
 from walltime.campaign.cell import SPELLED, Cell, scheduler_of
 from walltime.campaign.dimensions import DEFAULT, DIMENSIONS
-from walltime.campaign.groups import GROUPINGS
 from walltime.errors import PolicyError, WalltimeError
 from walltime.logs.output import printable
 from walltime.metrics import TRIMS
 from walltime.policy import placed
+from walltime.schedule.groups import GROUPINGS
 
 MOST_CELLS = 10_000_000
 SETTINGS: Mapping[str, type] = {"name": str, "store": str, "seeds": object, "trim": str, "dynamics": bool, "groups": list}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
-    from walltime.schedule import Schedule
+    from walltime.schedule import Fairness, Schedule
     from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
@@ -119,6 +119,15 @@ def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, 
     scheduler = Scheduler.of(policy)
     with progress_bar(len(workload), scheduler.label) as progress:
         return simulate(workload, scheduler, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress)
+
+
+def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
+    """Fair starts of a sample of jobs, with a progress bar if it takes long."""
+    from walltime.schedule.fair_start import SAMPLE, fairness
+
+    jobs = min(sample or SAMPLE, len(schedule))
+    with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
+        return fairness(schedule, jobs or 1, seed, progress=progress)
 
 
 @contextmanager

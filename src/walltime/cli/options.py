@@ -213,6 +213,16 @@ MonthlyOption = Annotated[
     bool, typer.Option("--monthly", help="Also print a row for each calendar month, in the site's time zone.", rich_help_panel=OUTPUT)
 ]
 ByOption = Annotated[By, typer.Option("--month-of", help="The event that determines a job's month.", rich_help_panel=OUTPUT)]
+BreakdownOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="GROUPS",
+        help="Who waits: a table by month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition; "
+        "repeat it for more. With edges of your own: size:8,64 or length:1h,1d or users:20.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.", rich_help_panel=OUTPUT)]
 FigureOption = Annotated[
     list[str] | None,

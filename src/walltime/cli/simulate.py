@@ -22,6 +22,7 @@ def simulate(
     batch_means: o.BatchMeansOption = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
+    by: o.BreakdownOption = None,
     dynamics: Annotated[
         bool,
         typer.Option(
@@ -34,18 +35,51 @@ def simulate(
         Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
     figure: o.FigureOption = None,
+    fair: Annotated[
+        bool,
+        typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--fairness-sample", min=1, metavar="JOBS", help="Of so many jobs, drawn by --seed; default: 200.", rich_help_panel=o.OUTPUT
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", help="Write queue and busy processors over time here: .csv or .parquet.", rich_help_panel=o.OUTPUT),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            help="Rows of --timeline: means over so long, s or with m, h, d, w, e.g. 1h. Default: a row for each change.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.schedule.files import FORMATS
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
+    from walltime.schedule.files import FORMATS, write_table
+    from walltime.schedule.variation import parse_seconds
 
     [chosen] = run.schedulers([policy])
     model = run.model()
     drawn = common.check_figures(figure)
     if out is not None:
         common.check_output(out, FORMATS)
+    if timeline is not None:
+        common.check_output(timeline, (".csv", ".parquet"))
+    if every is not None and timeline is None:
+        raise PolicyError("--interval says how long the rows of --timeline are; give both")
+    length = None if every is None else parse_seconds(every)
+    groupings = parse_groupings(by)
+    if sample is not None and not fair:
+        raise PolicyError("--fairness-sample says of how many jobs --fairness is; give both")
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     workload, seconds_read = reading.load(trace)
@@ -57,6 +91,8 @@ def simulate(
             raise PolicyError(
                 "--out, --figure, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication"
             )
+        if timeline is not None or groupings or fair:
+            raise PolicyError("--timeline, --by and --fairness show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -94,6 +130,18 @@ def simulate(
         schedule.write(out)
         record["out"] = str(out)
     common.draw_figures(drawn, [schedule], run.trim.value)
+    if timeline is not None:
+        write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.rules)
+        record["timeline"] = str(timeline)
+    breakdowns = breakdown_rows(schedule, groupings, run.trim.value)
+    if groupings:
+        record["breakdowns"] = breakdowns
+    fairness = common.find_fairness(schedule, sample, run.seed) if fair else None
+    if fairness is not None:
+        record["fairness"] = fairness.as_dict()
+    recorded = recorded_object(schedule, run.trim.value)
+    if recorded is not None:
+        record["recorded"] = recorded
     if as_json:
         if monthly:
             record["months"] = [month.as_dict() for month in months]
@@ -112,10 +160,16 @@ def simulate(
         _print_predictions(schedule, learned)
     if monthly:
         _print_months(months)
+    print_breakdowns(breakdowns)
+    if fairness is not None:
+        print_fairness(fairness)
+    print_recorded(schedule, run.trim.value, monthly)
     if out is not None:
         typer.echo(f"schedule written to {out}")
     for name, path in drawn:
         typer.echo(f"{name} drawn in {path}")
+    if timeline is not None:
+        typer.echo(f"timeline written to {timeline}")
 
 
 def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:

@@ -168,7 +168,7 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
 def draw_queue_length(axes: Axes, schedules: Sequence[Schedule]) -> None:
     """The number of waiting jobs over time, as averages over equal intervals, on a logarithmic scale above 1; without a legend."""
     edges, length = _intervals(schedules)
-    waiting = [_averages(*metrics.queue_length(s.submit, s.start), edges) for s in schedules]
+    waiting = [metrics.means_between(*metrics.queue_length(s.submit, s.start), edges) for s in schedules]
     _steps(axes, schedules, waiting, edges)
     most = max(2.0, max(float(values.max()) for values in waiting) * 1.3)
     axes.set_yscale("symlog", linthresh=1, linscale=0.5)
@@ -183,7 +183,7 @@ def draw_utilization(axes: Axes, schedules: Sequence[Schedule]) -> None:
     """The share of busy processors over time, as averages over equal intervals; without a legend."""
     workload = schedules[0].workload
     edges, _ = _intervals(schedules)
-    used = [_averages(*metrics.busy_processors(s.start, s.end, workload.procs), edges) for s in schedules]
+    used = [metrics.means_between(*metrics.busy_processors(s.start, s.end, workload.procs), edges) for s in schedules]
     _steps(axes, schedules, [100 * values / workload.machine_procs for values in used], edges)
     axes.set_title("busy processors")
     axes.set_ylim(0, 100)
@@ -328,14 +328,6 @@ def _share_axis(axes: Axes) -> None:
     bottom = max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0
     axes.set_ylim(min(bottom, 90), 100)
     axes.set_ylabel("share of jobs" if bottom == 0 else f"share of jobs (from {min(bottom, 90)} %)")
-
-
-def _averages(times: Array, levels: Array, edges: Array) -> Array:
-    """Mean of a step function between neighbouring edges, exact up to rounding."""
-    if not len(times):
-        return np.zeros(len(edges) - 1)
-    area = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(times).astype(np.float64))))
-    return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
 def _rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime import metrics, notebook
 from walltime.errors import WorkloadError, shown
+from walltime.schedule.groups import check_same_jobs
 from walltime.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ class Comparison:
         """
         values = metrics.field_values(self.summaries, name, metrics.Summary).tolist()
         return [metrics.relative_difference(value, values[0]) for value in values]
+
+    def gains(self, a: int = 0, b: int = 1, trim: str = "none", most: int = 5) -> metrics.Gains:
+        """Who gains and who loses from schedule `a` to schedule `b`, counted from 0; see `Schedule.gains`."""
+        return self.schedules[a].gains(self.schedules[b], trim, most)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per schedule: the policy, then the fields of its summary."""
@@ -75,7 +80,5 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
             raise WorkloadError(f"{shown(given)} is no schedule; {cure}")
     first = schedules[0].workload
     for other in schedules[1:]:
-        w = other.workload
-        if w is not first and (len(w) != len(first) or (w.job_id != first.job_id).any() or (w.submit != first.submit).any()):
-            raise WorkloadError(f"the schedules of {first.origin.name} and {w.origin.name} are not of the same jobs")
+        check_same_jobs(first, other.workload)
     return Comparison(schedules, [schedule.summary(trim) for schedule in schedules])

@@ -41,8 +41,8 @@ def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array],
     cannot be written or its extension is unknown.
     """
     ending = output_format(path)
-    record = json.dumps(provenance(workload, **settings))
     if ending.startswith(".swf"):
+        record = json.dumps(provenance(workload, **settings))
         write_swf(
             path,
             workload,
@@ -52,9 +52,14 @@ def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array],
             extra_header=[f"; Note: simulated schedule, {record}"],
         )
         return path
-    table = schedule_table(columns)
+    return write_table(path, schedule_table(columns), workload, **settings)
+
+
+def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings: Any) -> Path:
+    """Write a table as CSV, or, if the name says so, as Parquet with its provenance in the file's metadata. Raises OutputError."""
+    record = json.dumps(provenance(workload, **settings))
     with whole_file(path) as file:
-        if ending == ".csv":
+        if path.name.lower().endswith(".csv"):
             table.write_csv(file)
         else:
             table.write_parquet(file, metadata={"walltime": record})

@@ -13,8 +13,11 @@ from walltime import metrics, notebook
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
+from walltime.schedule.breakdown import MEASURES, breakdown
+from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.kind import Kind
 from walltime.schedule.known import known_to
+from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
 from walltime.schedule.scheduler import with_prediction
 from walltime.workload import Workload
 
@@ -161,6 +164,67 @@ class Schedule:
             tzinfo=w.origin.tzinfo(),
             by=by,
         )
+
+    def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
+        """Who waits, as a polars table: one row for each group of jobs, in the order of the groups.
+
+        `by`: month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition. `edges`: for
+        `size` (processors) and `length` (requested s) the largest value of each group but the last, for `size-length` both, for
+        `users` how many. Columns: `group`, `jobs`, `share_of_use` (of all processor time), `mean_wait`, `median_wait`, `p90_wait`,
+        `max_wait`, `mean_response` (s), `mean_bounded_slowdown`; over the jobs that `summary` measures. Raises PolicyError for an
+        unknown grouping, WorkloadError where the log says of no job to which group it belongs.
+        """
+        import polars as pl
+
+        groups = group_jobs(self.workload, by, self.submit, self.end, edges)
+        check_known(self.workload, by, groups)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, mask)
+        return pl.DataFrame(rows, schema={"group": pl.String, "jobs": pl.Int64} | dict.fromkeys(MEASURES[1:], pl.Float64))
+
+    def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
+        """Who gains and who loses if this schedule is replaced by another one of the same jobs.
+
+        Over the jobs that `summary` measures in both; `most`: how many winners and losers are named. Raises WorkloadError if the
+        schedules are not of the same jobs.
+        """
+        check_same_jobs(self.workload, other.workload)
+        mask = metrics.measured(self.end, self.last_submit, trim) & metrics.measured(other.end, other.last_submit, trim)
+        w = self.workload
+        columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
+        user = w.columns.get("user")
+        named = {name: values[mask] for name, values in columns.items()}
+        return metrics.gains(**named, user=None if user is None else user[mask], most=most)
+
+    def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
+        """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
+        recorded = recorded_wait(self.workload)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
+
+    def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
+        """The same for groups of jobs (see `breakdown`; a month is that of submission): rows of `group`, `jobs` and averages.
+
+        Empty where the log has no waits, or says of no job to which group it belongs.
+        """
+        recorded, groups = recorded_wait(self.workload), recorded_groups(self.workload, by)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        if recorded is None or list(groups.names) == [UNKNOWN]:
+            return []
+        return recorded_rows(groups, recorded, self.wait, mask)
+
+    def timeline(self, interval: int | None = None) -> pl.DataFrame:
+        """The queue and the machine over time, all jobs, as a polars table.
+
+        Columns: `time` (s), `queued_jobs`, `queued_work` (processor-seconds that the waiting jobs request), `busy_procs`,
+        `running_jobs`. One row for each change, valid until the next row; or, with an `interval` (s), for each interval the means
+        over it. Raises PolicyError for an interval below 1 s, or so short that there are over 10 million.
+        """
+        import polars as pl
+
+        w = self.workload
+        columns = {"submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs, "requested": w.requested}
+        return pl.DataFrame(metrics.timeline(**columns, interval=interval))
 
     def columns(self) -> dict[str, Array]:
         """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order."""

@@ -59,6 +59,19 @@ class Variation:
             raise PolicyError("replications would all be the same; shake the log (shake=30) or draw estimates (estimates=f:4)")
 
 
+def parse_seconds(text: str) -> int:
+    """Seconds of a time such as 3600, 90m or 1h, at least 1; raises PolicyError.
+
+    >>> parse_seconds("90m")
+    5400
+    """
+    match = re.fullmatch(r"(\d{1,12})([smhdw]?)", text.strip())
+    seconds = int(match[1]) * UNITS[match[2]] if match else 0
+    if seconds < 1:
+        raise PolicyError(f"{text!r} is no length of time; write seconds, or a number with m, h, d or w, such as 1h")
+    return seconds
+
+
 def parse_span(text: str) -> tuple[int, int]:
     """Begin and end in seconds of a span such as 30d:60d; raises PolicyError.
 
