@@ -3,6 +3,7 @@
 A line `<!-- generated: NAME ARGUMENT -->` in a page is replaced by what the function for NAME returns.
 """
 
+import functools
 import os
 import re
 import subprocess
@@ -15,15 +16,16 @@ from performance_tables import performance
 from reproduction_tables import reproduction
 from validation_tables import validation
 
+import walltime as wt
 from walltime.campaign import DIMENSIONS
-from walltime.campaign.groups import GROUPINGS
 from walltime.errors import WalltimeError
-from walltime.estimates import ESTIMATE_NAMES
+from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
 from walltime.predictors.registry import PREDICTORS
-from walltime.schedule import CHECKS
+from walltime.schedule import CHECKS, simulate
+from walltime.schedule.groups import GROUPINGS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
 
@@ -42,6 +44,8 @@ def on_files(files, config):
     names = ("lublin99", "feitelson96", "jann97", "downey97")
     compared = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
     files.append(File.generated(config, "guides/models.svg", content=figure_bytes(compared, "svg")))
+    for name, content in gallery_files().items():
+        files.append(File.generated(config, f"guides/{name}", content=content))
     files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
@@ -146,12 +150,44 @@ def groupings() -> str:
     return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
 
 
+@functools.cache
+def gallery_files() -> dict[str, bytes]:
+    """The pictures of the gallery by file name."""
+    from walltime.report.workloads import figure_bytes
+
+    jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(Tsafrir05(), 1)
+    schedules = [simulate(jobs, name) for name in ("fcfs", "easy", "easy:backfill-order=sjf")]
+    made = {}
+    for draw in (wt.figures.wait_distribution, wt.figures.slowdown_distribution, wt.figures.queue_length, wt.figures.utilization):
+        made[draw.__name__] = draw(*schedules)
+    made["gantt"] = wt.figures.gantt(schedules[1])
+    for of_jobs in (
+        wt.figures.estimate_use,
+        wt.figures.estimates_against_runtimes,
+        wt.figures.estimate_distribution,
+        wt.figures.accuracy_by_runtime,
+    ):
+        made[of_jobs.__name__] = of_jobs(jobs)
+    return {f"gallery-{name}.svg": figure_bytes(axes.get_figure(), "svg") for name, axes in made.items()}
+
+
+def gallery() -> str:
+    """Each figure of `walltime.figures` with its call and what it shows."""
+    parts = []
+    for file in gallery_files():
+        name = file.removeprefix("gallery-").removesuffix(".svg")
+        says = str(getattr(wt.figures, name).__doc__).splitlines()[0]
+        parts.append(f"### `wt.figures.{name}`\n\n{says}\n\n![{says}]({file})")
+    return "\n\n".join(parts)
+
+
 def predictors() -> str:
     """An entry of the Python reference for each predictor of the table."""
     return "\n\n".join(f"::: walltime.predictors.{entry.replace(':', '.')}" for entry in PREDICTORS.values())
 
 
 GENERATORS = {
+    "gallery": gallery,
     "predictors": predictors,
     "columns": columns,
     "rules": rules,

@@ -239,10 +239,9 @@ def orders(result: Numbers) -> str:
         easy = log["seconds"]["easy"]["now"]
         for policy, seconds in log["seconds"].items():
             before, now = seconds["before"], seconds["now"]
-            rows.append(
-                (name, f"{log['depth']:.0f}", policy, f"{before * 1e3:.1f}", f"{now * 1e3:.1f}", f"{before / now:.2f}", f"{now / easy:.2f}")
-            )
-    return table(("workload", "waiting", "policy", "before, ms", "now, ms", "times faster", "times EASY's"), rows)
+            times = (f"{before * 1e3:.1f}", f"{now * 1e3:.1f}", f"{before / now:.2f}", f"{now / easy:.2f}")
+            rows.append((name, f"{log['depth']:.0f}", policy, *times, log["load"]))
+    return table(("workload", "waiting", "policy", "before, ms", "now, ms", "times faster", "times EASY's", "load"), rows)
 
 
 PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {

@@ -10,7 +10,7 @@ workers=(--numprocesses "${WORKERS:-2}" --dist worksteal)
 
 if [ "$WALLTIME_PROFILE" = quick ]; then
   .venv/bin/python tools/warm.py # in the folder of this user's kernels
-  exec .venv/bin/python -m pytest "${workers[@]}" -m "not slow and not nightly" "$@"
+  exec .venv/bin/python -m pytest "${workers[@]}" -m "not slow and not nightly" -o "testpaths=tests/unit tests/golden tests/oracle" "$@"
 fi
 
 WALLTIME_CACHE=$(mktemp -d)

@@ -5,17 +5,18 @@
 >>> wt.simulate(jobs, wt.Easy()).start.tolist()
 [0, 10, 2]
 
-What everybody needs is found here; the rest in groups:
+The most common names are here; the rest are in groups:
 
 * `campaign`: many runs from a plan
 * `estimates`: models of user estimates
+* `figures`: figures for papers and talks
 * `logs`: formats of logs, reading, cleaning, writing
 * `metrics`: definitions on plain arrays
 * `policy`: policies and queue orders
 * `predictors`: runtimes predicted from history
 * `report`: the HTML page and its figures
 * `schedule`: results, batches, replications, audits
-* `workloads`: models that make up workloads, and changes to workloads
+* `workloads`: workload models, and changes to workloads
 """
 
 import importlib
@@ -26,6 +27,7 @@ from walltime.lazy import lazy
 if TYPE_CHECKING:
     from walltime import campaign as campaign
     from walltime import estimates as estimates
+    from walltime import figures as figures
     from walltime import logs as logs
     from walltime import metrics as metrics
     from walltime import policy as policy
@@ -115,7 +117,7 @@ if TYPE_CHECKING:
     from walltime.workloads import tail as tail
     from walltime.workloads import window as window
 
-GROUPS = ("campaign", "estimates", "logs", "metrics", "policy", "predictors", "report", "schedule", "workloads")
+GROUPS = ("campaign", "estimates", "figures", "logs", "metrics", "policy", "predictors", "report", "schedule", "workloads")
 _NAMES = {
     "errors": (
         "EngineError",
@@ -225,7 +227,7 @@ _OLDER_NAMES = {
         "window",
     ),
 }
-"""What version 0.1 had here, and is still found here; now also in the groups."""
+"""Names that version 0.1 had here; they still work, and are now also in the groups."""
 
 _get, _, _top = lazy(__name__, _NAMES)
 _get_older = lazy(__name__, _OLDER_NAMES)[0]
@@ -233,7 +235,7 @@ __all__ = sorted([*_top, *GROUPS])
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name from its home on first use, so that `import walltime` costs next to nothing."""
+    """Import a name on first use, so that `import walltime` is fast."""
     if name in GROUPS:
         return importlib.import_module(f"walltime.{name}")
     return (_get if name in _top else _get_older)(name)

@@ -1,4 +1,4 @@
-"""Names that are imported from their homes when they are first used, so that a package costs next to nothing to import."""
+"""Names imported on first use, so that importing a package is fast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose names live in these modules of walltime."""
+    """`__getattr__`, `__dir__` and `__all__` of a package whose names are defined in these modules of walltime."""
     home_of = {name: home for home, names in homes.items() for name in names}
     names = sorted(home_of)
 

@@ -1,4 +1,4 @@
-"""Workloads: the models that make them up, and functions that change them."""
+"""Workloads: models that generate them, and functions that change them."""
 
 from typing import TYPE_CHECKING
 

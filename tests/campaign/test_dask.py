@@ -109,7 +109,7 @@ def test_scheduler_that_goes_away__is_said_in_one_line_and_loses_nothing(expecte
     assert (status, out) == (1, "")
     ours = [line for line in err.splitlines() if " - distributed." not in line]  # Dask says something of its own
     assert len(ours) == 1
-    assert ours[0].startswith("walltime: the Dask scheduler has gone away; what was written stays")
+    assert ours[0].startswith("walltime: the connection to the Dask scheduler was lost; finished results are kept")
     run_plan(plan)
     assert results(plan) == expected
 

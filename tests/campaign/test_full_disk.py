@@ -69,7 +69,7 @@ def test_full_disk__loses_nothing_and_the_run_goes_on(expected, capsys, disk):
         assert found.equals(whole.join(found.select("cell"), on="cell", how="semi").sort("cell"))
         status, out, err = call(capsys, "campaign", "status", plan)
         assert (status, err) == (0, "")
-        assert f"{len(found):,} of {len(whole):,} cells are there" in out
+        assert f"{len(found):,} of {len(whole):,} cells are done" in out
     assert mount("-o", f"remount,size={ROOM}", disk) == ""
     run_plan(plan)
     assert tables(store) == tables(expected)

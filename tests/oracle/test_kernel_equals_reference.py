@@ -110,7 +110,9 @@ KTH_POLICIES = (wt.NoBackfilling(), wt.Easy(), wt.Conservative(), wt.Conservativ
 
 
 PARTS = pytest.mark.parametrize(
-    "count", [pytest.param(10_000, marks=pytest.mark.slow), pytest.param(28_489, marks=pytest.mark.nightly)], ids=["part", "whole"]
+    "count",
+    [pytest.param(10_000, marks=pytest.mark.slow), pytest.param(28_489, marks=[pytest.mark.slow, pytest.mark.nightly])],
+    ids=["part", "whole"],
 )
 
 

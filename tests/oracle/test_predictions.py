@@ -44,7 +44,7 @@ def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, **options) ->
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
-@examples(30)
+@examples(20)
 @given(data=st.data())
 def test_kernel__equals_reference_with_predictions(kind, coincident, data):
     workload = data.draw(with_users(data.draw(st.sampled_from((workloads(max_size=25), crowded())))), label="workload")

@@ -116,7 +116,7 @@ def test_simulate_many__without_cases_or_jobs():
         (wt.Case(estimates=JOBS.requested.astype(float)), {}, "must be int64"),
         (wt.Case(), {"trim": "p4"}, "unknown trim"),
         (wt.Case(), {"overrun": "never"}, "unknown overrun rule"),
-        (wt.Case(), {"coincident": "never"}, "coincident"),
+        (wt.Case(), {"coincident": "never"}, "simultaneous"),
         (wt.Case(estimates=wt.FModel(4), seed=-1), {}, "seed must be from 0"),
     ],
 )

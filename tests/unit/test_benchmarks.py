@@ -64,11 +64,13 @@ def test_cpp__starts_every_job_when_the_kernel_does(easy, seed):
     assert starts.tolist() == kernel_run(workload, Easy()).start.tolist()
 
 
+@pytest.mark.slow
 def test_cpp__does_with_the_deepest_queue(easy):
     workload = steady_queue(Easy(), 2000, 500)
     assert compare(easy, workload, Options(runs=1))["jobs"] == len(workload)
 
 
+@pytest.mark.slow
 def test_cpp__a_different_schedule_is_an_error(easy, monkeypatch):
     monkeypatch.setattr(CompiledEasy, "starts", lambda self: np.full(self.jobs, -5))
     with pytest.raises(ValueError, match="start at another time in C"):

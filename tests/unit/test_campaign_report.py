@@ -115,7 +115,7 @@ def test_status__and_a_plan_that_is_half_done(capsys, plan):
     )
     more = plan.with_name("more.toml")
     more.write_text(PLAN.replace("seeds = 6", 'seeds = 8\nstore = "plan.results"'))
-    assert "24 of 32 cells are there, 8 are missing" in call(capsys, "campaign", "status", more)[1]
+    assert "24 of 32 cells are done, 8 are missing" in call(capsys, "campaign", "status", more)[1]
     status, _, err = call(capsys, "campaign", "report", more)
     assert status == 0
     assert "8 of 32 cells are missing" in err

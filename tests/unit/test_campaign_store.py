@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -181,7 +182,7 @@ def test_second_run_into_a_store__is_refused_while_the_first_lasts(capsys, plan)
     store = Store(plan.parent / "plan.results")
     store.open("plan", {})
     with store.locked():
-        assert "another campaign is running into it" in one_line(*call(capsys, "campaign", "run", plan))
+        assert "another campaign is writing to it" in one_line(*call(capsys, "campaign", "run", plan))
     assert call(capsys, "campaign", "run", plan)[0] == 0
 
 
@@ -218,12 +219,14 @@ def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
 
 
 def test_older_store__is_read_under_todays_names(finished, tmp_path):
-    file = next((tmp_path / "plan.results" / "cells").glob("*.parquet"))
+    store = tmp_path / "store"
+    shutil.copytree(finished.parent / "plan.results", store)
+    file = next((store / "cells").glob("*.parquet"))
     older = {new: old for old, new in OLDER_NAMES.items()}
-    today = Store(str(tmp_path / "plan.results")).table()
+    today = Store(store).table()
     table = pl.read_parquet(file)
-    table.with_columns(reserved_jobs=pl.lit(7), mean_miss=pl.lit(2.5)).rename(older, strict=False).write_parquet(file)
-    found = Store(str(tmp_path / "plan.results")).table()
+    table.with_columns(reserved_jobs=pl.lit(7, pl.Int64), mean_miss=pl.lit(2.5)).rename(older, strict=False).write_parquet(file)
+    found = Store(store).table()
     assert found.columns == today.columns
     assert found.filter(pl.col("cell").is_in(table["cell"].implode()))["reserved_jobs"].to_list() == [7] * len(table)
     assert found["mean_miss"].drop_nulls().to_list() == [2.5] * len(table)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.cli import bars
+from walltime.cli import bars, common
 from walltime.cli.main import run
 from walltime.engine.load import load
 
@@ -117,7 +117,7 @@ def test_simulate__takes_its_options_to_the_engine(capsys, log, tmp_path):
     undated = log.with_name("undated.swf")
     undated.write_text(log.read_text().replace("; UnixStartTime: 843480031\n", ""))
     refused = one_line(*call(capsys, "simulate", undated, "--order", f"{own}:nightly"))
-    assert "the order 'nightly' asks for the hour, but the log does not say when it begins; add '; UnixStartTime: SECONDS'" in refused
+    assert "the order 'nightly' asks for the hour, but the log does not record its start time; add '; UnixStartTime: SECONDS'" in refused
     assert waits("--policy", "hybrid:0", "--backfill-order", "sjf") <= waits("--policy", "fcfs")
     assert waits("--policy", "easy", "--estimates", "exact") == waits("--policy", "easy")
 
@@ -137,6 +137,7 @@ def test_compare__puts_policies_side_by_side(capsys, log):
     assert [name for name in ("FCFS", "EASY", "Conservative") if name not in out] == []
 
 
+@pytest.mark.slow
 def test_compare__writes_a_report_that_needs_nothing_else(capsys, log, tmp_path):
     page = tmp_path / "r.html"
     assert call(capsys, "compare", log, "--report", page)[0] == 0
@@ -287,6 +288,62 @@ def test_log_without_start_time__has_no_months(capsys, log):
 # -------------------------------------------------------------------------------------------- terminal, signals, pipes
 
 
+@pytest.mark.parametrize("width", [140, 80, 60, 40])
+def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, width):
+    from rich.console import Console
+
+    monkeypatch.setattr(common, "console", lambda: Console(width=width, highlight=False))
+    texts = ("easy", "fcfs", "easy:backfill-order=sjf,predictor=last", "hybrid:depth=1000")
+    _, out, _ = call(capsys, "compare", log, *(word for text in texts for word in ("--policy", text)))
+    table = out[: out.index("On small")]
+    assert all(len(line) <= width for line in table.splitlines())
+    assert "…" not in out
+    words = table.split()
+    for number in ("utilization", "slowdown", "response", "longest"):
+        assert number in words
+    _, out, _ = call(capsys, "simulate", log)
+    assert "…" not in out
+
+
+def test_completion__knows_the_commands():
+    shell = {"_WALLTIME_COMPLETE": "complete_bash", "COMP_WORDS": "walltime sim", "COMP_CWORD": "1"}
+    program = "import sys; sys.argv = ['walltime']; from walltime.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["simulate"]
+
+
+def test_cite__prints_bibtex(capsys):
+    status, out, _ = call(capsys, "cite")
+    assert status == 0
+    assert out.startswith("@software{walltime,")
+    assert out.count("@") == 5
+    assert call(capsys, "cite", "tang13")[1].startswith("@article{tang13,")
+    assert "there is no entry 'me'; known are walltime, feitelson98" in one_line(*call(capsys, "cite", "me"))
+
+
+@pytest.mark.parametrize(
+    "repeated", [("--load", "0.6", "--load", "0.8"), ("--order=sjf", "--order", "wfp"), ("--json", "--json"), ("--policy", "fcfs") * 2]
+)
+def test_option_given_twice__is_refused_where_one_would_win(capsys, log, repeated):
+    assert "is given 2 times, and only one can hold" in one_line(*call(capsys, "simulate", log, *repeated))
+
+
+def test_option_given_twice__holds_where_it_can(capsys, log):
+    assert (
+        call(
+            capsys,
+            "simulate",
+            log,
+            "--remove",
+            "user=7",
+            "--remove",
+            "user=8",
+            "--",
+        )[0]
+        == 0
+    )
+
+
 def test_reader_that_leaves__is_no_error(log):
     process = subprocess.run(
         f"{sys.executable} -m walltime.cli.main info {log} --json | head -1", shell=True, capture_output=True, text=True, check=False
@@ -412,7 +469,7 @@ def test_feedback__leaves_its_trace_in_the_result(capsys, tmp_path):
 def test_feedback_that_changes_nothing__says_so(capsys, log):
     status, _, err = call(capsys, "simulate", log, "--feedback")
     assert status == 0
-    assert "--feedback changes nothing" in err
+    assert "--feedback has no effect" in err
 
 
 @pytest.mark.parametrize("arguments", [["nosuch"], ["lublin99:nosuch=1"], ["lublin99", "--load", "9"]])
@@ -422,6 +479,7 @@ def test_generate__with_a_wrong_call_has_status_2(capsys, tmp_path, arguments):
     one_line(status, out, err)
 
 
+@pytest.mark.slow
 def test_full_device__gets_one_line(log):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "walltime.cli.main", "info", str(log)], stdout=full, stderr=subprocess.PIPE, text=True)

@@ -346,9 +346,9 @@ def test_wrong_variation__gets_one_line(capsys, log, command, what):
         ("clean", ["--flurries", "--flurry-share", 1.5], "--flurry-share"),
         ("clean", ["--flurries", "--flurry-times", -1], "--flurry-times"),
         ("clean", ["--out", "none/clean.swf"], "none/clean.swf"),
-        ("clean", ["--flurry-times", 3], "--flurry-times says nothing without --flurries"),
-        ("clean", ["--flurry-share", 0.5], "--flurry-share says nothing without --flurries"),
-        ("clean", ["--scale-by", "interarrival"], "--scale-by says nothing without --load"),
+        ("clean", ["--flurry-times", 3], "--flurry-times has no effect without --flurries"),
+        ("clean", ["--flurry-share", 0.5], "--flurry-share has no effect without --flurries"),
+        ("clean", ["--scale-by", "interarrival"], "--scale-by has no effect without --load"),
     ],
 )
 def test_wrong_call__gets_one_line(capsys, log, monkeypatch, tmp_path, command, options, message):
@@ -367,8 +367,8 @@ def test_flurries__of_a_log_without_users_get_one_line(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("clean.csv", "to be written as .swf, .swf.gz"),
-        ("clean", "to be written as .swf, .swf.gz"),
+        ("clean.csv", "can be written as .swf, .swf.gz"),
+        ("clean", "can be written as .swf, .swf.gz"),
         ("none/clean.swf", "there is no folder"),
         ("folder.swf", "directory"),
     ],

@@ -120,7 +120,7 @@ def test_cache__is_filled_by_two_processes_at_once(copied, cache, cold):
     third = fresh_process(copied, WALLTIME_CACHE=str(cache))
     assert third == cold[0] | {"cached": True, "compiled": 0}
     # No half-written file is left behind.
-    assert {file.suffix or file.name for file in cache.rglob("*") if file.is_file()} == {".nbc", ".nbi", "used"}
+    assert {file.suffix or file.name for file in cache.rglob("*") if file.is_file()} == {".nbc", ".nbi", "used", "sources"}
 
 
 @pytest.mark.slow
@@ -207,6 +207,57 @@ def test_source_hash__depends_on_what_is_compiled(copied):
     known = hash_after("queue.py", "")
     assert len({known, *(hash_after(name, "\nEDITED = 1\n") for name in ("queue.py", "memory.py", "jit.py"))}) == 4
     assert {known} == {hash_after(name, "\nEDITED = 1\n") for name in ("run.py", "reference.py", "load.py")}
+
+
+NOT_PARSED = """
+import ast
+from walltime import syntax
+def refuse(source):
+    raise RuntimeError("parsed")
+syntax.ast = type("ast", (), {"parse": refuse})
+from walltime.engine import folder
+print(folder.source_hash())
+"""
+PARSED = "from walltime.engine import folder; print(folder.source_hash())"
+
+
+def test_source_hash__is_remembered_by_what_is_written_in_the_sources(copied, tmp_path):
+    environment = {"PYTHONPATH": str(copied), "WALLTIME_CACHE": str(tmp_path / "cache")}
+    memo = tmp_path / "cache" / "sources"
+    first = run_script(PARSED, **environment).stdout
+    assert run_script(NOT_PARSED, **environment).stdout == first
+    lines = memo.read_text().splitlines()
+    assert [len(line) for line in lines] == [129]
+
+    helper = copied / "walltime" / "engine" / "heap.py"
+    text = helper.read_text()
+    try:
+        helper.write_text(f"{text}# A comment.\n")
+        assert run_script(PARSED, **environment).stdout == first
+        helper.write_text(f"{text}EDITED = 1\n")
+        assert run_script(PARSED, **environment).stdout != first
+    finally:
+        helper.write_text(text)
+    assert len(memo.read_text().splitlines()) == 3
+    assert [file.name for file in memo.parent.iterdir()] == ["sources"], "nothing is left of what was written"
+
+    memo.write_text("damaged \0\n" + "0" * 130)
+    assert run_script(PARSED, **environment).stdout == run_script(NOT_PARSED, **environment).stdout == first
+    folder.forget_sources(memo.parent)
+    folder.forget_sources(memo.parent)
+    assert not memo.exists()
+
+
+def test_sources__need_not_be_remembered(copied, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    assert run_script(PARSED, PYTHONPATH=str(copied), WALLTIME_CACHE=str(tmp_path / "file")).stderr == ""
+
+
+def test_sources__that_are_remembered_do_not_become_ever_more(copied, tmp_path):
+    memo = tmp_path / "sources"
+    memo.write_text("".join(f"{number:064} {number:064}\n" for number in range(20)))
+    run_script(PARSED, PYTHONPATH=str(copied), WALLTIME_CACHE=str(tmp_path))
+    assert len(memo.read_text().splitlines()) == folder.SOURCES_KNOWN
 
 
 def test_modules_that_are_not_compiled__are_used_by_no_module_that_is():

@@ -116,12 +116,13 @@ def test_cache__shows_what_is_compiled(capsys, root):
 def test_cache__can_be_removed(capsys, root):
     folders = [made(root, "0123", 0), made(root, "4567", 12)]
     (root / "mine").mkdir()
+    (root / "sources").write_text("what is remembered of the sources")
     status, out, err = call(capsys, "cache", "--clear")
     assert (status, err) == (0, "")
     assert out.splitlines() == [f"{place}: removed (1 functions, 0.0 MB)" for place in folders]
     assert [path.name for path in root.iterdir()] == ["mine"], "what is not ours stays"
     assert call(capsys, "cache", "--clear", "--json") == (0, json.dumps({"root": str(root), "folders": []}, indent=2) + "\n", "")
-    assert call(capsys, "cache")[1] == f"nothing is compiled yet; it would be kept in {root}\n"
+    assert call(capsys, "cache")[1] == f"nothing is compiled yet; compiled code will be kept in {root}\n"
 
 
 def test_cache__says_what_cannot_be_removed(capsys, root, monkeypatch):

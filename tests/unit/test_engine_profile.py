@@ -33,8 +33,8 @@ class Plan:
 
 
 @compiled
-def _first_hole(plan, now, length, procs, reservation, latest):
-    return profile.first_hole(plan, now, length, procs, reservation, latest)
+def _first_hole(plan, now, length, procs, latest):
+    return profile.first_hole(plan, now, length, procs, latest)
 
 
 @compiled
@@ -57,12 +57,12 @@ def drop_first(items, size):
     heap.drop_first(items, size)
 
 
-def first_hole(plan: Plan, length: int, procs: int, reservation: int, latest: int) -> int:
-    return _first_hole(plan.profile, plan.now, length, procs, reservation, latest)
+def first_hole(plan: Plan, length: int, procs: int, latest: int) -> int:
+    return _first_hole(plan.profile, plan.now, length, procs, latest)
 
 
 def fits_now(plan: Plan, length: int, procs: int) -> bool:
-    return first_hole(plan, length, procs, NEVER, plan.now + 1) == plan.now
+    return first_hole(plan, length, procs, plan.now + 1) == plan.now
 
 
 def occupy(plan: Plan, begin: int, end: int, procs: int) -> None:
@@ -118,7 +118,7 @@ def test_profile__equals_an_array_of_seconds(actions):
     for what, a, b in actions:
         if what == "reserve":
             expected = first_fit(free, now, a, b)
-            begin = first_hole(plan, a, b, NEVER, NEVER)
+            begin = first_hole(plan, a, b, NEVER)
             assert begin == expected
             assert fits_now(plan, a, b) == (expected == now)
             occupy(plan, begin, begin + a, b)
@@ -134,11 +134,11 @@ def test_profile__equals_an_array_of_seconds(actions):
                 free[begin:end] += procs
                 expected = first_fit(free, now, end - begin, procs)
                 free[begin:end] -= procs
-                found = first_hole(plan, end - begin, procs, begin, NEVER)
+                occupy(plan, begin, end, -procs)
+                found = first_hole(plan, end - begin, procs, NEVER)
                 assert found == expected <= begin
+                occupy(plan, found, found + end - begin, procs)
                 if found < begin:
-                    occupy(plan, begin, end, -procs)
-                    occupy(plan, found, found + end - begin, procs)
                     free[begin:end] += procs
                     free[found : found + end - begin] -= procs
                     held[a % len(held)] = (found, found + end - begin, procs)
@@ -174,7 +174,7 @@ def test_first_hole__is_where_processors_stay_free_long_enough():
     for begin, end, procs in ((0, 4, 5), (4, 8, 3), (8, 12, 5)):
         occupy(plan, begin, end, procs)
     assert steps_of(plan) == [(0, 1), (4, 3), (8, 1), (12, 6)]
-    found = {(believed, procs): first_hole(plan, believed, procs, NEVER, NEVER) for believed in (4, 5) for procs in (1, 2, 3, 4)}
+    found = {(believed, procs): first_hole(plan, believed, procs, NEVER) for believed in (4, 5) for procs in (1, 2, 3, 4)}
     assert found == {(4, 1): 0, (4, 2): 4, (4, 3): 4, (4, 4): 12, (5, 1): 0, (5, 2): 12, (5, 3): 12, (5, 4): 12}
 
 
@@ -233,10 +233,10 @@ def test_long_profile__equals_an_array_of_seconds(seed):
         if what == "reserve":
             length, procs = int(random.integers(1, 60)), int(random.integers(1, machine + 1))
             begin = first_fit_in(free, now, length, procs)
-            assert first_hole(plan, length, procs, NEVER, NEVER) == begin
+            assert first_hole(plan, length, procs, NEVER) == begin
             latest = int(random.integers(now + 1, begin + 2))
             expected = begin if begin < latest else NEVER
-            assert first_hole(plan, length, procs, NEVER, latest) == expected
+            assert first_hole(plan, length, procs, latest) == expected
             assert fits_now(plan, length, procs) == (begin == now)
             occupy(plan, begin, begin + length, procs)
             free[begin : begin + length] -= procs
@@ -251,9 +251,9 @@ def test_long_profile__equals_an_array_of_seconds(seed):
             if begin >= now:
                 free[begin:end] += procs
                 found = first_fit_in(free, now, end - begin, procs)
-                assert first_hole(plan, end - begin, procs, begin, NEVER) == found
-                occupy(plan, found, min(begin, found + end - begin), procs)
-                occupy(plan, max(begin, found + end - begin), end, -procs)
+                occupy(plan, begin, end, -procs)
+                assert first_hole(plan, end - begin, procs, NEVER) == found
+                occupy(plan, found, found + end - begin, procs)
                 free[found : found + end - begin] -= procs
                 held[which] = (found, found + end - begin, procs)
         most_blocks = max(most_blocks, int(plan.profile.counts.blocks))

@@ -101,7 +101,7 @@ def test_kth__stands_beside_the_printed_column(capsys):
     assert round(found["top20_percent"], 1) == 74.9
     status, out, _ = call(capsys, "estimates", path)
     assert status == 0
-    for words in ("P2, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
+    for words in ("mualem01, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
         assert words in out
 
 
@@ -234,6 +234,7 @@ def test_figure__cuts_peaks_and_says_how_high_they_are():
     assert use.get_ylim()[1] < 100
 
 
+@pytest.mark.slow
 def test_command__loads_no_figure_library_unless_asked(log):
     program = (
         "import sys\nfrom walltime.cli.main import run\nassert run(['estimates', sys.argv[1], '--json']) == 0\n"

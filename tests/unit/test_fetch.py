@@ -80,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def mirror(monkeypatch, tmp_path):
     server = Server(("127.0.0.1", 0), Handler)
     server.ranges = []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # it looks so often whether it is to end
     thread.start()
     monkeypatch.setenv("WALLTIME_ARCHIVE", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("WALLTIME_LOGS", str(tmp_path / "logs"))
@@ -199,7 +199,7 @@ def test_fetched_name__is_good_as_a_trace(mirror, capsys, monkeypatch):
         find_log("KTH-SP2")
     assert run(["fetch", "KTH-SP2"]) == 0
     out = capsys.readouterr().out
-    assert "recorded; there was none to check it against" in out
+    assert "recorded; none was known to check it against" in out
     assert "acknowledge: the site" in out
     assert run(["info", "kth-sp2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == 9000

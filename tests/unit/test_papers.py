@@ -164,6 +164,7 @@ def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch)
     assert float(rows[1][3]) == pytest.approx(1.5 * before.ours)
 
 
+@pytest.mark.slow
 def test_page__the_printed_number_is_that_of_the_data_file(tiny, small, tmp_path, monkeypatch):
     subject = kth_like(small)
     tables = printed("mualem01").tables

@@ -61,7 +61,7 @@ def test_parse_policy__passes_the_orders_on():
         ("easy:1", "'1' is no option of the policy 'easy:1'; its options are order, backfill-order, extra, shadow"),
         ("hybrid", "hybrid needs its depth: hybrid:depth=3"),
         ("hybrid:", "hybrid needs its depth: hybrid:depth=3"),
-        ("hybrid:-1", "the depth of a hybrid must be a whole number from 0 on, not -1"),
+        ("hybrid:-1", "the depth of a hybrid must be a whole number of at least 0, not -1"),
         ("hybrid:1.5", "depth must be a whole number, not '1.5'"),
         ("hybrid:x", "depth must be a whole number, not 'x'"),
         ("fcfs:0", "'0' is no option of the policy 'fcfs:0'; its options are order"),
@@ -147,7 +147,7 @@ def test_labels__say_what_differs_from_first_come_first_served():
 def test_hybrid__refuses_a_bad_depth(depth):
     with pytest.raises(wt.PolicyError) as caught:
         wt.Hybrid(depth=depth)
-    assert str(caught.value) == f"the depth of a hybrid must be a whole number from 0 on, not {depth!r}"
+    assert str(caught.value) == f"the depth of a hybrid must be a whole number of at least 0, not {depth!r}"
 
 
 @pytest.mark.parametrize("exponent", [0, -1, 2.0, "3"])
@@ -194,7 +194,7 @@ def test_user_order__gets_columns_and_the_calendar():
 
     assert many.score(1, 2, 3, 4, requested=9, user=8, hour=7) == 90807.0
     assert many.score(1, 2, 3, 4, hour=7) == 19907.0  # unknown columns are -1, the request is what is believed
-    with pytest.raises(wt.PolicyError, match=r"^the order 'many' asks for the hour, but the log does not say when it begins; add"):
+    with pytest.raises(wt.PolicyError, match=r"^the order 'many' asks for the hour, but the log does not record its start time; add"):
         many.score(1, 2, 3, 4, user=8)
 
 
@@ -372,7 +372,7 @@ def test_user_order__that_reads_the_clock_of_a_log_without_dates(engine, role):
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, wt.Easy(**{role: turned_round_on_mondays}), engine=engine)
     assert str(caught.value) == (
-        "the order 'turned_round_on_mondays' asks for the weekday, but the log does not say when it begins; "
+        "the order 'turned_round_on_mondays' asks for the weekday, but the log does not record its start time; "
         "add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
         "or give the workload walltime.Origin(unix_start_time=SECONDS, time_zone=NAME)"
     )

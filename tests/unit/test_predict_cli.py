@@ -50,7 +50,7 @@ def test_predict__writes_each_jobs_prediction(capsys, log, tmp_path):
         (["--predictor", "tang13:statistic=p101"], "unknown statistic"),
         (["--predictor", "last", "--threshold", "0.5"], "--threshold is for the default table"),
         (["--ends", "tomorrow"], "unknown ends 'tomorrow'"),
-        (["--ends", "log"], "all waits of the log are 0"),
+        (["--ends", "log"], "all wait times of the log are 0"),
         (["--out", "table.txt"], "table.txt"),
     ],
 )

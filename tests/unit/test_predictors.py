@@ -122,7 +122,7 @@ def test_predictor__needs_its_columns(engine):
     bare = dataclasses.replace(JOBS, columns={"user": JOBS.columns["user"]})
     with pytest.raises(wt.WorkloadError, match="the log does not say the group of its jobs, which tang13 needs"):
         wt.simulate(bare, wt.Easy(), prediction=wt.Tang13(), engine=engine)
-    with pytest.raises(wt.WorkloadError, match="the log has no waits"):
+    with pytest.raises(wt.WorkloadError, match="the log has no wait times"):
         wt.simulate(bare, wt.Easy(), prediction=wt.Prediction(wt.LastRun(), history="log"), engine=engine)
     feedback = JOBS.with_feedback()
     with pytest.raises(wt.WorkloadError, match="with feedback jobs are not submitted when they were in the log"):
@@ -206,7 +206,7 @@ def test_replay__says_whose_ends_it_took():
     assert wt.replay_predictions(JOBS, [wt.LastRun()])[0].ends == "log"
     zero = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.zeros(len(JOBS), np.int64)})
     assert wt.replay_predictions(zero, [wt.LastRun()])[0].ends == "easy"
-    with pytest.raises(wt.WorkloadError, match="all waits of the log are 0"):
+    with pytest.raises(wt.WorkloadError, match="all wait times of the log are 0"):
         wt.replay_predictions(zero, [wt.LastRun()], "log")
     partly = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.where(np.arange(len(JOBS)) < 3, -1, 5)})
     assert wt.replay_predictions(partly, [wt.LastRun()])[0].unknown_ends == 3

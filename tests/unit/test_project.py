@@ -183,6 +183,8 @@ def test_citation__has_what_reference_managers_need():
 def test_bibtex__of_the_readme_is_that_of_the_citation_file_and_of_the_papers():
     cff, entries = load(ROOT / "CITATION.cff"), bibtex()
     assert list(entries) == ["walltime", *PAPERS]
+    readme = (ROOT / "README.md").read_text()
+    assert f"```bibtex\n{(ROOT / 'src/walltime/references.bib').read_text()}```" in readme
     assert entries["walltime"]["title"] == cff["title"]
     for paper, reference in zip(PAPERS, cff["references"], strict=True):
         entry = entries[paper]

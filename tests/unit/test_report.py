@@ -159,7 +159,7 @@ def test_answer__many_policies_names_the_best():
 def test_page__parses_and_needs_nothing_else():
     page = render([made(NoBackfilling(), 3000), made(Easy(), 50, kind=Kind.RESERVED), made(Conservative(), 80)])
     found = Page(page)
-    assert found.tags.count("svg") == 6
+    assert found.tags.count("svg") == 12
     assert "script" not in found.tags
     assert len(found.ids) == len(set(found.ids))
     for name, value in found.attributes:
@@ -199,6 +199,7 @@ def test_page__a_formula_in_a_name_is_only_text():
     assert "$x^2$ on KTH" in render([made(jobs=3)], title="$x^2$ on KTH")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [0, 1, 2])
 def test_page__hardly_any_jobs(jobs):
     found = Page(render([made(NoBackfilling(), jobs=jobs), made(Easy(), jobs=jobs)]))
@@ -221,6 +222,7 @@ def test_page__trim_and_rules_are_said():
         render([made()], trim="p4")
 
 
+@pytest.mark.slow
 def test_write_report__whole_or_not_at_all(tmp_path, monkeypatch):
     target = tmp_path / "report.html"
     target.write_text("old")
@@ -343,6 +345,7 @@ def test_page__says_what_was_chosen_and_done():
     assert rows(render(several))["steps"] == "none"
 
 
+@pytest.mark.slow
 def test_page__feedback_is_said():
     one = made()
     page = render([replace(one, workload=one.workload.with_feedback(), submitted=one.workload.submit)])
@@ -351,6 +354,7 @@ def test_page__feedback_is_said():
     assert "that precede them" not in render([one])
 
 
+@pytest.mark.slow
 def test_page__a_command_is_quoted_for_the_shell():
     words = ["walltime", "compare", "my log.swf", "--remove", "user=3 & more", "it's"]
     page = render([made()], settings={"command": words})
@@ -360,6 +364,7 @@ def test_page__a_command_is_quoted_for_the_shell():
     assert "<pre>walltime compare x</pre>" in render([made()], settings={"command": "walltime compare x"})
 
 
+@pytest.mark.slow
 def test_page__no_command_where_none_says_it_all():
     one = made()
     for steps, feedback, settings in ((("load 0.9",), False, {}), ((), True, {}), ((), False, {"estimates": "f:4"})):
@@ -368,6 +373,7 @@ def test_page__no_command_where_none_says_it_all():
     assert "To repeat it" in render([one], settings={"estimates": "user"})
 
 
+@pytest.mark.slow
 def test_page__says_which_numbers_a_trim_leaves_alone():
     trimmed, whole = render([made()], trim="p3"), render([made()])
     for said in (
@@ -402,6 +408,7 @@ def test_page__months():
     assert "response (s), conservative" in three
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("days", "start"), [(5, 10**9), (31 * 125, 10**9), (80, None), (80, 10**14)])
 def test_page__months_only_where_there_are_some(days, start):
     assert "By month" not in render([over_months(NoBackfilling(), 0, days, start)])

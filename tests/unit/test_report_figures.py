@@ -192,6 +192,7 @@ def test_moment__outside_the_calendar_is_counted_from_the_first_submission():
     assert figures.moment(s, 180) == "2 min 00 s after the first submission"
 
 
+@pytest.mark.slow
 def test_figures__letters_that_the_font_lacks_give_no_warning(tmp_path):
     name = "日本 ü"
     with warnings.catch_warnings():

@@ -59,7 +59,7 @@ def test_suggest__only_recent_jobs():
     ("options", "error", "words"),
     [
         ({"user": 8}, WorkloadError, "has no job of user 8"),
-        ({"user": 7, "least": 100}, WorkloadError, "user 7 has 20 earlier jobs, which say too little; 100 are needed"),
+        ({"user": 7, "least": 100}, WorkloadError, "user 7 has 20 earlier jobs, which is too few; 100 are needed"),
         ({"user": 7, "group": 1}, WorkloadError, "does not say the group"),
         ({"user": 7, "risks": [100]}, PolicyError, "a risk is a percentage"),
     ],

@@ -148,6 +148,7 @@ def test_read__comments_keep_their_place_and_their_blanks(written):
     assert log.header_lines == (";  A: 1  ", "  ; B")
 
 
+@pytest.mark.slow
 def test_read__comments_keep_their_place_over_blocks_and_skipped_lines(written):
     lines = [line for n in range(30_000) for line in (f"; before {n}", "bad", GOOD)]
     log = read_swf(written("\n".join(lines)), skip_bad_lines=True)

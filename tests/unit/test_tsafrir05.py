@@ -355,8 +355,8 @@ def test_model__on_the_logs_of_the_dynamics_paper(name, hours):
         ({"modes_rule": "cubic"}, "linear or power"),
         ({"modes": 19}, "at least 20 modes"),
         ({"head_total": 100.0}, "between 0 and 100 percent"),
-        ({"bins": ((60, 0),)}, "a time of its own"),
-        ({"bins": ((60, 1), (60, 2))}, "a time of its own"),
+        ({"bins": ((60, 0),)}, "a distinct time"),
+        ({"bins": ((60, 1), (60, 2))}, "a distinct time"),
     ],
 )
 def test_model__refuses_what_cannot_be(options, message):

@@ -1,4 +1,4 @@
-"""Read with care: what about a campaign can mislead its reader, found from its results and its logs."""
+"""Caveats: what may mislead the reader of a campaign, derived from its results and logs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 DRAIN = 0.05
-"""A run did not keep up if it went on after the last arrival for more than this share of its whole length, ..."""
+"""A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
 WAIT = 0.1
-"""... and the mean wait was more than this share of that: else it is just a long job that ended last."""
+"""... and the mean wait was more than this share of that: otherwise it is just a long job that ended last."""
 
 
 def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
-    """Sentences on what to keep in mind, the weightiest first.
+    """The caveats as sentences, the most important first.
 
-    `cells`: as in `Store.table`. `flurries`: how many each log has, as `count_flurries` finds them; None if nobody looked.
-    Source: the checklist of SPEC L-30.
+    `cells`: as in `Store.table`. `flurries`: number of flurries per log, from `count_flurries`; None if not counted.
+    Source: after E. Frachtenberg and D. G. Feitelson, "Pitfalls in parallel job scheduling evaluation", JSSPP 2005.
     """
     import polars as pl
 
@@ -34,38 +34,38 @@ def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] 
     full = cells.filter((pl.col("offered_load") >= 1) | behind)
     if len(full):
         found.append(
-            f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not do what was asked of it, or not while jobs arrived. "
-            "Their queues grow for as long as jobs arrive, so their waits say more about the length of the log than about the policy."
+            f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not keep up with the arriving jobs. "
+            "Their queues grow for as long as jobs arrive, so their waits depend more on the length of the log than on the policy."
         )
     for trace, count in (flurries or {}).items():
         found.append(
-            f"Uncleaned: {trace} has {count} {'flurry' if count == 1 else 'flurries'}, bursts of a single user that can decide an average; "
-            "see walltime clean, and leave them out with remove."
+            f"Uncleaned: {trace} has {count} {'flurry' if count == 1 else 'flurries'}, bursts of a single user that can distort averages; "
+            "see walltime clean, and exclude them with remove."
         )
     if plan.trim == "none":
         found.append(
-            'No trimming: the empty machine at the start and the last jobs at the end are in the averages; trim = "p3" leaves them out.'
+            'No trimming: the empty machine at the start and the last jobs at the end are in the averages; trim = "p3" excludes them.'
         )
     models = [parse_estimates(text) for text in cells["estimates"].unique().drop_nulls().sort()]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):
         found.append(
-            "Vanilla f-model: estimates that are uniform multiples of the runtime, without limit, are better than those of users "
-            "in one respect, since they keep short jobs short (P3 section VI); compare with tsafrir05 or a truncated model."
+            "Vanilla f-model: estimates that are uniform multiples of the runtime, without limit, are better than user estimates "
+            "in one respect: they keep short jobs short (tsafrir06, section VI); compare with tsafrir05 or a truncated model."
         )
     singles = cells.group_by([name for name in plan.varied if name in cells.columns] or ["trim"]).len()
     if len(singles) and (singles["len"] == 1).all():
         found.append(
-            "Single runs: a schedule is chaotic, and moving one job by seconds can move its averages by percents (SPEC L-33). "
+            "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. "
             "Shake the log with several seeds to see by how much."
         )
         found.append(
-            "Means only: with one run for each combination there is no band and no confidence interval; small differences mean nothing."
+            "Means only: with one run per combination there is no band and no confidence interval; small differences are meaningless."
         )
     return found
 
 
 def count_flurries(plan: Plan) -> dict[str, int]:
-    """How many flurries each log of the plan has that the plan does not filter; logs without any are left out."""
+    """Number of flurries in each log of the plan that the plan does not filter; logs without any are omitted."""
     filtered = {cell.settings["trace"] for cell in plan.cells if cell.settings["remove"]}
     counts = {trace: len(find_flurries(read(file))) for trace, (file, _) in find_logs(plan).items() if trace not in filtered}
     return {trace: count for trace, count in counts.items() if count}

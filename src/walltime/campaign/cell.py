@@ -1,4 +1,4 @@
-"""A cell: one simulation of a campaign, and the key that says what it computes."""
+"""A cell: one simulation of a campaign, and the key that identifies what it computes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walltime.schedule.scheduler import PREDICTION_WORDS, Scheduler, parse_sched
 from walltime.syntax import syntax_hash
 
 SPELLED = ("policy", "order", "backfill_order")
-"""The words whose values may name a file of the user's own."""
+"""The parameters whose values may name a user's own file."""
 RANDOM_SCALING = ("size", "thin", "users")
 RESULTS = (
     "campaign/groups.py",
@@ -33,7 +33,7 @@ RESULTS = (
     "schedule",
     "workload",
 )
-"""The parts of the package that results depend on..."""
+"""The parts of the package on which results depend..."""
 NO_RESULTS = (
     "engine/cache.py",
     "engine/compilation.py",
@@ -45,18 +45,23 @@ NO_RESULTS = (
     "logs/output.py",
     "logs/places.py",
     "metrics/confidence.py",
+    "metrics/gains.py",
+    "metrics/recorded.py",
+    "metrics/timeline.py",
     "schedule/auditor.py",
     "schedule/comparison.py",
+    "schedule/fair_start.py",
     "schedule/files.py",
+    "schedule/recorded.py",
     "schedule/replication.py",
     "schedule/threads.py",
 )
-"""...without these: how the engine is kept and loaded, what only checks, compares, fetches or writes."""
+"""...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One simulation: a value for each word, and a seed, None where nothing is random."""
+    """One simulation: a value for each parameter, and a seed, None if nothing is random."""
 
     values: tuple[Any, ...]
     """one for each of `DIMENSIONS`, in their order"""
@@ -67,28 +72,28 @@ class Cell:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], seed: int | None, trim: str, dynamics: bool, groups: tuple[str, ...]) -> Cell:
-        """The cell with these settings, the other words at their defaults."""
+        """The cell with these settings, the other parameters at their defaults."""
         return cls(tuple(settings.get(d.name, d.default) for d in DIMENSIONS.values()), seed, trim, dynamics, groups)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Value of each word."""
+        """Value of each parameter."""
         return dict(zip(DIMENSIONS, self.values, strict=True))
 
     @property
     def is_random(self) -> bool:
-        """Whether another seed would give another result."""
+        """Whether the result depends on the seed."""
         return self.workload_is_random or _random_estimates(self.settings["estimates"])
 
     @property
     def workload_is_random(self) -> bool:
-        """Whether another seed would give another workload."""
+        """Whether the workload depends on the seed."""
         s = self.settings
         return s["model"] is not None or s["shake"] > 0 or (s["load"] is not None and s["scale_by"] in RANDOM_SCALING)
 
     @property
     def workload(self) -> tuple[Any, ...]:
-        """What makes the workload: two cells that agree in this share it."""
+        """The settings that determine the workload: cells that agree in them share it."""
         return (*self.values[: len(WORKLOAD)], self.seed if self.workload_is_random else None)
 
     def place(self) -> tuple[Any, ...]:
@@ -121,7 +126,7 @@ def _random_estimates(text: str) -> bool:
 
 
 def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
-    """The scheduler that a cell with these settings runs; raises PolicyError for an option that does not fit."""
+    """The scheduler of a cell with these settings; raises PolicyError for an option that does not apply."""
     words = {word.replace("_", "-"): settings.get(word) for word in ("order", "backfill_order")}
     text = settings.get("policy") or "easy"
     if words["backfill-order"] and not takes(split(text, PREDICTION_WORDS)[0], "backfill-order"):
@@ -133,13 +138,13 @@ def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
 
 @functools.cache
 def engine_version() -> str:
-    """Hash (16 hexadecimal digits) of the code that results depend on; comments and docstrings do not change it."""
+    """Hash (16 hexadecimal digits) of the code on which results depend; comments and docstrings do not change it."""
     package = Path(__file__).parent.parent
     return syntax_hash(files_of_results(package), package)[:16]
 
 
 def files_of_results(package: Path) -> list[Path]:
-    """The modules that decide what a cell's row holds, of the package in this folder."""
+    """The modules of the package in this folder that determine the content of a cell's row."""
     files = [file for part in RESULTS for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))]
     without = {package / name for name in NO_RESULTS}
     return sorted(file for file in files if file not in without)

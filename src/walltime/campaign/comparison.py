@@ -1,4 +1,4 @@
-"""What a campaign found: means with their bands for each combination, and paired differences to one of them."""
+"""The results of a campaign: means with their bands for each combination, and paired differences to a baseline."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     import polars as pl
 
 METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
-"""Measures that are compared unless others are asked for."""
+"""Measures compared by default."""
 CONFIDENCE = 0.90
 
 
 @dataclass(frozen=True)
 class Line:
-    """One combination of the varied words, and what one measure was over its seeds."""
+    """One combination of the varied parameters, and one measure over its seeds."""
 
     combination: Mapping[str, Any]
     group: str | None
-    """of the jobs, where the comparison is by groups"""
+    """group of jobs, if the comparison is by groups"""
     metric: str
     runs: int
     band: Interval
-    """mean, and the 5th and 95th percentile of the single runs (SPEC M-22)"""
+    """mean, and the 5th and 95th percentile of the single runs, as in tsafrir06, section II"""
     spread: float
-    """standard deviation over mean (SPEC L-33); nan for a single run"""
+    """standard deviation over mean; nan for a single run"""
     difference: Interval | None
-    """mean of the paired differences to the baseline, with its confidence interval (SPEC L-32); None for the baseline itself"""
+    """mean of the paired differences to the baseline, with its confidence interval; None for the baseline itself"""
 
 
 def compare_cells(
@@ -49,11 +49,11 @@ def compare_cells(
 ) -> list[Line]:
     """Compare the cells of a plan.
 
-    `cells`: as in `Store.table`. `varied`: the words that tell the combinations apart, as in `Plan.varied`. `baseline`: value
-    of one or more words; each combination is compared with the one that has these values and else its own, seed by seed.
-    `groups, by`: the table of groups, and which grouping of it to compare by.
+    `cells`: as in `Store.table`. `varied`: the parameters that distinguish the combinations, as in `Plan.varied`. `baseline`:
+    values of one or more parameters; each combination is compared with the one that has these values and otherwise its own, seed
+    by seed. `groups, by`: the table of groups, and the grouping to use.
 
-    Raises PolicyError for an unknown measure or baseline, or a grouping that is not there.
+    Raises PolicyError for an unknown measure or baseline, or a missing grouping.
     """
     import polars as pl
 
@@ -99,18 +99,18 @@ def _runs(table: pl.DataFrame, words: Sequence[str], grouped: bool) -> dict[tupl
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:
-    """Sorts what is missing first, then numbers, then text."""
+    """Sort key: missing values first, then numbers, then text."""
     number = float(value) if isinstance(value, int | float) else math.inf
     return (value is not None, number, str(value))
 
 
 def _defined(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[int | None, float]:
-    """The measure of each seed for which it is defined."""
+    """The measure for each seed for which it is defined."""
     return {row["seed"]: float(row[metric]) for row in rows if row[metric] is not None}
 
 
 def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float]) -> Interval | None:
-    """Paired by seed; a run in which nothing is random stands for every seed."""
+    """Paired by seed; a run in which nothing is random counts for every seed."""
     if list(mine) == [None] and list(theirs) != [None]:
         pairs = [(mine[None], value) for value in theirs.values()]
     elif list(theirs) == [None]:

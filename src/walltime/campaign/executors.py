@@ -1,4 +1,4 @@
-"""Where tasks are run: threads on this machine, or a Dask cluster. Both take the same tasks and report the same way."""
+"""Executors: threads on this machine, or a Dask cluster. Both take the same tasks and report in the same way."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from walltime.schedule.batch import compile_for
 from walltime.schedule.threads import in_threads
 
 IN_FLIGHT = 3
-"""Tasks that are sent to a Dask cluster per thread that it has; the others wait here, so that its memory stays flat."""
+"""Tasks sent to a Dask cluster at a time, per thread; the others wait here, to bound its memory."""
 
 
 ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?(\[[^\]\s]+\]|[^\s:/]+):[0-9]{1,5}")
-"""How the address of a Dask scheduler is spelled."""
+"""Form of a Dask scheduler's address."""
 PATIENCE = 10.0
 """Seconds in which a Dask scheduler must answer."""
 
@@ -67,7 +67,7 @@ class Dask:
     """The workers of a Dask scheduler; they must see the same files under the same names."""
 
     def __init__(self, address: Any):
-        """`address`: of the scheduler, such as tcp://10.0.0.1:8786, or a distributed cluster object. Raises PolicyError."""
+        """`address`: the scheduler's, such as tcp://10.0.0.1:8786, or a `distributed` cluster object. Raises PolicyError."""
         try:
             from distributed import Client
         except ImportError as error:
@@ -99,9 +99,11 @@ class Dask:
                 if following is not None:
                     running.add(self._submit(following))
         except KilledWorker as error:
-            raise EngineError("workers died again and again over one task; see their logs, give them more memory, run again") from error
+            raise EngineError("workers died repeatedly while running one task; see their logs, give them more memory, run again") from error
         except (CancelledError, asyncio.CancelledError, CommClosedError) as error:
-            raise EngineError("the Dask scheduler has gone away; what was written stays, so start one and run the plan again") from error
+            raise EngineError(
+                "the connection to the Dask scheduler was lost; finished results are kept, so start one and run the plan again"
+            ) from error
         finally:
             with contextlib.suppress(Exception):  # a scheduler that has gone cannot be told
                 self.client.cancel(list(running.futures))
@@ -116,5 +118,5 @@ class Dask:
 
 
 def _run_packed(packed: bytes) -> Report:
-    """Run a task that was packed for the way: a scheduler keeps a little of every task that it has ever seen."""
+    """Run a serialized task; it is serialized since a scheduler keeps part of every task that it has seen."""
     return run_task(pickle.loads(zlib.decompress(packed)))

@@ -1,4 +1,4 @@
-"""A plan: which workloads, policies, estimates and seeds; read from TOML with strict checks, and spelled out as cells."""
+"""Plans: workloads, policies, estimates and seeds; read from TOML with strict checks, and expanded into cells."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 from walltime.campaign.cell import SPELLED, Cell, scheduler_of
 from walltime.campaign.dimensions import DEFAULT, DIMENSIONS
-from walltime.campaign.groups import GROUPINGS
 from walltime.errors import PolicyError, WalltimeError
 from walltime.logs.output import printable
 from walltime.metrics import TRIMS
 from walltime.policy import placed
+from walltime.schedule.groups import GROUPINGS
 
 MOST_CELLS = 10_000_000
 SETTINGS: Mapping[str, type] = {"name": str, "store": str, "seeds": object, "trim": str, "dynamics": bool, "groups": list}
-"""The words of the table `campaign`."""
+"""The keys of the table `campaign`."""
 TABLES = ("campaign", "fixed", "grid", "zip")
 
 
@@ -29,8 +29,9 @@ TABLES = ("campaign", "fixed", "grid", "zip")
 class Plan:
     """What a campaign computes.
 
-    `axes`: each a list of choices, a choice the words that it sets; the cells are all combinations of them, for every seed.
-    A seed means the same random numbers for all that is compared (SPEC M-22); a cell in which nothing is random is run once.
+    `axes`: each a list of choices, a choice being the parameters that it sets; the cells are all combinations, for every seed.
+    A seed means the same random numbers for all combinations, as in mualem01, section 4.2; a cell in which nothing is random is run
+    once.
     """
 
     path: Path
@@ -44,7 +45,7 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Where the traces that the plan names are looked for."""
+        """The folder of the traces that the plan names."""
         return self.path.parent
 
     @cached_property
@@ -55,7 +56,7 @@ class Plan:
 
     @property
     def varied(self) -> list[str]:
-        """The words that do not have the same value in all cells, in their order."""
+        """The parameters that do not have the same value in all cells, in their order."""
         values: dict[str, set[Any]] = {}
         for axis in self.axes:
             for choice in axis:
@@ -72,7 +73,7 @@ class Plan:
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read and check a plan; raises PolicyError saying what is wrong, where, and what is known."""
+    """Read and check a plan; raises PolicyError with the error, its place, and the known values."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -91,7 +92,7 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def _with_own_files(given: Any, folder: Path) -> Any:
-    """The same, with the files of the user's own orders and policies, FILE.py:NAME, looked for in the plan's folder."""
+    """The same, with the files of custom orders and policies, FILE.py:NAME, resolved against the plan's folder."""
     if isinstance(given, Mapping):
         own = {name: given[name] for name in SPELLED if name in given}
         others = {name: _with_own_files(value, folder) for name, value in given.items() if name not in own}
@@ -138,7 +139,7 @@ def _plan(path: Path, given: Mapping[str, Any]) -> Plan:
 
 
 def _axes(given: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
-    """The axes of the tables fixed, grid and zip; no word may stand in two of them."""
+    """The axes of the tables fixed, grid and zip; no parameter may be in two of them."""
     axes: list[list[Mapping[str, Any]]] = []
     where: dict[str, str] = {}
 
@@ -215,7 +216,7 @@ def _seeds(given: Any) -> Sequence[int]:
 
 
 def _check(plan: Plan) -> None:
-    """What only shows when the tables are put together."""
+    """Checks of the tables combined."""
     count = len(plan.seeds)
     for axis in plan.axes:
         count *= len(axis)

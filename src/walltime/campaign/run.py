@@ -1,4 +1,4 @@
-"""Run a campaign: find out which cells are missing, cut them into tasks, have them run, count."""
+"""Run a campaign: find the missing cells, split them into tasks, run them, and report progress."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from walltime.logs.output import printable
 from walltime.logs.places import find_log
 
 CELLS_PER_TASK = 200
-"""The most cells of one task."""
+"""Maximum number of cells in one task."""
 JOBS_PER_TASK = 5_000_000
-"""At most about so many jobs are simulated in one task: under a second with EASY, and what is lost when a run is killed."""
+"""Approximate maximum of jobs simulated in one task: under a second with EASY, and the most work lost when a run is killed."""
 TASKS = 64
-"""If the cells are few, they are cut into about so many tasks, so that all workers have something to do."""
+"""Few cells are split into about this many tasks, so that all workers are busy."""
 SLOW = 10
-"""How many times longer conservative and hybrid backfilling take than EASY, roughly."""
+"""Approximate run time of conservative and hybrid backfilling relative to EASY."""
 MOST_JOBS = 2**40
 BYTES_PER_JOB = 15
-"""How many jobs a log has is guessed from the size of its file, gzipped."""
+"""The number of jobs in a log is estimated from the size of its gzipped file."""
 
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     cells: int
     """in the plan"""
     done: int
-    """cells that are in the store"""
+    """cells in the store"""
     run: int = 0
-    """cells that this run has added"""
+    """cells added by this run"""
     jobs: int = 0
-    """jobs that this run has simulated"""
+    """jobs simulated by this run"""
     kernel_seconds: float = 0.0
     """processor time of this run in compiled code, s"""
     seconds: float = 0.0
@@ -49,7 +49,7 @@ class Progress:
     begun: float = field(default_factory=time.monotonic)
 
     def add(self, report: Report) -> None:
-        """Count a task."""
+        """Add a finished task."""
         self.done += report.cells
         self.run += report.cells
         self.jobs += report.jobs
@@ -64,12 +64,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Status:
-    """What a store has of a plan."""
+    """Which cells of a plan are in a store."""
 
     cells: int
     done: int
     others: int
-    """cells in the store that are not in the plan: of another plan, or of an earlier version of the program"""
+    """cells in the store that are not in the plan: from another plan, or from an earlier version of the program"""
     files: int
 
 
@@ -79,13 +79,13 @@ def run_campaign(
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Run the cells of the plan that the store does not have yet.
+    """Run the cells of the plan that are not in the store yet.
 
     `store`: by default the folder that the plan names. `executor`: by default `Threads()`. `progress` is called after each
-    task. What has been run stays, however this ends; another call goes on from there.
+    task. Finished tasks are kept, however this ends; another call resumes from there.
 
-    Raises LogError for a trace that is missing or has changed since the store was made, OutputError where the store cannot be
-    written, and what a cell raises.
+    Raises LogError for a trace that is missing or has changed since the store was made, OutputError if the store cannot be
+    written, and the errors of cells.
     """
     store = store or Store(plan.store)
     logs = find_logs(plan)
@@ -109,7 +109,7 @@ def run_campaign(
 
 
 def status(plan: Plan, store: Store | None = None) -> Status:
-    """What the store has of the plan; raises what `run_campaign` raises before it runs anything."""
+    """Which cells of the plan are in the store; raises the errors of `run_campaign` before it runs anything."""
     store = store or Store(plan.store)
     store.manifest()
     there = store.done()
@@ -147,7 +147,7 @@ def _key(cell: Cell, logs: dict[str, tuple[str, str]]) -> str:
 
 
 def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]]) -> Iterable[Task]:
-    """Cut the cells, which are in the order of their workloads, into tasks of bounded work."""
+    """Split the cells, ordered by workload, into tasks of bounded work."""
     guesses = {trace: Path(file).stat().st_size // BYTES_PER_JOB for trace, (file, _) in logs.items()}
     part: list[Cell] = []
     jobs = 0

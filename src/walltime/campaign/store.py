@@ -2,10 +2,10 @@
 
     manifest.toml       versions, and the checksums of the logs
     cells/*.parquet     one row per cell; a file holds the cells of one task
-    groups/*.parquet    one row per cell and group of jobs, where the plan asks for groups
+    groups/*.parquet    one row per cell and group of jobs, if the plan asks for groups
 
-Files are written whole and renamed into place, so a file that is there is complete. The column `cell` is a hash of what the
-cell computes; a cell that is there is not run again.
+Files are written completely and renamed into place, so any file present is complete. The column `cell` is a hash of what the
+cell computes; a cell in the store is not run again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from walltime import notebook
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
@@ -38,13 +39,13 @@ OLDER_NAMES = {
     "mean_miss": "mean_miss",
     "mean_reservation_error": "mean_reservation_error",
 }
-"""What columns were called up to schema 2."""
-"""Version of the columns; a store with a higher one is from a newer program. 2 added predictors and what became of predictions."""
+"""Names of columns up to schema 2."""
+"""Version of the columns; a store with a higher one is from a newer program. 2 added predictors and results of predictions."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
 
 class Store:
-    """The folder that a campaign's results are in; see the module for what lies where."""
+    """The folder of a campaign's results; see the module for its layout."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
@@ -60,9 +61,9 @@ class Store:
         return self.folder / "groups"
 
     def open(self, name: str, logs: Mapping[str, str]) -> None:
-        """Make the folder, or check that it fits: its schema, and the checksums of these logs (name: sha256).
+        """Make the folder, or check that it matches: its schema, and the checksums of these logs (name: sha256).
 
-        Raises OutputError where it cannot be made or is of a newer schema, LogError for a log that has changed.
+        Raises OutputError if it cannot be made or has a newer schema, LogError for a log that has changed.
         """
         known = self.manifest()
         earlier: dict[str, str] = known.get("logs", {})
@@ -93,7 +94,7 @@ class Store:
                 sink.write(text.encode())
 
     def manifest(self) -> dict[str, Any]:
-        """What the manifest says; empty if there is none. Raises OutputError for a newer schema, or no manifest of ours."""
+        """The manifest's content; empty if there is none. Raises OutputError for a newer schema, or any other file."""
         file = self.folder / "manifest.toml"
         try:
             found = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -115,9 +116,9 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep others from running into this store; left-over parts of files are removed. Raises OutputError if one does.
+        """Lock the store against other campaigns and remove partial files. Raises OutputError if it is locked.
 
-        The lock ends with the process, however that ends.
+        The lock is released when the process ends, however that happens.
         """
         try:
             file = (self.folder / ".lock").open("w")
@@ -127,21 +128,21 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise OutputError(f"{printable(self.folder)}: another campaign is running into it; wait, or name another store") from error
+                raise OutputError(f"{printable(self.folder)}: another campaign is writing to it; wait, or name another store") from error
             for folder in (self.folder, self.cells, self.groups):
                 for part in folder.glob(".walltime-*.part"):
                     part.unlink(missing_ok=True)
             yield
 
     def done(self) -> set[str]:
-        """Keys of the cells that are there. Raises OutputError for a file that cannot be read."""
+        """Keys of the cells in the store. Raises OutputError for a file that cannot be read."""
         found: set[str] = set()
         for file in sorted(self.cells.glob("*.parquet")):
             found.update(_read(file, {"cell": None})["cell"])
         return found
 
     def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows of one task: the groups first, since cells that are there count as done. Raises OutputError."""
+        """Write the rows of one task: the groups first, since cells in the store count as done. Raises OutputError."""
         import polars as pl
 
         name = hashlib.sha256("".join(sorted(row["cell"] for row in cells)).encode()).hexdigest()[:24]
@@ -152,8 +153,15 @@ class Store:
                 with _written(folder / f"{name}.parquet") as sink:
                     sink.write(content.getbuffer())
 
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        cells = self.table()
+        policies = ", ".join(cells["policy"].unique().drop_nulls().sort().to_list()[:8])
+        rows = [("cells", f"{len(cells):,}"), ("policies", policies or "none"), ("rows of groups", f"{len(self.group_table()):,}")]
+        return notebook.facts(f"campaign {self.folder.name}", rows)
+
     def table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
-        """One row per cell, sorted by key; only those with these keys, if they are given."""
+        """One row per cell, sorted by key; only the given keys, if any are given."""
         return self._table(self.cells, cell_schema(), ["cell"], keys)
 
     def group_table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
@@ -173,7 +181,7 @@ class Store:
 
 @contextlib.contextmanager
 def _written(file: Path) -> Iterator[BinaryIO]:
-    """As `whole_file`, with what to do about a store that cannot be written."""
+    """As `whole_file`, with an error message for stores that cannot be written."""
     try:
         with whole_file(file) as sink:
             yield sink
@@ -183,15 +191,15 @@ def _written(file: Path) -> Iterator[BinaryIO]:
 
 
 def _cannot(folder: Path, what: str, error: OSError) -> OutputError:
-    """What to say of a folder that cannot be made or written."""
+    """The message for a folder that cannot be made or written."""
     reason = (error.strerror or str(error)).lower()
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or "no space left" in reason or "quota" in reason:
-        return OutputError(f"{printable(folder)}: the disk is full ({reason}); make room and run the plan again, what is there stays")
+        return OutputError(f"{printable(folder)}: the disk is full ({reason}); make room and run the plan again; finished results are kept")
     return OutputError(f"{printable(folder)}: cannot be {what} ({reason}); name another store")
 
 
 def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """These columns of a file; those that an older schema does not have are empty. Raises OutputError where it is damaged."""
+    """These columns of a file; those that an older schema lacks are empty. Raises OutputError if the file is damaged."""
     import polars as pl
 
     try:

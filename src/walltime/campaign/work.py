@@ -1,4 +1,4 @@
-"""What a worker does: the cells of a task, one after the other, and their rows into the store."""
+"""Workers: run the cells of a task one after the other, and write their rows into the store."""
 
 from __future__ import annotations
 
@@ -23,39 +23,38 @@ from walltime.workload import Workload
 from walltime.workload.models import parse_model
 
 MODEL_PROCS = 128
-"""Processors of a model's machine where the plan does not say."""
+"""Default number of processors of a model's machine."""
 _reading = threading.Lock()
 _of_thread = threading.local()
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some cells, neighbours in the plan, with all that a worker needs to run them."""
+    """Adjacent cells of the plan, with everything that a worker needs to run them."""
 
     store: str
     cells: Sequence[Cell]
     logs: Mapping[str, tuple[str, str]]
-    """of each trace named in the cells: the file, and its SHA-256"""
+    """file and SHA-256 of each trace named in the cells"""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a task took."""
+    """The work of a task."""
 
     cells: int
     jobs: int
-    """simulated, all cells together"""
+    """simulated, over all cells"""
     kernel_seconds: float
     """processor time in compiled code: estimates, simulation, averages"""
     seconds: float
-    """processor time in all"""
+    """total processor time"""
 
 
 def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
-    """Run the cells and write their rows; `check` is called between two pieces of a simulation and may raise to stop.
+    """Run the cells and write their rows; `check` is called repeatedly during a simulation and may raise to stop it.
 
-    Raises LogError for a log that is not the one that the plan was made for, and whatever else can go wrong with a cell,
-    naming it.
+    Raises LogError if a log differs from the one for which the campaign was started, and any other error of a cell, naming it.
     """
     begin = time.thread_time()
     cells, groups = [], []
@@ -74,7 +73,7 @@ def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
 
 
 def describe(cell: Cell) -> str:
-    """The cell in a few words: what is not at its default."""
+    """A short description of the cell: the settings that differ from the default."""
     s = cell.settings
     source = s["trace"] or s["model"]
     words = [f"{name}={value}" for name, value in s.items() if name in ("policy", "estimates", "load", "order") and value is not None]
@@ -82,7 +81,7 @@ def describe(cell: Cell) -> str:
 
 
 def case_of(cell: Cell) -> Case:
-    """What a cell simulates its workload for."""
+    """The case that a cell simulates."""
     s = cell.settings
     return Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
 
@@ -108,12 +107,12 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
 
 
 def _lane(cell: Cell, file: str | None, sha256: str | None) -> Lane:
-    """The lane of this thread for the cell's workload; made anew when the workload or the way of simulating is another."""
+    """The lane of this thread for the cell's workload; a new one if the workload or the kind of simulation changes."""
     s = cell.settings
     what = (cell.workload, sha256, cell.trim, s["coincident"], s["overrun"], cell.dynamics)
     if getattr(_of_thread, "what", None) != what:
         _of_thread.what = None
-        _of_thread.lane = None  # before the next one is made, so that there are never two
+        _of_thread.lane = None  # released before the next one is made, so that there are never two
         workload = _workload(cell, file, sha256)
         _of_thread.lane = Lane(workload, cell.trim, s["coincident"], s["overrun"], cell.dynamics)
         _of_thread.what = what
@@ -142,9 +141,9 @@ def _workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
 def _read(file: str, sha256: str, procs: int | None, too_wide: Any, partial: Any) -> Workload:
     workload = read(Path(file), procs=procs, too_wide=too_wide, partial=partial)
     if workload.origin.sha256 != sha256:
-        raise LogError(f"{file}: is another log here than where the campaign was started (its checksum differs); copy that one")
+        raise LogError(f"{file}: differs from the log with which the campaign was started (by its checksum); copy that one")
     return workload
 
 
 def _nothing(_started: int) -> None:
-    """Nobody wants to stop."""
+    """Never stop."""

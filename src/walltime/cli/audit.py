@@ -1,4 +1,4 @@
-"""`walltime audit`: checks anybody's schedule."""
+"""`walltime audit`: check a schedule of any simulator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from walltime.cli.groups import Reading
 def audit(
     trace: o.TraceArgument,
     schedule: Annotated[
-        Path, typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with job_id, start, end at least, or .swf with waits.")
+        Path,
+        typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with at least job_id, start, end, or .swf with wait times."),
     ],
     *,
     policy: Annotated[
-        str | None, typer.Option("--policy", help="The policy whose promises to check; without it, what every schedule must keep.")
+        str | None, typer.Option("--policy", help="The policy whose guarantees to check; without it, only the rules for all schedules.")
     ] = None,
     order: o.OrderOption = "fcfs",
     estimates: o.EstimatesOption = "user",
@@ -29,7 +30,7 @@ def audit(
     reading: Reading,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Check a schedule, from whichever simulator, against its log; exit status 1 if a rule is broken."""
+    """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
     from walltime.cli import common
     from walltime.estimates import parse_estimates
     from walltime.schedule import audit as check

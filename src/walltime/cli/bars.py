@@ -1,4 +1,4 @@
-"""Progress on standard error: one display, with a row for everything under way, and nothing where nobody watches."""
+"""Progress on standard error: one display, with a row per activity, and nothing if standard error is not a terminal."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PATIENCE = 1.0
-"""Seconds that something may take before its row appears."""
+"""Seconds before the row of an activity appears."""
 _lock = threading.RLock()
 _display: Progress | None = None
 _interrupted = threading.Event()
 
 
 def interrupt(*_: object) -> None:
-    """Handle Ctrl-C: raise KeyboardInterrupt, now and again at the next sign of progress.
+    """Handle Ctrl-C: raise KeyboardInterrupt, now and again at the next update of progress.
 
-    Where an exception cannot leave (in a finalizer, in a callback of compiled code) Python drops the first one.
+    Python drops the first exception where it cannot propagate (in a finalizer, in a callback of compiled code).
     """
     _interrupted.set()
     raise KeyboardInterrupt
 
 
 def raise_if_interrupted(*_: object) -> None:
-    """Raise KeyboardInterrupt once Ctrl-C was pressed, if this is the main thread."""
+    """Raise KeyboardInterrupt if Ctrl-C was pressed and this is the main thread."""
     if _interrupted.is_set() and threading.current_thread() is threading.main_thread():
         raise KeyboardInterrupt
 
 
 class Row:
-    """A line with a bar: what is going on, how much of it is done, and the time left; it appears after `patience` seconds."""
+    """A row with a bar: an activity, its progress, and the time left; it appears after `patience` seconds."""
 
     def __init__(self, label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE):
         self._state: dict[str, Any] = {"description": label, "total": total, "completed": 0, "unit": unit, "note": ""}
@@ -49,7 +49,7 @@ class Row:
         self.update(0)
 
     def update(self, done: int, **changes: Any) -> None:
-        """Show how much is done, and other values of `description`, `total` or `note`."""
+        """Show the progress, and new values of `description`, `total` or `note`."""
         raise_if_interrupted()
         with _lock:
             self._state |= {"completed": done, **changes}
@@ -62,7 +62,7 @@ class Row:
             display.update(self._task, visible=True, **self._state)
 
     def close(self) -> None:
-        """Take the row away, and with the last one the display."""
+        """Remove the row, and with the last one the display."""
         global _display
         with _lock:
             self._closed = True
@@ -77,7 +77,7 @@ class Row:
 
 
 def _opened() -> Progress:
-    """The display; only one can be on a terminal."""
+    """The display; a terminal can have only one."""
     global _display
     if _display is None:
         from rich.console import Console
@@ -92,7 +92,7 @@ def _opened() -> Progress:
 
 @contextmanager
 def row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | None]:
-    """A row of the display for as long as this lasts; None if nobody watches."""
+    """A row of the display within this context; None if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -104,13 +104,13 @@ def row(label: str, total: int | None = None, unit: str = "", patience: float = 
 
 
 class CompilationRow:
-    """Listens to the engine: a row while something is compiled; one line, if it takes seconds, where nobody watches."""
+    """Listener of the engine: a row during compilation; without a terminal, one line if it takes seconds."""
 
     def __init__(self) -> None:
         self._row: Row | None = None
 
     def __call__(self, state: Compilation) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if not state.finished:
             raise_if_interrupted()
         if state.finished:

@@ -12,10 +12,10 @@ from walltime.cli import options as o
 
 
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it; what is needed is compiled again.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it; needed parts are compiled again.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Show what of the engine is compiled on this machine, or remove it; versions unused for a month go by themselves."""
+    """Show which parts of the engine are compiled on this machine, or remove them; old versions are removed after a month."""
     from walltime.cli import common
     from walltime.engine import folder as kept
 
@@ -25,10 +25,12 @@ def cache(
     if clear:
         for record in records:
             record["removed"] = kept.remove(record["folder"])
+        for root in roots:
+            kept.forget_sources(root)
     if as_json:
         common.print_json({"root": kept.cache_root(), "folders": records})
     elif not records:
-        typer.echo(f"nothing is compiled yet; it would be kept in {kept.cache_root()}")
+        typer.echo(f"nothing is compiled yet; compiled code will be kept in {kept.cache_root()}")
     elif clear:
         for record in records:
             done = "removed" if record["removed"] else "cannot be removed"

@@ -1,4 +1,4 @@
-"""`walltime campaign`: many runs, as a plan says."""
+"""`walltime campaign`: many runs, described by a plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Run the cells that are missing; stop it and start it again as you like."""
+    """Run the missing cells; it can be stopped and resumed at any time."""
     from walltime.campaign import Dask, Threads, run_campaign
     from walltime.cli import common
     from walltime.errors import PolicyError
@@ -47,7 +47,7 @@ def run(
     chosen, folder = _open(plan, store)
     executor = Dask(dask) if dask is not None else Threads(workers)
     if dask is not None:
-        logging.disable(logging.CRITICAL)  # what goes wrong is said in one line; Dask would add its tracebacks
+        logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks
     try:
         with _bar(chosen.name) as show:
             done = run_campaign(chosen, folder, executor, show)
@@ -67,13 +67,13 @@ def run(
         common.print_json(record)
         return
     share = f", {100 * done.kernel_seconds / done.seconds:.0f} % of their processor time in kernels" if done.run else ""
-    typer.echo(f"{chosen.name}: {done.run:,} cells run, {done.cells - done.run:,} were there; {done.jobs:,} jobs simulated{share}")
+    typer.echo(f"{chosen.name}: {done.run:,} cells run, {done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated{share}")
     typer.echo(f"results in {folder.folder}; show them with: walltime campaign report {plan}")
 
 
 @app.command()
 def status(plan: PlanArgument, store: StoreOption = None, as_json: o.JsonOption = False) -> None:
-    """Say how much of the plan has been run."""
+    """Show how much of the plan has been run."""
     from walltime.campaign import status as find_status
     from walltime.cli import common
 
@@ -84,9 +84,9 @@ def status(plan: PlanArgument, store: StoreOption = None, as_json: o.JsonOption 
         common.print_json({"plan": str(plan), "store": str(folder.folder), **fields})
         return
     missing = found.cells - found.done
-    typer.echo(f"{chosen.name}: {found.done:,} of {found.cells:,} cells are there, {missing:,} are missing; {found.files:,} files")
+    typer.echo(f"{chosen.name}: {found.done:,} of {found.cells:,} cells are done, {missing:,} are missing; {found.files:,} files")
     if found.others:
-        typer.echo(f"{found.others:,} cells of the store are not in this plan: of another plan, log or version of walltime")
+        typer.echo(f"{found.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
 
 
 def _open(plan: Path, store: Path | None) -> tuple[Plan, Store]:
@@ -98,7 +98,7 @@ def _open(plan: Path, store: Path | None) -> tuple[Plan, Store]:
 
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on standard error with the cells done, the jobs per second and the time left; nothing if nobody watches."""
+    """A bar on standard error with the cells done, the jobs per second and the time left; nothing without a terminal."""
     from walltime.cli import bars
 
     with bars.row(name, unit="cells", patience=0) as row:
@@ -131,7 +131,7 @@ def report(
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Show what was found: means with bands over the seeds, paired differences, and what to keep in mind."""
+    """Show the results: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import plan_keys
     from walltime.campaign.cautions import campaign_cautions, count_flurries
     from walltime.campaign.comparison import METRICS, compare_cells
@@ -183,7 +183,7 @@ def _baseline(text: str) -> dict[str, Any]:
 
 
 def _first(plan: Plan) -> dict[str, Any] | None:
-    """The first policy that the plan names, where it compares several."""
+    """The first policy of the plan, if it compares several."""
     policies = [choice["policy"] for axis in plan.axes for choice in axis if "policy" in choice]
     return {"policy": policies[0]} if "policy" in plan.varied else None
 

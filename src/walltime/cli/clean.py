@@ -1,4 +1,4 @@
-"""`walltime clean`: a log without flurries, at another load, or a part of it, as a new log."""
+"""`walltime clean`: write a log without flurries, at another load, or a part of it, as a new log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from walltime.cli import options as o
 from walltime.cli.groups import Part, Reading
 
 NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "flurries"), "scale_by": ("--scale-by", "load")}
-"""Options that say nothing without another one: parameter, its option, and the parameter that it needs."""
+"""Options that need another option: parameter, its option, and the parameter that it needs."""
 
 
 def clean(
@@ -22,25 +22,29 @@ def clean(
     *,
     part: Part,
     published: Annotated[
-        bool, typer.Option("--published", help="Remove what the archive's filters for this log remove.", rich_help_panel=o.VARY)
+        bool, typer.Option("--published", help="Apply the archive's filters for this log.", rich_help_panel=o.VARY)
     ] = False,
     flurries: Annotated[
-        bool, typer.Option("--flurries", help="Look for bursts of single users, and remove them.", rich_help_panel=o.VARY)
+        bool, typer.Option("--flurries", help="Find bursts of single users, and remove them.", rich_help_panel=o.VARY)
     ] = False,
     times: Annotated[
-        float, typer.Option("--flurry-times", min=0, help="A flurry has over so many times the median week's jobs.", rich_help_panel=o.VARY)
+        float,
+        typer.Option(
+            "--flurry-times", min=0, help="A flurry has more than this many times the median week's jobs.", rich_help_panel=o.VARY
+        ),
     ] = 2.0,
     share: Annotated[
-        float, typer.Option("--flurry-share", min=0, max=1, help="A flurry has over this share of its weeks' jobs.", rich_help_panel=o.VARY)
+        float,
+        typer.Option("--flurry-share", min=0, max=1, help="A flurry has more than this share of its weeks' jobs.", rich_help_panel=o.VARY),
     ] = 0.5,
     seed: o.SeedOption = 0,
     reading: Reading,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the jobs that remain here, as .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
+        Path | None, typer.Option("--out", help="Write the remaining jobs here, as .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Clean, cut, scale or shake a log: says what changed, before and after, and writes the result as a log."""
+    """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
     from walltime.cli import common
     from walltime.logs import write_swf
     from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
@@ -66,13 +70,13 @@ def clean(
 
 
 def _check_call(context: typer.Context) -> None:
-    """Refuse options that would say nothing."""
+    """Reject options that would have no effect."""
     from walltime.errors import PolicyError
 
     for name, (option, needed) in NEEDED.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and context.params[needed] in (None, False):
-            raise PolicyError(f"{option} says nothing without --{needed}; give both or neither")
+            raise PolicyError(f"{option} has no effect without --{needed}; give both or neither")
 
 
 def _as_object(trace: Path, report: Any, found: list[Any], out: Path | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What several commands do: read the log with its counts, run with a progress bar, print numbers and tables."""
+"""Shared by several commands: read a log with its counts, run with a progress bar, print numbers and tables."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
-    from walltime.schedule import Schedule
+    from walltime.schedule import Fairness, Schedule
     from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
 
 
 def load(trace: Path, **options: Any) -> tuple[Workload, float]:
-    """Read a log; says on standard error what was dropped, and returns the workload and the seconds that it took."""
+    """Read a log; reports dropped records on standard error, and returns the workload and the seconds taken."""
     from walltime.logs import read
 
     begin = time.perf_counter()
@@ -40,7 +40,7 @@ def load(trace: Path, **options: Any) -> tuple[Workload, float]:
 
 
 def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int) -> Workload:
-    """Generate a workload; what is wrong then is the call, as there is no data yet."""
+    """Generate a workload; errors are errors of the call, as there is no data yet."""
     try:
         return model.generate(jobs, procs, load, seed)
     except WorkloadError as error:
@@ -48,7 +48,7 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
 
 
 def check_output(path: Path, endings: Sequence[str]) -> None:
-    """Refuse a file that cannot be written before any work is done; raises OutputError."""
+    """Raise OutputError, before any work is done, if a file cannot be written."""
     from walltime.logs.output import printable
 
     try:
@@ -57,7 +57,7 @@ def check_output(path: Path, endings: Sequence[str]) -> None:
     except OSError as error:
         raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place") from error
     if not path.name.lower().endswith(tuple(endings)):
-        raise OutputError(f"{printable(path)}: is to be written as {', '.join(endings)}; name a file with such an ending")
+        raise OutputError(f"{printable(path)}: can be written as {', '.join(endings)}; name a file with one of these extensions")
     if path.is_dir():
         raise OutputError(f"{printable(path)}: cannot be written (it is a directory); name another place")
     if not path.absolute().parent.is_dir():
@@ -67,20 +67,20 @@ def check_output(path: Path, endings: Sequence[str]) -> None:
 
 
 def note_cut_short(workload: Workload, model: EstimateModel) -> None:
-    """Say how many jobs an estimate model ends before their time, such as those over a truncated model's E_max."""
+    """Report how many jobs an estimate model cuts short, such as those longer than a truncated model's E_max."""
     count = int((workload.runtime > workload.requested).sum())
     if model.limit == "model" and count:
         note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
 
 
 def note_feedback(workload: Workload) -> None:
-    """Say so where jobs are to be submitted after others, and none names one that it follows."""
+    """Report if feedback is requested, but no job names a preceding job."""
     if workload.feedback and (workload.dependencies()[0] < 0).all():
-        note("no job of this log names one that it follows, so --feedback changes nothing")
+        note("no job of this log names a preceding job, so --feedback has no effect")
 
 
 def note(message: str) -> None:
-    """Say something on standard error that is no result."""
+    """Print a message on standard error."""
     typer.echo(f"walltime: {message}", err=True)
 
 
@@ -93,9 +93,9 @@ def schedulers(
     correction: str = "tsafrir07",
     history: str = "simulation",
 ) -> list[Scheduler]:
-    """The schedulers that are spelled so; the options are for all of them that do not say otherwise.
+    """The schedulers with these specifications; the options are defaults for all of them.
 
-    Raises PolicyError for what cannot be read, and for an option that none of them can use.
+    Raises PolicyError for an invalid specification, and for an option that none of them can use.
     """
     from walltime.policy import split, takes
     from walltime.schedule.scheduler import PREDICTION_WORDS, parse_scheduler
@@ -107,12 +107,12 @@ def schedulers(
     if backfill_order is not None and not any(takes(split(text, PREDICTION_WORDS)[0], "backfill-order") for text in texts):
         raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or take easy or hybrid:depth=N")
     if len(defaults) > 3 and not any(scheduler.prediction for scheduler in found):
-        raise PolicyError("--believe, --correction and --history say what is done with predictions; name a --predictor too")
+        raise PolicyError("--believe, --correction and --history need predictions; name a --predictor too")
     return found
 
 
 def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, overrun: str, dynamics: bool = False) -> Schedule:
-    """Simulate, with a progress bar when it takes long."""
+    """Simulate, with a progress bar if it takes long."""
     from walltime.schedule import simulate
     from walltime.schedule.scheduler import Scheduler
 
@@ -121,15 +121,48 @@ def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, 
         return simulate(workload, scheduler, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress)
 
 
+def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
+    """Fair starts of a sample of jobs, with a progress bar if it takes long."""
+    from walltime.schedule.fair_start import SAMPLE, fairness
+
+    jobs = min(sample or SAMPLE, len(schedule))
+    with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
+        return fairness(schedule, jobs or 1, seed, progress=progress)
+
+
 @contextmanager
 def progress_bar(total: int, label: str) -> Iterator[Any]:
-    """A callback that shows a bar on standard error once a run has lasted a second, if somebody watches, and lets Ctrl-C through."""
+    """A callback that shows a bar on standard error, if a terminal, once a run has lasted a second, and raises Ctrl-C."""
     with bars.row(label, total) as row:
         yield row.update if row is not None else bars.raise_if_interrupted
 
 
+def check_figures(texts: Sequence[str] | None) -> list[tuple[str, Path]]:
+    """The figures that are wanted, and their files; raises PolicyError or OutputError for what cannot be drawn or written."""
+    if not texts:
+        return []
+    from walltime.figures import named_file
+
+    wanted = [named_file(text) for text in texts]
+    for _, path in wanted:
+        check_output(path, (path.suffix.lower(),))
+    return wanted
+
+
+def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedule], trim: str) -> None:
+    """Draw them, of these schedules."""
+    if not wanted:
+        return
+    from walltime import figures
+
+    for name, path in wanted:
+        draw = figures.OF_SCHEDULES[name]
+        trimmed = {"trim": trim} if name in ("wait", "slowdown") else {}
+        figures.save(draw(schedules[0]) if name == "gantt" else draw(*schedules, **trimmed), path)
+
+
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object; what is not defined (NaN) is null."""
+    """Print one object; undefined values (NaN) become null."""
     typer.echo(json.dumps(_defined(value), indent=2, allow_nan=False))
 
 
@@ -144,11 +177,11 @@ def _defined(value: Any) -> Any:
 
 
 def console() -> Console:
-    """Standard output; wide enough for the tables where it is no terminal."""
+    """Standard output; wide enough for the tables if it is not a terminal."""
     from rich.console import Console
 
     class Output(Console):
-        """A console that leaves it to the command what becomes of a reader that has gone."""
+        """A console that leaves the handling of a closed pipe to the command."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
@@ -157,26 +190,56 @@ def console() -> Console:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage; n/a where it is not defined."""
+    """A share as a percentage; n/a if undefined."""
     return f"{100 * share:.1f} %" if math.isfinite(share) else "n/a"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is text, the others are numbers."""
+    """Print a table; the first column is text, the others are numbers.
+
+    No number is ever cut: columns for which a line has no room go into further blocks below, which begin with the first column too.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title, style="bold") if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for k, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if k == 0 else "right")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
+    out = console()
+    cells = [max((len(row[k]) for row in rows), default=1) for k in range(len(columns))]
+    widths = [max(len(column), longest) for column, longest in zip(columns, cells, strict=True)]
+    if len(blocks(widths, out.width - 2)) > 1:  # headings take several lines
+        widths[1:] = [max(longest, *map(len, column.split())) for column, longest in zip(columns[1:], cells[1:], strict=True)]
+    for number, block in enumerate(blocks(widths, out.width - 2)):
+        heading = Text(title, style="bold") if title and not number else None
+        table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for k in block:
+            if k == 0:
+                table.add_column(Text(columns[0]), justify="left", overflow="fold", width=min(widths[0], out.width // 2))
+            else:
+                table.add_column(Text(columns[k]), justify="right", width=widths[k])
+        for row in rows:
+            table.add_row(*(Text(row[k]) for k in block))
+        out.print(table)
+
+
+def blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]]:
+    """The columns of each block of a table: the first column, and as many others as fit the room, one at least.
+
+    >>> blocks([10, 8, 8, 8], 43), blocks([10, 8, 8, 8], 33), blocks([10, 50], 30)
+    ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
+    """
+    first = min(widths[0], room // 2)
+    found, left = [[0]], room - first
+    for k, width in enumerate(widths[1:], start=1):
+        if width + between > left and len(found[-1]) > 1:
+            found.append([0])
+            left = room - first
+        found[-1].append(k)
+        left -= width + between
+    return found
 
 
 def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose columns are all text, but for those whose cells are numbers."""
+    """Print a table whose columns are text, except those whose cells are numbers."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -191,13 +254,13 @@ def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence
 
 
 def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
-    """Print names, values and what else there is to say about them."""
+    """Print names, values and remarks."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(title, style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
-    table.add_column(justify="right")
+    table.add_column(justify="right", no_wrap=True)
     table.add_column()
     for row in facts:
         table.add_row(*(Text(cell) for cell in row))
@@ -207,7 +270,7 @@ def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
 def run_record(
     schedule: Schedule, trim: str, *, trace: Path, seconds_read: float, estimates: str, seed: int | None = None
 ) -> tuple[dict[str, Any], Any]:
-    """What `--json` prints of one run, and its summary."""
+    """The `--json` record of one run, and its summary."""
     from walltime.provenance import version
 
     begin = time.perf_counter()
@@ -243,7 +306,7 @@ def run_record(
 
 
 def replication_object(workload: Workload, runs: Sequence[Mapping[str, Any]], *, trace: Path, **settings: Any) -> dict[str, Any]:
-    """What `--json` prints of replications."""
+    """The `--json` record of replications."""
     from walltime.provenance import version
 
     origin = workload.origin

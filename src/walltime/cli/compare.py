@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,26 +28,35 @@ def compare(
     part: Part,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
+    by: o.BreakdownOption = None,
+    gains: Annotated[
+        bool,
+        typer.Option("--gains", help="Say who gains and who loses: jobs, users, the largest changes.", rich_help_panel=o.OUTPUT),
+    ] = False,
     report: o.ReportOption = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Replay a log under several policies and put the results side by side."""
+    """Replay a log under several policies and compare the results."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
 
     chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
+    groupings = parse_groupings(by)
     if month_of != o.By.end and not monthly:
-        raise PolicyError("--month-of says how --monthly splits the jobs; give both")
+        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     model = run.model()
+    drawn = common.check_figures(figure)
     workload, seconds_read = reading.load(trace)
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if report is not None or monthly:
-            raise PolicyError("--report and --monthly show one run; leave them out or take one replication")
+        if report is not None or monthly or drawn or groupings or gains:
+            raise PolicyError("--report, --figure, --monthly, --by and --gains show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -68,16 +77,29 @@ def compare(
         for s in schedules
     ]
     months = [s.monthly(month_of.value) for s in schedules] if monthly else []
+    breakdowns = [breakdown_rows(s, groupings, run.trim.value) for s in schedules]
+    if groupings:
+        for record, rows in zip(records, breakdowns, strict=True):
+            record["breakdowns"] = rows
+    if gains:
+        for record, schedule in zip(records[1:], schedules[1:], strict=True):
+            record["gains"] = schedules[0].gains(schedule, run.trim.value).as_dict()
     if report is not None:
         write_page(report, schedules, run.trim.value, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
+    common.draw_figures(drawn, schedules, run.trim.value)
     if as_json:
         common.print_json(as_object(records, months, report))
         return
     print_comparison(schedules, run.trim.value)
     if monthly:
         _print_months(schedules, months)
+    print_compared_breakdowns(schedules, breakdowns)
+    if gains:
+        print_gains(schedules, run.trim.value)
     if report is not None:
         typer.echo(f"report written to {report}")
+    for name, path in drawn:
+        typer.echo(f"{name} drawn in {path}")
 
 
 def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings: Any) -> None:
@@ -88,7 +110,7 @@ def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings:
 
 
 def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None) -> dict[str, Any]:
-    """What `--json` prints: what all runs share, then the runs."""
+    """The `--json` record: what all runs share, then the runs."""
     shared = (
         "trace",
         "sha256",
@@ -145,7 +167,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
 
 
 def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]) -> None:
-    """The months as P2 prints them in Table 1; months differ between policies, so load and jobs are the first one's."""
+    """The months as in mualem01, Table 1; they differ between policies, so load and jobs are those of the first."""
     from walltime.cli.common import print_table
     from walltime.metrics import relative_difference
     from walltime.report import labels

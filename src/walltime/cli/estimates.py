@@ -1,4 +1,4 @@
-"""`walltime estimates`: how good the users' estimates are, or those of a model."""
+"""`walltime estimates`: the quality of user estimates, or those of a model."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ ROWS = {
     "short": ("jobs under 90 s", "total"),
     "few_hours": ("estimates up to 2 h", "total"),
 }
-"""Name and whole of each row of P2 Table 2."""
+"""Name and base of each row of mualem01, Table 2."""
 LISTED = 10
-"""Most used values that are listed; `--json` has twice as many."""
+"""Number of most used values listed; `--json` has twice as many."""
 
 
 def estimates(
     trace: o.TraceArgument,
     *,
     model: Annotated[
-        str, typer.Option("--estimates", help="Estimates to look at: user, or a model's: f:4, mualem01, ...", rich_help_panel=o.INPUT)
+        str, typer.Option("--estimates", help="Estimates to analyse: user, or a model's: f:4, mualem01, ...", rich_help_panel=o.INPUT)
     ] = "user",
     seed: o.SeedOption = 0,
     reading: Reading,
@@ -44,7 +44,7 @@ def estimates(
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Show how good estimates are: how much of them is used, which values are chosen, how accurate they are."""
+    """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are."""
     from walltime.cli import common
     from walltime.estimates import parse_estimates
 
@@ -74,7 +74,7 @@ def estimates(
 
 @dataclass(frozen=True)
 class Seen:
-    """What is analysed: int64 s and bool, one per job, and what is to be said of it."""
+    """The data to analyse: int64 s and bool, one per job, and notes on it."""
 
     runtime: np.ndarray
     requested: np.ndarray
@@ -84,9 +84,9 @@ class Seen:
 
 
 def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
-    """The users' estimates, or a model's; None for the users' where the log has none.
+    """The users' estimates, or a model's; None for the users' if the log has none.
 
-    Under a model that sets the kill limit, jobs end at their estimates, as they do in a log, and those are the killed ones.
+    Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
     """
     import numpy as np
 
@@ -101,7 +101,7 @@ def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
             return None
         if missing:
             of = f"{missing:,} of {len(workload):,} jobs without an estimate in the log"
-            notes.append(f"{of}: the runtime stands for it and adds to the 100 % peak")
+            notes.append(f"{of}: the runtime replaces it and adds to the 100 % peak")
     drawn = workload.with_estimates(chosen, seed)
     if chosen.limit == "model":
         killed = workload.runtime > drawn.believed
@@ -112,12 +112,12 @@ def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
         failed = None
         notes.append("no job of the log has status 0 (failed), so nothing is known of killed jobs")
     if "recon" in workload.origin.name:
-        notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs of no length are missing")
+        notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing")
     return Seen(workload.runtime, drawn.believed, failed, 0, tuple(notes))
 
 
 def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
-    """What `--json` prints of the estimates: None everywhere for a log that has none."""
+    """The `--json` record of the estimates; all None for a log that has none."""
     from walltime.estimates import largest_estimate
     from walltime.metrics import estimates as e
 
@@ -159,7 +159,7 @@ def _defined(value: float) -> float | None:
 
 
 def printed_log(name: str) -> str | None:
-    """Which of the logs of P2 Table 2 a log is, by its name.
+    """The log's name in mualem01, Table 2, if it is one of the logs there.
 
     >>> printed_log("SDSC-SP2-1998-4.2-cln"), printed_log("SDSC-BLUE-2000-4.2-cln")
     ('SDSC', None)
@@ -168,14 +168,14 @@ def printed_log(name: str) -> str | None:
 
 
 def printed_rows(log: str) -> dict[str, int]:
-    """The numbers of a log in P2 Table 2, by row."""
+    """The numbers of a log in mualem01, Table 2, by row."""
     from walltime.papers.printed_numbers import printed
 
     return {row["quantity"]: int(row[log]) for row in printed("mualem01").tables["T2"].rows if row["quantity"] in ROWS}
 
 
 def _zero_jobs(log: str, total: int) -> list[str]:
-    """P2's row of jobs that ran for no time, which no log in this format tells; and its percentage."""
+    """The row of zero jobs in mualem01, Table 2, and its percentage; logs in this format lack the data for it."""
     from walltime.papers.printed_numbers import printed
 
     count = printed("mualem01").tables["T2"].value(log, quantity="zero_jobs")
@@ -232,11 +232,11 @@ def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
     columns = ["", "jobs", "%", "of"]
     title = f"{name}: {'users' if model == 'user' else model}"
     if printed:
-        columns += [f"P2, {printed['log']}", "%"]
+        columns += [f"mualem01, {printed['log']}", "%"]
         rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
     print_table(title, columns, rows)
     killed = "status 0 (failed)" if model == "user" else "given less than they run"
     typer.echo(f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
     if printed:
-        typer.echo(f"P2, {printed['log']}: the users' estimates as printed; zero jobs need data that no log in this format has")
+        typer.echo(f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has")
     typer.echo("")

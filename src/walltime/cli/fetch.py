@@ -11,12 +11,10 @@ from walltime.cli import options as o
 
 
 def fetch(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A log of the catalogue; without one, the catalogue is listed.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A log of the catalogue; without one, list the catalogue.")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Download a log of the Parallel Workloads Archive, and check it; afterwards its name is good as a TRACE."""
+    """Download and check a log of the Parallel Workloads Archive; its name can then be used as a TRACE."""
     from walltime.cli import common
     from walltime.logs import read_log
     from walltime.logs.catalogue import ACKNOWLEDGE
@@ -39,7 +37,7 @@ def fetch(
             }
         )
         return
-    checked = "recorded; there was none to check it against" if fetched.verified == "first download" else f"that of the {fetched.verified}"
+    checked = "recorded; none was known to check it against" if fetched.verified == "first download" else f"that of the {fetched.verified}"
     typer.echo(f"{fetched.entry.name}: {fetched.path}")
     typer.echo(f"sha256 {fetched.sha256} ({checked})")
     typer.echo(ACKNOWLEDGE)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 LISTED = 20
-"""Bad lines that are listed; all of them are counted, and `--json` lists all."""
+"""Number of bad lines listed; all are counted, and `--json` lists all."""
 
 
 def info(
@@ -25,7 +25,7 @@ def info(
     reading: Reading,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Show what is in a log: its machine, its span, its load, and every rule that drops, changes or notices a job."""
+    """Show the content of a log: its machine, span and load, and the rules that dropped, changed or noticed jobs."""
     from walltime.cli import common
     from walltime.logs import read_log
     from walltime.provenance import version
@@ -42,7 +42,7 @@ def info(
 
 
 def _facts(log: JobLog, w: Workload) -> dict[str, Any]:
-    """Everything that `--json` prints of a log."""
+    """The `--json` record of a log."""
     import numpy as np
 
     origin = w.origin
@@ -102,12 +102,12 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
             local = datetime.fromtimestamp(facts["unix_start_time"] + facts["first_submit"], UTC).astimezone(w.origin.tzinfo())
             span += f" from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
         except (OverflowError, OSError, ValueError):
-            span += f" from {facts['unix_start_time']} s since 1970, which no calendar has"
+            span += f" from {facts['unix_start_time']} s since 1970, beyond the calendar's range"
     load = percent(w.offered_load)
     rows = [
         ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
         ("processors", f"{facts['procs']:,}", ""),
-        ("span of submits", span, ""),
+        ("span of submissions", span, ""),
         ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
         ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
         ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),

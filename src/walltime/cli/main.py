@@ -1,4 +1,4 @@
-"""The command `walltime`: its subcommands, and one line for whatever goes wrong."""
+"""The command `walltime`: its subcommands, and errors in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from walltime.cli import campaign, paper
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
+from walltime.cli.cite import cite
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.demo import demo
@@ -38,16 +39,15 @@ OPTIONS = {
     "shake=30": "--shake 30",
     "estimates=f:4": "--estimates f:4",
 }
-"""What errors of the library name as a cure, and the options that these are on the command line; a campaign has words of its plan."""
+"""Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
 app = typer.Typer(
     name="walltime",
     help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, explain, audit, generate, estimates, predict, suggest, clean, cache):
+for command in (demo, fetch, info, simulate, compare, explain, audit, generate, estimates, predict, suggest, clean, cache, cite):
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")
@@ -63,13 +63,13 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
     """Replay job logs under batch-scheduling policies, and see what every job would have waited."""
 
 
 def main() -> None:
-    """Run the command line; exit status 0 done, 1 the data is bad, 2 the call is wrong, 130 interrupted."""
+    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     sys.exit(run(sys.argv[1:]))
@@ -87,6 +87,7 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
+        _refuse_repeated(arguments)
         result = app(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
@@ -112,7 +113,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """Let no character that a stream cannot encode, and no closed stream, end the command."""
+    """Keep characters that a stream cannot encode, and closed streams, from ending the command."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -121,13 +122,26 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _refuse_repeated(arguments: list[str]) -> None:
+    """Refuse an option that is given twice where only one can hold; otherwise the last one would win without a word."""
+    command: Any = typer.main.get_command(app)
+    words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    for option in command.params:
+        names = [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
+        given = [word for word in words if word.partition("=")[0] in names]
+        if len(given) > 1 and not option.multiple and not getattr(option, "count", False):
+            raise PolicyError(f"{names[0]} is given {len(given)} times, and only one can hold; leave out the others")
+
+
 def _discard_output() -> None:
-    """Send what is still to be flushed to nowhere."""
+    """Discard what is still to be flushed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
-    """Say in one line what is wrong with the call; without any arguments, show the help."""
+    """Report an invalid call in one line; without any arguments, show the help."""
     context = getattr(error, "ctx", None)
     if context is not None and not arguments:
         typer.echo(context.get_help())
@@ -138,7 +152,7 @@ def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
 
 
 def _with_options(message: str, arguments: list[str]) -> str:
-    """What an error of the library says, in the words of the command line."""
+    """The message of a library error, in the terms of the command line."""
     for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
         message = message.replace(argument, option)
     return message

@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 class Overrun(StrEnum):
-    """What becomes of a job that runs longer than it requested."""
+    """Rule for jobs that run longer than requested."""
 
     kill = "kill"
     extend = "extend"
@@ -18,7 +18,7 @@ class Overrun(StrEnum):
 
 
 class Coincident(StrEnum):
-    """How events of one instant are handled."""
+    """How simultaneous events are handled."""
 
     batch = "batch"
     sequential = "sequential"
@@ -32,7 +32,7 @@ class Trim(StrEnum):
 
 
 class TooWide(StrEnum):
-    """What becomes of a job that is wider than the machine."""
+    """Rule for jobs wider than the machine."""
 
     drop = "drop"
     clip = "clip"
@@ -40,14 +40,14 @@ class TooWide(StrEnum):
 
 
 class Partial(StrEnum):
-    """Which records stand for a job that was interrupted."""
+    """Which records represent an interrupted job."""
 
     summary = "summary"
     parts = "parts"
 
 
 class By(StrEnum):
-    """The event that says which month a job belongs to."""
+    """The event that determines a job's month."""
 
     end = "end"
     start = "start"
@@ -55,7 +55,7 @@ class By(StrEnum):
 
 
 class ScaleBy(StrEnum):
-    """What is changed to change the load."""
+    """How the load is scaled."""
 
     interarrival = "interarrival"
     runtime = "runtime"
@@ -68,15 +68,15 @@ class ScaleBy(StrEnum):
 INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
 
 MOST = 2**40
-"""No machine has more processors, and no workload more jobs."""
+"""Upper bound of processors and jobs."""
 
-TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log, plain or gzip, or the name of one of the catalogue.")]
+TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log, plain or gzip, or the name of one in the catalogue.")]
 ProcsOption = Annotated[
     int | None,
     typer.Option("--procs", min=1, max=MOST, help="Processors of the machine, instead of the log's MaxProcs.", rich_help_panel=INPUT),
 ]
 SkipBadLinesOption = Annotated[
-    bool, typer.Option("--skip-bad-lines", help="Leave out lines that cannot be read, count and list them.", rich_help_panel=INPUT)
+    bool, typer.Option("--skip-bad-lines", help="Skip lines that cannot be read; count and list them.", rich_help_panel=INPUT)
 ]
 TooWideOption = Annotated[
     TooWide, typer.Option("--too-wide", help="What to do with jobs that are wider than the machine.", rich_help_panel=INPUT)
@@ -87,11 +87,11 @@ PartialOption = Annotated[
 LoadOption = Annotated[
     float | None, typer.Option("--load", help="Scale the log to this offered load, over 0 and up to 1.5.", rich_help_panel=VARY)
 ]
-ScaleByOption = Annotated[ScaleBy, typer.Option("--scale-by", help="What to change for it.", rich_help_panel=VARY)]
+ScaleByOption = Annotated[ScaleBy, typer.Option("--scale-by", help="How to scale the load.", rich_help_panel=VARY)]
 RemoveOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--remove", metavar="FILTER", help="Leave out the jobs that a filter picks, e.g. 'user=21 and job<16208'.", rich_help_panel=VARY
+        "--remove", metavar="FILTER", help="Remove the jobs that match a filter, e.g. 'user=21 and job<16208'.", rich_help_panel=VARY
     ),
 ]
 HeadOption = Annotated[int | None, typer.Option("--head", min=1, help="Only the first jobs.", rich_help_panel=VARY)]
@@ -103,7 +103,7 @@ WindowOption = Annotated[
     ),
 ]
 ShakeOption = Annotated[
-    int, typer.Option("--shake", min=0, metavar="SECONDS", help="Move each submission by up to so much, at random.", rich_help_panel=VARY)
+    int, typer.Option("--shake", min=0, metavar="SECONDS", help="Move each submission at random by up to this time.", rich_help_panel=VARY)
 ]
 ReplicationsOption = Annotated[
     int,
@@ -115,7 +115,7 @@ FeedbackOption = Annotated[
     bool,
     typer.Option(
         "--feedback",
-        help="Submit a job with a preceding job only when that one has ended, and its think time passed.",
+        help="Submit a job that names a preceding job only after that one's end and the think time.",
         rich_help_panel=VARY,
     ),
 ]
@@ -123,7 +123,7 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, or FILE.py:NAME for one of your own; with options, as in "
+        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, or FILE.py:NAME for a custom one; with options, as in "
         "easy:backfill-order=sjf,predictor=tsafrir07.",
         rich_help_panel=RUN,
     ),
@@ -136,7 +136,7 @@ OrderOption = Annotated[
     str,
     typer.Option(
         "--order",
-        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), or FILE.py:NAME for one of your own.",
+        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), or FILE.py:NAME for a custom one.",
         rich_help_panel=RUN,
     ),
 ]
@@ -148,11 +148,11 @@ EstimatesOption = Annotated[
     str,
     typer.Option(
         "--estimates",
-        help="What the scheduler believes: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on estimates).",
+        help="Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on estimates).",
         rich_help_panel=RUN,
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63, help="Seed of whatever is drawn at random.", rich_help_panel=RUN)]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63, help="Seed of all random draws.", rich_help_panel=RUN)]
 PredictorOption = Annotated[
     str | None,
     typer.Option(
@@ -166,7 +166,7 @@ BelieveOption = Annotated[
     str,
     typer.Option(
         "--believe",
-        help="Where predictions are believed: regular, selective (not of running jobs), none, or three bits: order, own length, running.",
+        help="Where predictions are used: regular, selective (not for running jobs), none, or three bits: order, own length, running.",
         rich_help_panel=RUN,
     ),
 ]
@@ -174,7 +174,7 @@ CorrectionOption = Annotated[
     str,
     typer.Option(
         "--correction",
-        help="What is expected of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, none.",
+        help="New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, none.",
         rich_help_panel=RUN,
     ),
 ]
@@ -189,11 +189,15 @@ OverrunOption = Annotated[
 ]
 CoincidentOption = Annotated[
     Coincident,
-    typer.Option("--coincident", help="Events of one instant: one pass after all of them, or one pass after each.", rich_help_panel=RUN),
+    typer.Option("--coincident", help="Simultaneous events: one pass after all of them, or one pass after each.", rich_help_panel=RUN),
 ]
 TrimOption = Annotated[
     Trim,
-    typer.Option("--trim", help="p3: leave out the first 1 % to end and those that end after the last arrival.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--trim",
+        help="p3: exclude the first 1 % of the jobs to end, and those that end after the last arrival (tsafrir06, section II).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 BatchMeansOption = Annotated[
     int | None,
@@ -201,13 +205,33 @@ BatchMeansOption = Annotated[
         "--batch-means",
         min=1,
         metavar="JOBS",
-        help="For a workload without end: mean response by batches of so many jobs, with its confidence interval (P2 took 3333).",
+        help="For steady-state workloads: mean response by batches of this many jobs, with its confidence interval (mualem01: 3333).",
         rich_help_panel=OUTPUT,
     ),
 ]
 MonthlyOption = Annotated[
-    bool, typer.Option("--monthly", help="A row for each calendar month as well, in the site's time zone.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--monthly", help="Also print a row for each calendar month, in the site's time zone.", rich_help_panel=OUTPUT)
 ]
-ByOption = Annotated[By, typer.Option("--month-of", help="The event that says which month a job belongs to.", rich_help_panel=OUTPUT)]
+ByOption = Annotated[By, typer.Option("--month-of", help="The event that determines a job's month.", rich_help_panel=OUTPUT)]
+BreakdownOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="GROUPS",
+        help="Who waits: a table by month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition; "
+        "repeat it for more. With edges of your own: size:8,64 or length:1h,1d or users:20.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.", rich_help_panel=OUTPUT)]
+FigureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--figure",
+        metavar="NAME=FILE",
+        help="Also draw wait, slowdown, queue, utilization or gantt: .pdf, .svg or .png; a file called as its figure, as wait.pdf, "
+        "needs no NAME. Repeat it.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 ReportOption = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)]

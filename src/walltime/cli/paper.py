@@ -1,4 +1,4 @@
-"""`walltime paper`: a published table or figure, printed numbers beside ours."""
+"""`walltime paper`: reproduce published tables and figures, with the printed numbers beside ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from walltime.papers.results import Result
 
 app = typer.Typer(
-    help="The published studies run anew: every table and figure, the printed numbers beside ours.",
+    help="Reproduce the published studies: every table and figure, with the printed numbers beside ours.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -23,7 +23,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_items(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01, or its label P2; default: all.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01, or its alias P2; default: all.")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """List the papers and their items."""
@@ -55,7 +55,7 @@ def list_items(
 
 @app.command()
 def run(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01, or its label P2; see walltime paper list.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01, or its alias P2; see walltime paper list.")],
     item: Annotated[
         list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
     ] = None,
@@ -81,7 +81,7 @@ def run(
 ) -> None:
     """Run a paper's tables and figures into a folder: a page, figures as PDF and PNG, numbers as CSV.
 
-    Stop it with Ctrl-C and start it again as you like; what has been simulated stays in the folder.
+    It can be stopped with Ctrl-C and resumed at any time; finished simulations are kept in the folder.
     """
     from walltime.cli import common
     from walltime.errors import OutputError, PolicyError
@@ -120,7 +120,7 @@ def run(
 
 
 def _tell(result: Result) -> None:
-    """One line for an item that is done."""
+    """One line for a completed item."""
     values = [value.verdict for value in result.values() if value.verdict]
     claims = [holds for _, holds, _ in result.claims if holds is not None]
     told = []
@@ -148,7 +148,7 @@ def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
 
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on standard error with what is being run; nothing if nobody watches."""
+    """A bar on standard error with the current activity; nothing without a terminal."""
     from walltime.cli import bars
 
     with bars.row(name, unit="runs", patience=0) as row:

@@ -1,4 +1,4 @@
-"""`walltime predict`: how well would runtimes have been predicted, job by job, from what had ended before."""
+"""`walltime predict`: how well runtimes could have been predicted, job by job, from the jobs that had ended before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_percent", "be_percent")
-"""What is printed of each predictor's summary."""
+"""The printed fields of each predictor's summary."""
 
 
 def predict(
@@ -28,21 +28,19 @@ def predict(
             "--predictor",
             metavar="NAME",
             help="tang13, tsafrir07, last, mualem01-history, gaussier15, ... with options: tang13:key=user,statistic=p90,window=all; "
-            "repeat it. Default: every key, statistic and window of P4.",
+            "repeat it. Default: every key, statistic and window of tang13.",
             rich_help_panel=o.RUN,
         ),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            "--threshold", min=0, max=1, help="Of the default table: R is taken to be at least this (P4: 0.5).", rich_help_panel=o.RUN
-        ),
+        typer.Option("--threshold", min=0, max=1, help="For the default table: lower bound of R (tang13: 0.5).", rich_help_panel=o.RUN),
     ] = None,
     ends: Annotated[
         str,
         typer.Option(
             "--ends",
-            help="When earlier jobs ended: as in the log, as EASY with the users' estimates has it, or auto: the log where it says so.",
+            help="Ends of earlier jobs: from the log, from EASY with user estimates, or auto: the log if it has wait times.",
             rich_help_panel=o.RUN,
         ),
     ] = "auto",
@@ -55,7 +53,7 @@ def predict(
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Replay predictors beside a log: how accurate, and how many jobs are over- and under-estimated; nothing is scheduled."""
+    """Replay a log with predictors: accuracy, and how many jobs are over- and underestimated; nothing is scheduled."""
     from walltime.cli import common
     from walltime.errors import PolicyError
     from walltime.predictors import parse_predictor
@@ -84,7 +82,7 @@ def predict(
 
 
 def schemes(workload: Workload, threshold: float) -> list[Predictor]:
-    """Every key that the log admits, with every statistic and window of P4."""
+    """Every key that the log supports, with every statistic and window of tang13."""
     from walltime.errors import WorkloadError
     from walltime.predictors import STATISTICS, WINDOWS, Tang13
 
@@ -93,13 +91,13 @@ def schemes(workload: Workload, threshold: float) -> list[Predictor]:
         return column is not None and bool((column >= 0).any())
 
     if not has("user"):
-        raise WorkloadError(f"{workload.origin.name} does not say whose its jobs are, so nothing can be learned; name a --predictor")
+        raise WorkloadError(f"{workload.origin.name} does not have the users of its jobs, so nothing can be learned; name a --predictor")
     keys = ("user", "project", "double", "triple") if has("group") else ("user", "request")
     return [Tang13(key=k, statistic=s, window=w, threshold=threshold) for k in keys for s in STATISTICS for w in WINDOWS]
 
 
 def row(replay: Replay) -> dict[str, Any]:
-    """What is told of one predictor."""
+    """The row of one predictor."""
     return {"predictor": replay.predictor.label, **replay.summary().as_dict()}
 
 
@@ -150,13 +148,13 @@ def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: 
     title = f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
     print_table(title, head, lines)
     typer.echo(
-        f"mean accuracy of the users' requests: {own:.3f}. Accuracy: the smaller of runtime and prediction over the larger (P4 eq. 3);"
+        f"mean accuracy of the users' requests: {own:.3f}. Accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3);"
     )
     typer.echo("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
-    source = "the log" if found[0].ends == "log" else f"a simulation under {found[0].ends}, as the log has no waits"
+    source = "the log" if found[0].ends == "log" else f"a simulation under {found[0].ends}, as the log has no wait times"
     typer.echo(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")
     if found[0].unknown_ends:
-        note(f"{found[0].unknown_ends:,} jobs do not say how long they waited, so nothing is learned from them")
+        note(f"{found[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
 
 
 MOST = 12

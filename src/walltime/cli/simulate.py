@@ -22,37 +22,77 @@ def simulate(
     batch_means: o.BatchMeansOption = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
+    by: o.BreakdownOption = None,
     dynamics: Annotated[
         bool,
         typer.Option(
             "--dynamics",
-            help="Also say whom backfilling delayed, and how often the shortest waiting job was chosen (P3).",
+            help="Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).",
             rich_help_panel=o.OUTPUT,
         ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
     ] = None,
+    figure: o.FigureOption = None,
+    fair: Annotated[
+        bool,
+        typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--fairness-sample", min=1, metavar="JOBS", help="Of so many jobs, drawn by --seed; default: 200.", rich_help_panel=o.OUTPUT
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", help="Write queue and busy processors over time here: .csv or .parquet.", rich_help_panel=o.OUTPUT),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            help="Rows of --timeline: means over so long, s or with m, h, d, w, e.g. 1h. Default: a row for each change.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Replay a log under one policy: how long did jobs wait, and how busy was the machine."""
+    """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
     from walltime.cli import common
     from walltime.cli.vary import run_replications
-    from walltime.schedule.files import FORMATS
+    from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
+    from walltime.schedule.files import FORMATS, write_table
+    from walltime.schedule.variation import parse_seconds
 
     [chosen] = run.schedulers([policy])
     model = run.model()
+    drawn = common.check_figures(figure)
     if out is not None:
         common.check_output(out, FORMATS)
+    if timeline is not None:
+        common.check_output(timeline, (".csv", ".parquet"))
+    if every is not None and timeline is None:
+        raise PolicyError("--interval says how long the rows of --timeline are; give both")
+    length = None if every is None else parse_seconds(every)
+    groupings = parse_groupings(by)
+    if sample is not None and not fair:
+        raise PolicyError("--fairness-sample says of how many jobs --fairness is; give both")
     if month_of != o.By.end and not monthly:
-        raise PolicyError("--month-of says how --monthly splits the jobs; give both")
+        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     workload, seconds_read = reading.load(trace)
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
     if run.replications > 1:
-        if out is not None or monthly or dynamics or batch_means is not None:
-            raise PolicyError("--out, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication")
+        if out is not None or monthly or dynamics or drawn or batch_means is not None:
+            raise PolicyError(
+                "--out, --figure, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication"
+            )
+        if timeline is not None or groupings or fair:
+            raise PolicyError("--timeline, --by and --fairness show one run; leave them out or take one replication")
         run_replications(
             variation,
             workload,
@@ -89,6 +129,19 @@ def simulate(
     if out is not None:
         schedule.write(out)
         record["out"] = str(out)
+    common.draw_figures(drawn, [schedule], run.trim.value)
+    if timeline is not None:
+        write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.rules)
+        record["timeline"] = str(timeline)
+    breakdowns = breakdown_rows(schedule, groupings, run.trim.value)
+    if groupings:
+        record["breakdowns"] = breakdowns
+    fairness = common.find_fairness(schedule, sample, run.seed) if fair else None
+    if fairness is not None:
+        record["fairness"] = fairness.as_dict()
+    recorded = recorded_object(schedule, run.trim.value)
+    if recorded is not None:
+        record["recorded"] = recorded
     if as_json:
         if monthly:
             record["months"] = [month.as_dict() for month in months]
@@ -107,8 +160,16 @@ def simulate(
         _print_predictions(schedule, learned)
     if monthly:
         _print_months(months)
+    print_breakdowns(breakdowns)
+    if fairness is not None:
+        print_fairness(fairness)
+    print_recorded(schedule, run.trim.value, monthly)
     if out is not None:
         typer.echo(f"schedule written to {out}")
+    for name, path in drawn:
+        typer.echo(f"{name} drawn in {path}")
+    if timeline is not None:
+        typer.echo(f"timeline written to {timeline}")
 
 
 def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
@@ -122,11 +183,15 @@ def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
         ("mean wait", human_time(s.mean_wait), f"{s.mean_wait:,.0f} s"),
         ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
         ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
-        ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), f"{s.mean_bounded_slowdown_p1:,.2f} in the form of P1 and P2"),
+        (
+            "mean bounded slowdown",
+            human_number(s.mean_bounded_slowdown),
+            f"{s.mean_bounded_slowdown_p1:,.2f} in the form of feitelson98 and mualem01",
+        ),
         (
             "mean slowdown",
             human_number(s.mean_slowdown),
-            f"{s.zero_runtime_jobs} jobs of no length left out" if s.zero_runtime_jobs else "",
+            f"{s.zero_runtime_jobs} jobs with runtime 0 excluded" if s.zero_runtime_jobs else "",
         ),
         ("utilization", percent(s.utilization), f"of all jobs; offered load {percent(s.offered_load)}"),
         ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
@@ -176,7 +241,7 @@ def _print_dynamics(d: Any, policy: Any) -> None:
     of_choices = [
         ("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice"),
     ]
-    print_facts("what backfilling did", (of_heads if isinstance(policy, Easy) else []) + of_choices)
+    print_facts("effects of backfilling", (of_heads if isinstance(policy, Easy) else []) + of_choices)
 
 
 def _print_months(months: list[Any]) -> None:

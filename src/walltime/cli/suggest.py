@@ -1,4 +1,4 @@
-"""`walltime suggest`: a walltime for the next job of a user, with the risk of being killed that goes with it."""
+"""`walltime suggest`: walltimes for a user's next job, with the risk of being killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def suggest(
     user: Annotated[int, typer.Option("--user", help="Number of the user in the log.", rich_help_panel=KIND)],
     job_procs: Annotated[int | None, typer.Option("--job-procs", min=1, help="Processors of the job.", rich_help_panel=KIND)] = None,
     requested: Annotated[
-        int | None, typer.Option("--requested", min=1, help="What the user would ask for, s.", rich_help_panel=KIND)
+        int | None, typer.Option("--requested", min=1, help="The user's intended request, s.", rich_help_panel=KIND)
     ] = None,
     group: Annotated[int | None, typer.Option("--group", help="Number of the group or project.", rich_help_panel=KIND)] = None,
     executable: Annotated[int | None, typer.Option("--executable", help="Number of the program.", rich_help_panel=KIND)] = None,
@@ -27,11 +27,11 @@ def suggest(
         list[float] | None,
         typer.Option("--risk", min=0, max=99.9, help="A risk of being killed, percent; repeat it. Default: 50, 25, 10, 5, 2, 1."),
     ] = None,
-    months: Annotated[int | None, typer.Option("--months", min=1, help="Only the last so many months of 30 days.")] = None,
-    least: Annotated[int, typer.Option("--least", min=2, help="Earlier jobs that are needed.")] = 10,
+    months: Annotated[int | None, typer.Option("--months", min=1, help="Only this many last months of 30 days.")] = None,
+    least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Suggest walltimes for the next job of a user and kind: how long, and how likely it is to be killed."""
+    """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
     from walltime.cli import common
     from walltime.estimates.suggestion import RISKS
     from walltime.estimates.suggestion import suggest as find
@@ -70,12 +70,10 @@ def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> 
     typer.echo(f"alike in: {', '.join(advice.like)}; {medians}")
     dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
     if dropped:
-        typer.echo(f"left out, as too few earlier jobs agree in it: {', '.join(dropped)}")
+        typer.echo(f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}")
     if advice.killed:
-        typer.echo(f"{advice.killed:,} of the earlier jobs used all that they had asked for; they count as longer than that")
+        typer.echo(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that")
     typer.echo(
         "risk at most: upper 95 % bound, if the next job is like the earlier ones. Killed in hindsight: had each earlier job been given"
     )
-    typer.echo(
-        "what its predecessors suggest. The kill limit of a scheduler is what is asked for; too short a walltime costs the whole run."
-    )
+    typer.echo("what its predecessors suggest. The request is the scheduler's kill limit; too short a walltime costs the whole run.")

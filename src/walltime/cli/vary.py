@@ -1,4 +1,4 @@
-"""What `simulate` and `compare` can do to a log before they run it, and running it many times."""
+"""Variations of a log in `simulate` and `compare`, and replications."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 METRICS = ("mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "utilization", "backfilled_percent")
-"""The fields of a summary that are shown of replications."""
+"""The fields of a summary shown for replications."""
 
 
 def run_replications(
@@ -30,9 +30,9 @@ def run_replications(
     settings: dict[str, Any],
     **options: Any,
 ) -> None:
-    """Replicate each policy with the same seeds, with a progress bar if it takes long, and print what came out.
+    """Replicate each policy with the same seeds, with a progress bar if it takes long, and print the results.
 
-    `settings` stand in the JSON object; `options` go to `walltime.replicate`.
+    `settings` are included in the JSON object; `options` are passed to `walltime.replicate`.
     """
     from walltime.cli.common import print_json, progress_bar, replication_object
     from walltime.schedule.replication import replicate
@@ -50,7 +50,7 @@ def run_replications(
 
 
 def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
-    """What `--json` prints of replications: mean, percentile band, spread, and paired differences to the first policy."""
+    """The `--json` record of replications: mean, percentile band, spread, and paired differences to the first policy."""
     records = []
     for result in results:
         record: dict[str, Any] = {"policy": result.scheduler.label, "seeds": list(result.seeds)}
@@ -70,7 +70,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
 
 
 def print_replications(title: str, results: Sequence[Replications]) -> None:
-    """Print the mean of each measure, the spread beside it, and what the spread is."""
+    """Print the mean and spread of each measure, and the meaning of the spread."""
     from walltime.cli.common import print_table
 
     rows = []

@@ -1,1 +1,1 @@
-"""Run: the event loop (start with loop.py), its public entrance (run.py), and the slow independent reference."""
+"""Engines: the event loop (start with loop.py), its public interface (run.py), and the slow independent reference engine."""

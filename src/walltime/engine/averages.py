@@ -1,6 +1,6 @@
-"""The averages of a schedule, compiled, for where there are thousands of schedules.
+"""The averages of a schedule, compiled, for thousands of schedules.
 
-The definitions are those of `walltime.metrics.summarize`, which the tests hold it to.
+The definitions are those of `walltime.metrics.summarize`; tests compare the two.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from walltime.engine.jit import entry, kernel
 # Places in the array of results, in the order of the fields of Summary.
 FIELDS = 20
 BOUND = 10
-"""Threshold of the bounded slowdown, s (SPEC M-04)."""
+"""Threshold of the bounded slowdown, s (feitelson98, mualem01, tsafrir06)."""
 
 
 @entry
 def measure(submit, start, runtime, procs, kind, machine_procs, offered_load, trim_p3, skipped, values, result):
     """Fill `result` with the fields of Summary; returns how many jobs were measured.
 
-    `skipped` (uint8) and `values` (int64) are working arrays, one entry per job; afterwards `skipped` tells which jobs were
+    `skipped` (uint8) and `values` (int64) are working arrays, one entry per job; afterwards `skipped` marks the jobs that were
     not measured.
     """
     jobs = submit.size
@@ -85,7 +85,7 @@ def measure(submit, start, runtime, procs, kind, machine_procs, offered_load, tr
 
 @kernel
 def _trim(start, runtime, last_submit, skipped, ends):
-    """Skip the first hundredth of all jobs by end, ties by arrival, and the jobs that end after the last arrival (SPEC M-20)."""
+    """Skip the first 1 % of all jobs by end, ties by arrival, and the jobs that end after the last arrival (tsafrir06, section II)."""
     jobs = start.size
     warm_up = jobs // 100
     for job in range(jobs):
@@ -109,7 +109,7 @@ def _trim(start, runtime, last_submit, skipped, ends):
 
 @kernel
 def _percentile(values, count, percent):
-    """The percentile of values[:count] with linear interpolation, as numpy's; changes the order of the values."""
+    """The percentile of values[:count] with linear interpolation, as in numpy; changes the order of the values."""
     if count == 0:
         return math.nan
     exact = (count - 1) * (percent / 100.0)
@@ -128,7 +128,7 @@ def _percentile(values, count, percent):
 
 @kernel
 def _select(values, first, last, place):
-    """The value that sorting values[first:last] would put at this place; smaller ones end up before it (quickselect)."""
+    """The value that sorting values[first:last] would put at this place; smaller ones are moved before it (quickselect)."""
     low, high = first, last - 1
     while low < high:
         a, b, c = values[low], values[(low + high) // 2], values[high]

@@ -1,7 +1,7 @@
-"""How compiled kernels are kept on disk: through Numba's cache, in a folder whose name says all that its content depends on.
+"""Compiled kernels on disk: Numba's cache, in a folder whose name identifies everything on which its content depends.
 
-Numba's own cache asks for the date of the file that holds the function, and puts the line into the name. So it would compile
-anew after an edited comment, and miss an edited helper in another file. Here the folder's name decides (folder.py).
+Numba's own cache checks the date of the file that contains the function, and has the line number in the name. So it would
+recompile after an edited comment, and miss an edited function in another file. Here the folder's name decides (folder.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from walltime.syntax import syntax_hash
 
 
 def keep_on_disk(dispatcher: Any) -> None:
-    """Let this compiled function be kept in the cache folder, and be read from there."""
+    """Store this compiled function in the cache folder, and load it from there."""
     cache_class = _kernel_cache()
     if cache_class is None or not hasattr(dispatcher, "_cache"):
         config: Any = numba.core.config
@@ -36,12 +36,12 @@ def keep_on_disk(dispatcher: Any) -> None:
 
 
 def file_name(function: Any) -> str:
-    """How the files of this function begin: its module and its name, without the line."""
+    """Prefix of the files of this function: its module and its name, without the line number."""
     return f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
 
 
 def _version_of_others(function: Any) -> str:
-    """A hash of the package that a function is from, if that is not the engine, whose version is in the folder's name."""
+    """A hash of a function's package, unless that is the engine, whose version is in the folder's name."""
     file = Path(function.__code__.co_filename)
     return "" if file.parent == Path(__file__).parent else f"-{_package_hash(file.parent)}"
 
@@ -52,19 +52,19 @@ def _package_hash(folder: Path) -> str:
 
 
 def is_kept(dispatcher: Any, folder: Path) -> bool:
-    """Whether the folder has this function compiled."""
+    """Whether the folder contains this compiled function."""
     name = file_name(getattr(dispatcher, "py_func", dispatcher))
     return any(folder.glob(f"**/{name}[-.]*.nbc"))
 
 
 def functions_kept(folder: Path) -> int:
-    """How many compiled functions the folder has."""
+    """Number of compiled functions in the folder."""
     return sum(1 for _ in folder.glob("**/*.nbc"))
 
 
 @functools.cache
 def _kernel_cache() -> Any:
-    """The class of our caches; None where Numba is no longer what it is derived from."""
+    """The class of our caches; None if this version of Numba lacks the required internals."""
     try:
         from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
@@ -78,7 +78,7 @@ def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
     """A subclass of Numba's cache of functions whose files are named after the function alone, and are never out of date."""
 
     class Locator(cache_locator):
-        """Says where the files of a function are."""
+        """Locates the files of a function."""
 
         def __init__(self, file: str):
             self._py_file = file
@@ -93,7 +93,7 @@ def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
             return ""
 
     class Format(result_cache):
-        """Says what is written of a compiled function, and into which files."""
+        """Defines what is written for a compiled function, and into which files."""
 
         def __init__(self, function: Any):
             self._lineno = function.__code__.co_firstlineno

@@ -13,30 +13,28 @@ from numba.extending import intrinsic
 
 from walltime.engine.jit import callback
 from walltime.engine.learning import nothing_learned
-from walltime.policy.known import COLUMNS
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 
-`facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; how often the clock
-changes; and the clock, as ordering.py makes it."""
+`facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
+changes; and the clock, as made by ordering.py."""
 FIRST_OFFSET = 3
-"""Where the clock begins among the facts."""
+"""Position of the clock in the facts."""
 
 _config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}
-"""Functions by address where nothing is compiled (NUMBA_DISABLE_JIT)."""
+"""Functions by address if the compiler is disabled (NUMBA_DISABLE_JIT)."""
 
 
 @functools.lru_cache(maxsize=64)
-def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) -> Any:
+def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float]) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the names that the function takes; the columns among them stand in the table in this order. A division by zero
-    gives infinity or NaN. Raises whatever Numba raises where the function cannot be compiled.
+    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order. A division by zero
+    gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
-    columns = [name for name in arguments if name in COLUMNS]
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
     own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
     names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time}
@@ -47,7 +45,7 @@ def compile_score(arguments: tuple[str, ...], function: Callable[..., float]) ->
 
 @intrinsic
 def _word_at(typingctx, address, place):
-    """The int64 at so many words after an address."""
+    """The int64 at a number of words after an address."""
 
     def codegen(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -61,7 +59,7 @@ word_at: Any = _word_at
 
 @numba.njit(nogil=True)
 def local_time(facts, now):
-    """The site's local time, s from a Monday's midnight, by a search for the last change of the clock."""
+    """The site's local time, s since midnight on a Monday, by a search for the last clock change."""
     low, high = 0, word_at(facts, 2)
     while low < high:
         middle = (low + high + 1) // 2
@@ -74,7 +72,7 @@ def local_time(facts, now):
 
 @functools.cache
 def learning_type() -> Any:
-    """Numba's type of what a predictor remembers."""
+    """Numba's type of a predictor's memory."""
     return typeof(nothing_learned())
 
 
@@ -86,7 +84,7 @@ def compile_predict(function: Callable[..., float]) -> int:
 
 @functools.cache
 def compile_notice(function: Callable[..., int]) -> int:
-    """The address of (learning, job, now) -> 0, which notes a start or an end, compiled; for `call_notice`."""
+    """The address of (learning, job, now) -> 0, which records a start or an end, compiled; for `call_notice`."""
     return _address(types.int64, function)
 
 
@@ -98,7 +96,7 @@ def _address(returns: Any, function: Callable[..., Any]) -> int:
 
 
 def _caller(returns: Any) -> Any:
-    """A function (address, arguments...) that calls what is compiled there."""
+    """A function (address, arguments...) that calls the compiled function at this address."""
 
     def codegen(context, builder, signature, args):
         takes = [context.get_value_type(argument) for argument in signature.args[1:]]

@@ -6,8 +6,9 @@ a look at the step before it tells; or it is a whole hole before it, and then on
 given back, we look how far the hole there extends, and mark the jobs for which it is long enough now and was not before.
 
 In a deep queue this asks tens of times in a compression for whom an opening is of use, and the answer is mostly: for nobody. So
-what tells is kept for each job in four coarse numbers (Traits in plan.py), which the processor compares for sixteen jobs at once;
-who passes is looked at closely. Coarse numbers keep the order of exact ones, so that they let too many jobs pass, but never too few.
+shelves tell first whether anybody has about the size and the length at all. Then what tells is compared, kept for each job in three
+coarse numbers (Traits in plan.py) of which the processor takes sixteen at once; who passes is looked at closely. Coarse numbers
+keep the order of exact ones, and shelves that of coarse ones, so that they let too many jobs pass, but never too few.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.engine.jit import called_kernel, kernel
-from walltime.engine.plan import CHUNK, NEVER, NONE
+from walltime.engine.memory import NEVER
+from walltime.engine.plan import CHUNK, FEW, NONE, SHELVES, SHORTEST
 
 
 @kernel
 def _coarse(number):
-    """A number made coarse: its exponent and eleven bits of it as a float."""
+    """A number of at least 1 made coarse: its exponent and eleven bits of it as a float."""
     bits = np.int64(np.float32(number).view(np.int32))
     coarse = max((bits >> 12) - np.int64(127 << 11), np.int64(0))
     return np.uint16(min(coarse, np.int64(NONE)))
@@ -28,19 +30,48 @@ def _coarse(number):
 
 @kernel
 def _coarse_time(slots, time):
-    """A time made coarse; NONE is left over."""
-    return np.uint16(min(max(time - slots.since, 0) >> slots.shift, NONE - 1))
+    """A time made coarse, from 1 on; 0 is for nobody and NONE is left over."""
+    return np.uint16(min((max(time - slots.since, 0) >> slots.shift) + 1, NONE - 1))
+
+
+@kernel
+def _exact_time(slots, coarse):
+    """The earliest time that is made into this coarse one."""
+    return slots.since + (np.int64(coarse - 1) << slots.shift)
+
+
+@kernel
+def _shelf(coarse, least):
+    """Which of 64 shelves a coarse number belongs to, four to each power of two from the shelf `least` on."""
+    return min(max((np.int64(coarse) >> 9) - least, np.int64(0)), np.int64(SHELVES - 1))
 
 
 @called_kernel
-def set_traits(slots, waiting, traits, i):
-    """Note what tells for whom an opening may be of use."""
-    own = waiting[i]
-    latest = own.start - own.length
-    traits.procs[i], traits.length[i] = _coarse(own.procs), _coarse(own.length)
-    traits.latest[i], traits.low[i] = _coarse_time(slots, latest), NONE
+def join(slots, waiting, traits, i):
+    """Note what tells for whom an opening may be of use, of a job that has just got its first reservation."""
+    traits.procs[i], traits.length[i] = _coarse(waiting[i].procs), _coarse(waiting[i].length)
+    note_latest(slots, waiting, traits, i)
+    row, column = _shelf(traits.procs[i], 0), _shelf(traits.length[i], SHORTEST)
+    traits.shelf_jobs[row, column] += 1
+    traits.shelf_lengths[row] |= np.uint64(1) << np.uint64(column)
+
+
+@called_kernel
+def part(traits, i):
+    """Forget a job that starts."""
+    row, column = _shelf(traits.procs[i], 0), _shelf(traits.length[i], SHORTEST)
+    traits.shelf_jobs[row, column] -= 1
+    if traits.shelf_jobs[row, column] == 0:
+        traits.shelf_lengths[row] &= ~(np.uint64(1) << np.uint64(column))
+
+
+@kernel
+def note_latest(slots, waiting, traits, i):
+    """Note how late a hole before the job's reservation may begin."""
+    latest = _coarse_time(slots, waiting[i].start - waiting[i].length)
+    traits.latest[i] = latest
     chunk = np.uint64(i) // np.uint64(CHUNK)
-    traits.chunk_latest[chunk] = max(traits.chunk_latest[chunk], traits.latest[i])
+    traits.chunk_latest[chunk] = max(traits.chunk_latest[chunk], latest)
 
 
 @called_kernel
@@ -62,12 +93,11 @@ def survey(slots, waiting, traits, count, now):
     while (end - now) >> slots.shift > NONE // 2:
         slots.shift += 1
     for i in range(count):
-        traits.latest[i] = _coarse_time(slots, waiting[i].start - waiting[i].length)
-        chunk = np.uint64(i) // np.uint64(CHUNK)
-        traits.chunk_latest[chunk] = max(traits.chunk_latest[chunk] if i % CHUNK > 0 else np.uint16(0), traits.latest[i])
+        note_latest(slots, waiting, traits, i)
         if waiting[i].low < NEVER:
-            traits.low[i] = _coarse_time(slots, waiting[i].low)
-            waiting[i].low = now + (np.int64(traits.low[i]) << slots.shift)
+            low = _coarse_time(slots, waiting[i].low)
+            waiting[i].low = _exact_time(slots, low)
+            traits.latest[i] = min(traits.latest[i], np.uint16(low - 1))
 
 
 @called_kernel
@@ -112,34 +142,60 @@ def _wall(steps, turn, step):
     return wall
 
 
-@called_kernel
+@kernel
 def _mark(slots, waiting, traits, count, below, height, begin, end, before, low):
     """Mark the jobs of more processors than `below` and at most `height` for which there is a hole now, and was none.
 
     It begins with the step `low`, at `begin`, and lasts until `end`; its part of length `before` was there already, so that for
     a job that is not longer nothing earlier has opened. `low` of a job is put down to a coarse time, which may be too early.
     """
-    earliest, fewest, most = _coarse_time(slots, begin), _coarse(below + 1), _coarse(height)
+    fewest, most = _coarse(below + 1), _coarse(height)
     shortest, longest = _coarse(before + 1), _coarse(end - begin)
-    for first in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
-        if traits.chunk_latest[first // np.uint64(CHUNK)] < earliest:
+    if _nobody_fits(traits, fewest, most, shortest, longest):
+        return
+    more, longer = np.uint16(most - fewest), np.uint16(longest - shortest)
+    earliest = _coarse_time(slots, begin)
+    for chunk in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
+        if traits.chunk_latest[chunk // np.uint64(CHUNK)] < earliest:
             continue
-        found = False
-        for i in range(first, first + np.uint64(CHUNK)):
-            found |= _may_fit(traits, i, earliest, fewest, most, shortest, longest)
-        if found:
-            for i in range(first, min(first + np.uint64(CHUNK), np.uint64(count))):
-                if _may_fit(traits, i, earliest, fewest, most, shortest, longest):
-                    own = waiting[i]
-                    fits = (below < own.procs) & (own.procs <= height) & (before < own.length)
-                    if fits and own.length <= min(end, own.start) - begin:
-                        own.low, own.low_step = slots.since + (np.int64(earliest) << slots.shift), low
-                        traits.low[i] = earliest
+        if not _somebody_may_fit(traits, chunk, np.uint64(CHUNK), earliest, fewest, more, shortest, longer):
+            continue
+        for few in range(chunk, chunk + np.uint64(CHUNK), np.uint64(FEW)):
+            if _somebody_may_fit(traits, few, np.uint64(FEW), earliest, fewest, more, shortest, longer):
+                for i in range(few, few + np.uint64(FEW)):
+                    if _may_fit(traits, i, earliest, fewest, more, shortest, longer):
+                        own = waiting[i]
+                        fits = (below < own.procs) & (own.procs <= height) & (before < own.length)
+                        if fits and own.length <= min(end, own.start) - begin:
+                            own.low, own.low_step = _exact_time(slots, earliest), low
+                            traits.latest[i] = earliest - 1
 
 
 @kernel
-def _may_fit(traits, i, earliest, fewest, most, shortest, longest):
-    """Whether a job may be one to be marked, by its coarse traits."""
-    procs, length = traits.procs[i], traits.length[i]
-    fits = (procs >= fewest) & (procs <= most) & (length >= shortest) & (length <= longest)
-    return fits & (traits.latest[i] >= earliest) & (traits.low[i] > earliest)
+def _nobody_fits(traits, fewest, most, shortest, longest):
+    """Whether there is no waiting job on any of the shelves that lie within these bounds."""
+    ones = np.uint64(0xFFFFFFFFFFFFFFFF)
+    first, last = _shelf(shortest, SHORTEST), _shelf(longest, SHORTEST)
+    lengths = (ones << np.uint64(first)) & (ones >> np.uint64(SHELVES - 1 - last))
+    row, last_row = _shelf(fewest, 0), _shelf(most, 0)
+    while traits.shelf_lengths[row] & lengths == 0:
+        if row == last_row:
+            return True
+        row += 1
+    return False
+
+
+@kernel
+def _somebody_may_fit(traits, first, count, earliest, fewest, more, shortest, longer):
+    """Whether any of so many jobs may be one to be marked; asked without branches, so that they are compared all at once."""
+    found = False
+    for i in range(first, first + count):
+        found |= _may_fit(traits, i, earliest, fewest, more, shortest, longer)
+    return found
+
+
+@kernel
+def _may_fit(traits, i, earliest, fewest, more, shortest, longer):
+    """Whether a job may be one to be marked, by its coarse traits; below 0 a difference wraps around and is too large."""
+    procs, length = np.int64(traits.procs[i]) - np.int64(fewest), np.int64(traits.length[i]) - np.int64(shortest)
+    return (np.uint16(procs) <= more) & (np.uint16(length) <= longer) & (traits.latest[i] >= earliest)

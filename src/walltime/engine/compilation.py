@@ -1,4 +1,4 @@
-"""Tells whoever listens that a part of the engine is being compiled, and how far it is. Does not know the compiler."""
+"""Reports the compilation of parts of the engine and its progress to a listener. Independent of the compiler."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 QUICK = 3.0
-"""Seconds; nobody need be told of what is compiled in less."""
+"""Seconds; shorter compilations are not reported."""
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """How far the compilation of an entry is."""
+    """The progress of the compilation of an entry."""
 
     entry: str
     """name of the entry, as in `walltime.engine.load.ENTRIES`"""
     what: str
-    """what it is for, in a few words"""
+    """a short description of its purpose"""
     functions: int
-    """that it consists of; fewer are compiled where another entry shares them"""
+    """number of functions in it; fewer are compiled if another entry shares them"""
     seconds: float
-    """that it takes on an ordinary machine, about"""
+    """approximate time on an ordinary machine"""
     done: int = 0
     """functions compiled so far"""
     finished: bool = False
 
     def __str__(self) -> str:
-        """What to tell a person who has to wait."""
+        """The message for a waiting user."""
         return f"compiling the engine for {self.what}: {self.functions} functions, about {self.seconds:.0f} s, once on this machine"
 
 
@@ -36,7 +36,7 @@ Listener = Callable[[Compilation], None]
 
 
 def tell_who_watches(state: Compilation) -> None:
-    """Say in one line that something takes seconds, if somebody watches: in a terminal or a notebook, not in workers and pipes."""
+    """Print one line if compilation takes seconds, in a terminal or a notebook, but not in workers and pipes."""
     begins = state.done == 0 and not state.finished
     if begins and state.seconds >= QUICK and _somebody_watches():
         print(f"walltime: {state}", file=sys.stderr, flush=True)
@@ -54,9 +54,9 @@ _listener: Listener | None = tell_who_watches
 
 
 def listen(listener: Listener | None) -> Listener | None:
-    """Call this function when a compilation begins, after each function, and when it has ended; returns the one before.
+    """Call this function when a compilation begins, after each function, and at the end; returns the previous listener.
 
-    None for nobody. It is called in the thread that compiles.
+    None for no listener. It is called in the thread that compiles.
     """
     global _listener
     before, _listener = _listener, listener
@@ -64,6 +64,6 @@ def listen(listener: Listener | None) -> Listener | None:
 
 
 def tell(state: Compilation) -> None:
-    """Tell whoever listens."""
+    """Notify the listener."""
     if _listener is not None:
         _listener(state)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.candidates import give_back_until, set_traits, survey
+from walltime.engine.candidates import give_back_until, join, note_latest, part, survey
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.machine import overdue, start_job
 from walltime.engine.memory import BY_ARRIVAL, NEVER, NO_PLAN
-from walltime.engine.plan import BORDER, CHUNK, GONE, NONE, first_hole, forget_past, leave, plan_of_running, step_at, take_until
+from walltime.engine.plan import BORDER, CHUNK, GONE, first_hole, forget_past, leave, plan_of_running, step_at, take_until
 from walltime.engine.queue import sort_waiting
 
 
@@ -16,10 +16,10 @@ from walltime.engine.queue import sort_waiting
 def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting):
     """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
 
-    Source: P2 section 2.1 (SPEC A-04, A-05). Returns how many steps it took at most.
+    Source: mualem01, section 2.1. Returns how many steps it took at most.
 
     While a running job is overdue nobody knows when its processors will be free, and no reservation can be kept: all
-    are then made afresh at every arrival and termination (SPEC Q-28), as in the variant from scratch. They are
+    are then made afresh at every arrival and termination, as in the variant from scratch. They are
     made afresh once where a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
@@ -37,6 +37,8 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     if afresh:
         plan_of_running(slots, steps, running, state.running, state.now, state.free)
         work *= slots.used
+        traits.shelf_jobs[:] = 0
+        traits.shelf_lengths[:] = 0
         looked_at = 0
     else:
         forget_past(slots, steps, state.now)
@@ -69,9 +71,9 @@ def _give_back(state, jobs, slots, steps, waiting, traits, early_job):
         leave(slots, steps, end)
 
 
-@called_kernel
+@kernel
 def _compress(count, slots, steps, waiting, traits, i):
-    """Move the reservation of a job to the earliest place that it can have now; it does not move back (SPEC A-05)."""
+    """Move the reservation of a job to the earliest place that it can have now; it does not move back (mualem01, section 2.1)."""
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
     if waiting[i].low == NEVER:
         begin = old_begin
@@ -84,7 +86,7 @@ def _compress(count, slots, steps, waiting, traits, i):
         while steps[begin].time > waiting[i].low and begin != slots.first:
             begin = steps[begin].previous
         waiting[i].low = NEVER
-        traits.low[i] = NONE
+        note_latest(slots, waiting, traits, i)
         begin = first_hole(steps, begin, procs, waiting[i].length, start)
         if begin == BORDER:
             return
@@ -100,10 +102,9 @@ def _compress(count, slots, steps, waiting, traits, i):
     steps[begin].edges += 1
     steps[end].edges += 1
     waiting[i].start, waiting[i].begin, waiting[i].end = time, begin, end
-    set_traits(slots, waiting, traits, i)
+    traits.latest[i] = 0  # what opens behind it is not for itself
     give_back_until(slots, steps, waiting, traits, count, first, old_end, procs)
-    waiting[i].low = NEVER
-    traits.low[i] = NONE
+    note_latest(slots, waiting, traits, i)
     leave(slots, steps, old_begin)
     leave(slots, steps, old_end)
 
@@ -120,7 +121,7 @@ def _reserve(jobs, queue, slots, steps, waiting, traits, i):
     steps[end].edges += 1
     waiting[i].procs, waiting[i].length, waiting[i].start, waiting[i].low = procs, length, time, NEVER
     waiting[i].begin, waiting[i].end = begin, end
-    set_traits(slots, waiting, traits, i)
+    join(slots, waiting, traits, i)
     if jobs[job].reserved_start < 0:
         jobs[job].reserved_start = time
 
@@ -156,6 +157,7 @@ def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, 
         job = np.int64(queue[i].job)
         if waiting[i].start == state.now:
             start_job(state, rules, jobs, running, events, notes, predicting, job)
+            part(traits, i)
             if predicting is not None:
                 _hold(state, jobs, slots, steps, waiting, traits, i, job)
         else:
@@ -164,11 +166,10 @@ def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, 
                 queue[left] = queue[i]
                 waiting[left] = waiting[i]
                 traits.procs[left], traits.length[left], traits.latest[left] = traits.procs[i], traits.length[i], traits.latest[i]
-                traits.low[left] = traits.low[i]
                 traits.chunk_latest[left // CHUNK] = max(traits.chunk_latest[left // CHUNK], traits.latest[i])
             left += 1
             state.blocked = job
     for i in range(left, last):
-        traits.procs[i] = traits.latest[i] = 0
+        traits.latest[i] = 0
     state.queue_last = state.looked_at = left
     state.next_due = next_due

@@ -1,6 +1,6 @@
-"""Estimates of the random f-model, drawn inside the kernel: bit for bit those of `walltime.FModel`.
+"""Estimates of the random f-model, drawn in the kernel: bit for bit those of `walltime.FModel`.
 
-Source: P1 section 3.3, P3 section II (SPEC T-01 to T-03); Philox4x32-10 as in `walltime.workload.draws`.
+Source: feitelson98, section 3.3; tsafrir06, sections II and VII; Philox4x32-10 as in `walltime.workload.draws`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _WEYL_A, _WEYL_B = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 @entry
 def draw_f_estimates(seed_low, seed_high, stream, ids, runtime, factor, largest, longest, believed):
-    """Fill `believed` with estimates uniform between r and `factor` r, r cut to `largest` and they too; never under 1 s.
+    """Fill `believed` with estimates uniform between r and `factor` r, both r and they truncated to `largest`; at least 1 s.
 
-    `seed_low, seed_high, stream`: uint64 below 2**32. `longest`: what no estimate is over in any case, before rounding.
+    `seed_low, seed_high, stream`: uint64 below 2**32. `longest`: upper bound of all estimates, before rounding.
     """
     for job in range(ids.size):
         cut = min(runtime[job], largest)
@@ -33,7 +33,7 @@ def draw_f_estimates(seed_low, seed_high, stream, ids, runtime, factor, largest,
 
 @kernel
 def _uniform(seed_low, seed_high, stream, number):
-    """The first of the two numbers in [0, 1) that `draws.uniforms` gives for this seed, stream and id."""
+    """The first of the two numbers in [0, 1) of `draws.uniforms` for this seed, stream and id."""
     a, b, c, d = number & _LOW, number >> _HALF, stream, np.uint64(0)
     k0, k1 = seed_low, seed_high
     for _ in range(10):

@@ -1,9 +1,9 @@
-"""What backfilling did to the heads of the queue, and how near it came to shortest job first, from a log of the starts.
+"""The effects of backfilling on the heads of the queue, and its closeness to shortest job first, from a log of the starts.
 
-The event loop only notes three things at each start, and only if asked: which job it was, how many jobs had arrived by then,
-and over which head it was backfilled. The rest is worked out here afterwards, so that it costs nothing where nobody asks.
+The event loop records only three values at each start, and only on request: the job, how many jobs had arrived by then,
+and over which head it was backfilled. The rest is computed here afterwards, so that it costs nothing when not needed.
 
-Source: P3 sections V and VI (SPEC A-08, A-09, Q-17).
+Source: tsafrir06, sections V and VI.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from walltime.engine.memory import NEVER
 
 @entry
 def replay_starts(in_order, jobs, machine_procs, notes, scratch, found):
-    """Go through the starts one by one, with the ends of the running jobs as they really were.
+    """Go through the starts one by one, with the real ends of the running jobs.
 
-    `in_order`: the jobs in order of arrival. `notes`: which job started, how many had arrived, over which head. Fills
+    `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. Fills
     `found`: whether each job was the shortest waiting one, and whether it was alone; whether its backfilling was wild; how
-    many wild backfills a head suffered, and its real shadow before the first backfilling under it (-1 for none).
+    many wild backfills a head suffered, and its real shadow before the first job was backfilled over it (-1 for none).
     """
     waiting_jobs, runs = scratch.waiting, scratch.running
     arrived = waiting = running = 0
@@ -79,7 +79,7 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, found):
 
 @kernel
 def _real_shadow(runs, free, running, now, wanted):
-    """When so many processors would be free if nothing else started, the running jobs sorted by their real ends."""
+    """When enough processors would be free if nothing else started; the running jobs are sorted by their real ends."""
     shadow = now
     i = 0
     while free < wanted and i < running:

@@ -1,6 +1,6 @@
 """One scheduling pass with a reservation for at most the head of the queue: FCFS and EASY.
 
-The queue is in order of arrival, whatever the policy's order; queue.py tells who comes first in another one.
+The queue is in order of arrival, whatever the policy's order; queue.py determines the first job in another one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from walltime.engine.queue import bound_block, enter_newcomers, first_by_rank, f
 
 @kernel
 def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
-    """Start the jobs at the head that fit; then let others jump ahead that do not delay the new head.
+    """Start the jobs at the head that fit; then backfill others that do not delay the new head.
 
-    Source: P2 section 2.2 (SPEC A-02, A-03). Returns how many steps it took at most.
+    Source: mualem01, section 2.2; feitelson98, section 1 (FCFS). Returns an upper bound of the steps taken.
 
-    A job that is backfilled by its own length and then expected to run for longer may move the shadow time back. Extra nodes below zero
-    tell that; then the shadow time is found again, and all candidates get another look.
+    A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra nodes below zero
+    indicate that; then the shadow time is recomputed, and all candidates are considered again.
     """
     if ordered is not None:
         if rules.order != BY_ARRIVAL and not rules.order_reads_time:
@@ -63,7 +63,7 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
 
 @kernel
 def _same_head(state, rules, jobs, queue, ordered):
-    """Whether the job that was blocked at the head of the queue in the last pass is there still."""
+    """Whether the job that was blocked at the head of the queue in the last pass is still there."""
     if state.blocked < 0:
         return False
     if ordered is not None:
@@ -114,7 +114,7 @@ def _leave(state, rules, jobs, queue, index, ordered, place):
 
 @kernel
 def _reserve_for_head(state, jobs, running):
-    """Find the shadow time and the extra nodes: when the blocked head will fit, and what it will leave over."""
+    """Find the shadow time and the extra nodes: when the blocked head will fit, and the processors that it leaves free."""
     own = jobs[state.blocked]
     if state.head == state.blocked and state.shadow > state.now and state.extra >= 0:
         _draw_shadow_nearer(state, running)
@@ -127,10 +127,10 @@ def _reserve_for_head(state, jobs, running):
 
 @kernel
 def _find_shadow(state, running, wanted):
-    """Walk the running jobs by expected end until so many processors are free.
+    """Walk the running jobs by expected end until enough processors are free.
 
-    All running jobs whose expected end is the shadow time count, not only the first that suffice (SPEC Q-06). An overdue
-    job is expected to end now (SPEC Q-05).
+    All running jobs whose expected end is the shadow time count, not only the first sufficient ones, and an overdue job is
+    expected to end now; both are interpretations of mualem01, section 2.2.
     """
     available, shadow = state.free, state.now
     i = 0
@@ -145,11 +145,11 @@ def _find_shadow(state, running, wanted):
 
 @kernel
 def _draw_shadow_nearer(state, running):
-    """Bring the shadow time of the same head up to date: backfilled jobs have not moved it, jobs that ended early may have.
+    """Update the shadow time of the same head: backfilled jobs have not moved it, jobs that ended early may have.
 
-    Starts and ends keep the extra nodes and `before_shadow` true (machine.py); extra nodes below zero tell that a job has started
-    which the queue order put before this head, or which is expected to run past the shadow time. So it is enough to walk back
-    from the shadow time for as long as the head fits without the jobs that end there; mostly that is no step at all.
+    Starts and ends update the extra nodes and `before_shadow` (machine.py); extra nodes below zero indicate that a job has started
+    that precedes this head in the queue order, or that is expected to run past the shadow time. So it is enough to walk back
+    from the shadow time as long as the head fits without the jobs that end there; usually that is no step at all.
     """
     while state.shadow > state.now:
         earlier = state.before_shadow
@@ -166,10 +166,10 @@ def _draw_shadow_nearer(state, running):
 
 @kernel
 def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
-    """Start the jobs from queue place `first` on that may jump ahead, in the backfill order.
+    """Backfill jobs from queue place `first` on, in the backfill order.
 
-    What may start now only becomes less while others start, so in another order than that of arrival it is enough to put those in
-    order that may start at first.
+    The set of jobs that may start now only shrinks while others start, so in an order other than that of arrival it is enough to
+    sort those that may start initially.
     """
     if ordered is not None:
         if rules.backfill_order != BY_ARRIVAL or rules.order_threshold > 0.0:
@@ -184,9 +184,9 @@ def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered,
 
 @kernel
 def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
-    """Backfill by rank: again and again the best of those that may start.
+    """Backfill by rank: repeatedly start the best of the jobs that may start.
 
-    One whose score is too low to start in the place of the blocked head is no candidate (SPEC A-12).
+    A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.Wfp`).
     """
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0

@@ -22,15 +22,17 @@ import llvmlite
 import numba
 from llvmlite import binding
 
-from walltime.syntax import syntax_hash
+from walltime import syntax
 
 _config: Any = numba.core.config
-NOT_COMPILED = ("__init__", "cache", "compilation", "folder", "load", "ordering", "reference", "run")
+NOT_COMPILED = ("__init__", "cache", "compilation", "folder", "load", "ordering", "plain", "reference", "run")
 """Modules of the engine that no compiled code depends on; all others count."""
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
 """Seconds after which a folder that nobody used is removed."""
-_NAME, _REMOVED, _STAMP = "kernels-", ".removed-", "used"
+_NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
+SOURCES_KNOWN = 8
+"""So many versions of the sources are remembered, those met last."""
 
 
 @functools.cache
@@ -40,8 +42,45 @@ def source_hash() -> str:
     files = [file for file in sorted(engine.glob("*.py")) if file.stem not in NOT_COMPILED]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
     options = f"{_config.BOUNDSCHECK} {_config.OPT}"
-    parts = (syntax_hash(files, engine), sys.version, numba.__version__, llvmlite.__version__, processor, options)
+    parts = (_syntax_hash(files, engine), sys.version, numba.__version__, llvmlite.__version__, processor, options)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _syntax_hash(files: list[Path], engine: Path) -> str:
+    """Hash of what the sources do. To parse them takes longer than to read them, so it is remembered by what is written in them."""
+    written = hashlib.sha256(sys.version.encode())
+    for file in (*files, Path(syntax.__file__)):
+        content = file.read_bytes()
+        written.update(f"\0{file.name}\0{len(content)}\0".encode() + content)
+    name, memo = written.hexdigest(), cache_root() / _SOURCES
+    known: dict[str, str] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = [line.split() for line in memo.read_text().splitlines()]
+        known = {line[0]: line[1] for line in lines if [len(word) for word in line] == [64, 64]}
+    if name in known:
+        return known[name]
+    known[name] = syntax.syntax_hash(files, engine)
+    with contextlib.suppress(OSError):
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(memo, "".join(f"{' '.join(line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+    return known[name]
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file so that another process finds all of the old text or all of the new one."""
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=_REMOVED, delete=False) as new:
+        new.write(text)
+    try:
+        Path(new.name).replace(file)
+    except OSError:
+        Path(new.name).unlink()
+        raise
+
+
+def forget_sources(root: Path) -> None:
+    """Remove what is remembered of versions of the sources."""
+    with contextlib.suppress(OSError):
+        (root / _SOURCES).unlink()
 
 
 def folder_name() -> str:
@@ -95,6 +134,8 @@ def remove_unused(current: Path) -> None:
             remove(folder)
     for rest in current.parent.glob(f"{_REMOVED}*"):  # of a process that was killed meanwhile
         shutil.rmtree(rest, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            rest.unlink()
 
 
 def remove(folder: Path) -> bool:

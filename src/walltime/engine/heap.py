@@ -1,4 +1,4 @@
-"""A binary heap on an array of records with the fields `rank`, `tie` and `job`: the least rank comes first, of equal ones the least tie."""
+"""A binary heap on an array of records with the fields `rank`, `tie` and `job`: the lowest rank comes first, ties by the lowest tie."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An index over a long waiting queue: where the next job could be that may be backfilled.
+"""An index over a long waiting queue, to find the next job that may be backfilled.
 
-The queue is cut into blocks of 64 places, and these into groups of 64 blocks. Each block and each group knows the shortest
-length among its waiting jobs of at most each size class, so that one look tells whether a search may skip it: a
-queue of 100,000 jobs then costs a few times what a queue of 10 does. A started job leaves a hole in the queue.
+The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group has the shortest
+length among its waiting jobs up to each size class, so that one comparison decides whether a search may skip it: a
+queue of 100,000 jobs then costs only a few times as much as a queue of 10. A started job leaves a hole in the queue.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from walltime.engine.memory import BLOCK, GROUP, HOLE, NEVER
 from walltime.engine.profile import size_class
 
 LONG = 1024
-"""A queue of more places than this is indexed. A shorter one is searched place by place in less time."""
+"""A queue of more places than this is indexed; a shorter one is faster to search place by place."""
 SHORT = 256
-"""A queue of fewer places than this is indexed no more."""
+"""The index is dropped if the queue has fewer places than this."""
 
 
 @kernel
 def keep_index(state, rules, queue, index):
-    """Index the queue when it has become long, enter the newcomers, or go without when it has become short."""
+    """Index the queue once it is long, add the newcomers, or drop the index once it is short."""
     places = state.queue_last - state.queue_first
     if state.indexed:
         if places >= rules.short_queue:
@@ -96,7 +96,7 @@ def leave_hole(state, queue, index, place):
 
 @kernel
 def _was_shortest(shortest, first, last, length):
-    """Whether one of these may stand for a job of this length."""
+    """Whether one of these shortest lengths equals that of a job."""
     found = False
     for i in range(first, last):
         found |= shortest[i] == length
@@ -105,7 +105,7 @@ def _was_shortest(shortest, first, last, length):
 
 @kernel
 def _look_through_block(state, queue, shortest, block):
-    """Find the shortest jobs of a block afresh: of each size class by itself, then of at most each."""
+    """Recompute the shortest jobs of a block: first of each size class, then up to each."""
     first = block * state.classes
     shortest[first : first + state.classes] = NEVER
     for place in range(block * BLOCK, min((block + 1) * BLOCK, state.queue_last)):
@@ -119,9 +119,9 @@ def _look_through_block(state, queue, shortest, block):
 
 @kernel
 def may_backfill(state, entry):
-    """Whether a waiting job fits now and does not delay the head: it ends by the shadow time, or uses extra nodes only.
+    """Whether a waiting job fits now and does not delay the head: it ends by the shadow time, or uses only extra nodes.
 
-    Nobody may once the shadow time has moved, which extra nodes below zero tell. Source: P2 section 2.2, step 2b.
+    None may once the shadow time has moved, as indicated by extra nodes below zero. Source: mualem01, section 2.2, step 2b.
     """
     if entry.procs > state.free or state.extra < 0:
         return False

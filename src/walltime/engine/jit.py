@@ -1,4 +1,4 @@
-"""The one place that says how functions are compiled. Where the compiled code is kept: cache.py and folder.py."""
+"""The options with which functions are compiled. The compiled code is stored by cache.py and folder.py."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _HELPER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True
 def entry(function: F) -> F:
     """A kernel that Python calls; `walltime.engine.load` lists them.
 
-    Kernels run without the interpreter and without its lock. They allocate nothing, so they need no reference counts; counting
-    the arrays at every call would make them ten times slower. With `error_model="numpy"` a division by zero gives infinity or
-    NaN, as an order may expect.
+    Kernels run without the interpreter and its lock. They allocate nothing, so they need no reference counts; counting the arrays
+    at every call would make them ten times slower. With `error_model="numpy"` a division by zero gives infinity or NaN, as an
+    order may expect.
     """
     return _compiled(function, forceinline=True)
 
 
 def kernel(function: F) -> F:
-    """A kernel that other kernels call; it is put in the place of the call, since passing all the arrays takes time."""
+    """A kernel that other kernels call; it is inlined, since passing all the arrays takes time."""
     return _compiled(function, forceinline=True, **_HELPER)
 
 
 def called_kernel(function: F) -> F:
-    """A kernel that is called and not put in the place of the call: for what is large, so that compiling does not take long."""
+    """A kernel that is called, not inlined: for large functions, to keep compilation short."""
     return _compiled(function, forceinline=False, **_HELPER)
 
 
@@ -48,7 +48,7 @@ def _compiled(function: F, **options: bool) -> F:
 
 @functools.cache
 def _without_counts() -> dict[str, bool]:
-    """The option that leaves reference counts out; it is not documented, so a version of Numba may come without it."""
+    """The option that omits reference counts; it is undocumented, so a version of Numba may lack it."""
     if not hasattr(cpu_target.options, "_nrt"):
         warnings.warn("this version of Numba cannot leave reference counts out; simulations take longer", RuntimeWarning, stacklevel=2)
         return {}
@@ -66,4 +66,4 @@ def callback(signature: Any, function: Callable[..., Any]) -> int:
 
 
 _kept: list[Any] = []
-"""What has been given away by its address must live on."""
+"""Functions whose addresses are in use must stay alive."""

@@ -1,7 +1,7 @@
-"""What the loop knows of predictions, and the memory of a compiled predictor, whichever it is.
+"""What the loop knows about predictions, and the memory of any compiled predictor.
 
-The engine calls a predictor's functions by their addresses and hands them a `Learning`; only the predictor knows what is in it.
-`Prediction` says what is to be predicted and where that is believed; `walltime.schedule.prediction` makes it.
+The engine calls a predictor's functions by their addresses with a `Learning`, whose content only the predictor knows.
+`Prediction` defines what is predicted and where predictions are used; it is made by `walltime.schedule.prediction`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 Array = np.ndarray
 FOR_EVER = np.iinfo(np.int64).max
-"""A window without a beginning."""
+"""An unlimited window."""
 
 # What a prediction was made from: nothing (it is the user's request), jobs of the same kind, or all jobs.
 NOTHING, OWN, GENERAL = 0, 1, 2
@@ -27,23 +27,23 @@ def _dtype(fields: str) -> np.dtype[np.void]:
 
 
 KNOWN = _dtype("requested limit procs started_at ended_at ran place basis")
-"""What a predictor knows of a job. When it is submitted: `requested` and `limit` (s; no prediction is over it), and `procs`. Later:
-`ran` (s; -1 before it ends) and `ended_at` (s), which the engine notes; `started_at` (s; -1 before), which the predictor notes if it
-needs it. `basis`: what it was predicted from. `place` is the predictor's own."""
+"""What a predictor knows about a job. At submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
+`ran` (s; -1 before its end) and `ended_at` (s), set by the engine; `started_at` (s; -1 before), set by the predictor if needed.
+`basis`: the basis of the prediction. `place` is for the predictor."""
 
 HISTORY = _dtype("first room ended admitted expired total squares")
-"""The jobs of a key that have ended, in the order in which they ended, are `fifo[first : first + ended]`; there is `room` for all that
-may ever end. The first `admitted` of them have been counted, and the first `expired` are forgotten again. `total`, `squares`: sums of
-runtimes (s), and of their squares."""
+"""The jobs of a key that have ended, in the order of their ends, are `fifo[first : first + ended]`; there is `room` for all of its
+jobs. The first `admitted` of them have been counted, and the first `expired` dropped again. `total`, `squares`: sums of runtimes (s),
+and of their squares."""
 
 
 class Learning(NamedTuple):
-    """What a compiled predictor remembers; an array that it does not need has length 0. The engine reads and writes only `jobs`.
+    """The memory of a compiled predictor; an array that it does not need has length 0. The engine reads and writes only `jobs`.
 
     `options` (int64), `factors` (float64): its parameters. `jobs`: records of KNOWN. `key` (int64, one row per job): the rows of `keys`
-    that the job belongs to, -1 for none. `keys`: records of HISTORY; the last one stands for all jobs. `counts` (int64): a row for each
-    key. `fifo` (int64), `marks` (int64), `values` (float64): as long as all histories together. `features` (float64): a row for each job.
-    `model` (float64): rows.
+    to which the job belongs, -1 for none. `keys`: records of HISTORY; the last one is for all jobs. `counts` (int64): a row per key.
+    `fifo` (int64), `marks` (int64), `values` (float64): as long as all histories together. `features` (float64): a row per job.
+    `model` (float64): rows of coefficients and sums.
     """
 
     options: Array
@@ -60,9 +60,9 @@ class Learning(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """A predictor compiled for the loop: its functions of (learning, job, now), and its memory at the beginning.
+    """A predictor compiled for the loop: its functions of (learning, job, now), and its initial memory.
 
-    `predict` returns seconds, -1 for none; `observe` notes an end, `started` (None where nobody needs it) a start, and both return 0.
+    `predict` returns seconds, -1 for none; `observe` records an end, `started` (None if not needed) a start, and both return 0.
     The arrays of `learning` are not written to.
     """
 
@@ -73,11 +73,11 @@ class Compiled(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What is predicted, and where that is believed; arrays have one entry per job, in order of arrival.
+    """What is predicted, and where it is used; arrays have one entry per job, in order of arrival.
 
-    `believe`: for the order of the queue, for a waiting job's own length, for the expected end of running jobs. `again`: whether
-    waiting jobs are predicted again at every pass. `predicted` (int64 s) and `basis` (uint8): the predictions, where they have been made
-    beforehand, and `compiled` is None.
+    `believe`: for the queue order, for a waiting job's own length, for the expected end of running jobs. `again`: whether
+    waiting jobs are predicted again in every pass. `predicted` (int64 s) and `basis` (uint8): predictions made in advance;
+    `compiled` is None then.
     """
 
     believe: tuple[bool, bool, bool]
@@ -90,10 +90,10 @@ class Prediction(NamedTuple):
 
 
 class Predicting(NamedTuple):
-    """What the loop works on.
+    """The data of the loop.
 
-    Of each job the prediction (s) and how often it was corrected while the job ran; the increments (s) by which it is; all int64; and
-    the predictor's own memory.
+    For each job the prediction (s) and the number of its corrections while the job ran; the increments (s) of corrections; all int64;
+    and the predictor's memory.
     """
 
     predicted: Array
@@ -126,7 +126,7 @@ def nothing_predicted() -> Prediction:
 
 
 def new_predicting(jobs: int, prediction: Prediction) -> Predicting:
-    """Room for so many jobs, nothing learned."""
+    """Memory for a number of jobs, with nothing learned."""
     learning = nothing_learned() if prediction.compiled is None else prediction.compiled.learning
     predicted = prediction.predicted if prediction.compiled is None else prediction.compiled.learning.jobs.limit
     return Predicting(

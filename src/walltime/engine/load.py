@@ -1,4 +1,4 @@
-"""What of the engine is called from Python: one table of entries, each compiled when it is first needed, or read from disk."""
+"""The functions of the engine called from Python: a table of entries, each compiled on first use, or loaded from disk."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Entry:
 
     name: str
     what: str
-    """what it is for, in a few words: "the engine for ..." """
+    """a short description of its purpose: "the engine for ..." """
     function: Any
     example: Callable[[], Arguments]
-    """arguments of the types that it is compiled for"""
+    """arguments of the types for which it is compiled"""
     functions: int
-    """compiled for it where nothing is compiled yet; a test counts them"""
+    """number of functions compiled for it if nothing is compiled yet; a test counts them"""
     seconds: float
-    """that this takes on an ordinary machine, about"""
+    """approximate time of that on an ordinary machine"""
 
 
 _NOTHING = np.zeros(0, np.int64)
@@ -91,14 +91,14 @@ def _example_prediction_replay() -> Arguments:
 
 
 def loop_name(memory: Memory) -> str:
-    """Name of the loop that works on memory of this kind."""
+    """Name of the loop for memory of this kind."""
     name = "conservative" if memory.kept is not None else "scratch" if memory.fresh is not None else "easy"
     ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
     return name + ordered + ("-predicting" if memory.predicting is not None else "")
 
 
 def _loops(name: str, what: str, mode: int, ordered: bool, sizes: tuple[int, float], predicting: tuple[int, float]) -> list[Entry]:
-    """The event loop for one kind of pass, without predictions and with them, each under a name of its own."""
+    """The event loop for one kind of pass, without and with predictions, each under its own name."""
     return [
         Entry(name, what, _named(name), functools.partial(_example_run, mode, ordered, False), *sizes),
         Entry(
@@ -112,7 +112,7 @@ def _loops(name: str, what: str, mode: int, ordered: bool, sizes: tuple[int, flo
 
 
 def _named(name: str) -> Any:
-    """The event loop as a function of this name, to be compiled by itself."""
+    """The event loop as a function with this name, to be compiled separately."""
     own = types.FunctionType(loop.run.__code__, loop.run.__globals__, f"run_{name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, loop.__name__
     return jit.entry(own)
@@ -122,7 +122,7 @@ _TABLE = (
     *_loops("easy", "FCFS and EASY", HEAD, False, (31, 5), (34, 6)),
     *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (43, 8), (46, 9)),
     *_loops("scratch", "reservations made afresh", FRESH, True, (35, 6), (38, 7)),
-    *_loops("conservative", "conservative backfilling", KEEP, True, (39, 6), (43, 7)),
+    *_loops("conservative", "conservative backfilling", KEEP, True, (49, 6), (53, 7)),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
@@ -131,7 +131,7 @@ _TABLE = (
 
 
 def load_predictor(compiled: Compiled | None) -> dict[str, int]:
-    """The addresses of a predictor's functions, by what they are called for; none where predictions have been made beforehand."""
+    """The addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
     if compiled is None:
         return {}
     with _loading:
@@ -145,9 +145,9 @@ _loading = threading.Lock()
 
 @functools.cache
 def load(name: str) -> Callable[..., Any]:
-    """The compiled function of this entry; compiled on the first call on a machine, later read from disk.
+    """The compiled function of this entry; compiled on the first call on a machine, later loaded from disk.
 
-    No array of another type than the example's is taken: that is an error, not a second compilation.
+    An array of a type other than the example's is an error, not a second compilation.
     """
     entry = ENTRIES[name]
     function = entry.function
@@ -163,7 +163,7 @@ def load(name: str) -> Callable[..., Any]:
 
 
 class _Counter(event.Listener):
-    """Counts the functions compiled for an entry. Numba tells of none that it reads from disk, so that nobody hears of those."""
+    """Counts the functions compiled for an entry. Numba does not report those that it loads from disk."""
 
     def __init__(self, entry: Entry):
         self._entry = entry
@@ -171,18 +171,18 @@ class _Counter(event.Listener):
         self._state: Compilation | None = None
 
     def on_start(self, event: Any) -> None:
-        """A function begins to be compiled; the first one is the entry itself, the others are inside."""
+        """The compilation of a function begins; the first is the entry itself, the others are inside."""
         if self._state is None and event.data["dispatcher"] is self._entry.function:
             self._say(Compilation(self._entry.name, self._entry.what, self._entry.functions, self._entry.seconds))
 
     def on_end(self, event: Any) -> None:
-        """A function has been compiled; Numba's own ones are not counted, nor those that another thread compiles."""
+        """A function has been compiled; Numba's own functions and those of other threads are not counted."""
         ours = event.data["dispatcher"].py_func.__module__.startswith(("walltime.engine.", "walltime.predictors."))
         if self._state is not None and ours and threading.get_ident() == self._thread:
             self._say(replace(self._state, done=self._state.done + 1))
 
     def finish(self) -> None:
-        """Say that it is over, whether it went well or not."""
+        """Report the end, successful or not."""
         if self._state is not None:
             self._say(replace(self._state, finished=True))
 
@@ -192,10 +192,10 @@ class _Counter(event.Listener):
 
 
 def entries_in(folder: Path) -> list[str]:
-    """Names of the entries that this folder of kernels has compiled."""
+    """Names of the entries compiled in this folder."""
     return [entry.name for entry in ENTRIES.values() if is_kept(entry.function, folder)]
 
 
 def is_cached(name: str) -> bool:
-    """Whether `load` will find the compiled code on disk."""
+    """Whether the compiled code is on disk for `load`."""
     return is_kept(ENTRIES[name].function, cache_folder())

@@ -1,18 +1,18 @@
 """START HERE: the event loop. Everything that happens to a simulated machine happens in `run`.
 
-The events are arrivals and terminations (P2 section 3.1), the moment at which the prediction of a running job expires, and under
-kept reservations the moment at which one is due. After the events of an instant the policy makes a scheduling pass:
+The events are arrivals and terminations (mualem01, section 3.1), the expiry of a running job's prediction, and, with kept
+reservations, their reserved starts. After the events of an instant the policy makes a scheduling pass:
 
     fcfs, easy                       easy.py          at most the head of the queue has a reservation
-    hybrid, conservative-scratch     scratch.py       reservations are made afresh at every event
+    hybrid, conservative-scratch     scratch.py       reservations are recomputed at every event
     conservative                     conservative.py  every job keeps its reservation; early ends compress the schedule
 
-The passes look at the waiting jobs (queue.py; index.py where they are very many), the running jobs (machine.py) and the free
-processors over future time (profile.py, which is made afresh; plan.py, which is kept, with candidates.py for who may move in a
-compression); what all of them work on is declared in memory.py. Runtimes are predicted and corrected
-in predictions.py, by predictors.py or regression.py, from what history.py declares. The public entrance, with validation, is
-run.py; reference.py does the same in plain Python, slowly and independently. Beside the loop: estimates drawn in the kernel
-(draw.py), averages (averages.py), what backfilling did to others (dynamics.py), and predictions without scheduling (replay.py).
+The passes use the waiting jobs (queue.py; index.py if there are very many), the running jobs (machine.py) and the free
+processors over future time (profile.py, which is recomputed; plan.py, which is kept, with candidates.py for the jobs that may move
+in a compression); their data are declared in memory.py. Runtimes are predicted and corrected in predictions.py, by the compiled
+predictors of `walltime.predictors`, with the memory declared in learning.py. The public interface, with validation, is run.py;
+reference.py, on the data of plain.py, does the same in plain Python, slowly and independently. Outside the loop: estimates drawn in
+the kernel (draw.py), averages (averages.py), the effects of backfilling (dynamics.py), and predictions without scheduling (replay.py).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from walltime.engine.scratch import pass_with_fresh_reservations
 def run(state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, fresh, kept, predicting, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
-    Returns DONE; PAUSED when the budget is used up, and another call goes on from there; STUCK, with jobs waiting that
+    Returns DONE; PAUSED when the budget is used up, so that another call continues from there; STUCK if jobs wait that
     nothing will start, which no rule allows.
 
-    This is compiled for each kind of pass by itself, when it is first needed (load.py). One of `index`, `fresh` and `kept` is there
-    and tells which pass it is; the others are None, and the compiler leaves out what is asked of None.
+    This is compiled separately for each kind of pass, on first use (load.py). One of `index`, `fresh` and `kept` is given and
+    determines the pass; the others are None, and the compiler drops the branches for None.
     """
     while budget > 0:
         now = _next_event(state, rules, jobs, events, running, predicting)
@@ -68,7 +68,10 @@ def _next_event(state, rules, jobs, events, running, predicting):
 
 @kernel
 def _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting):
-    """Simultaneous events as a batch: all terminations of this instant, expired predictions, then all arrivals (SPEC Q-01)."""
+    """Simultaneous events as a batch: all terminations, then expired predictions, then all arrivals.
+
+    An interpretation of mualem01, section 3.1, which does not define their order.
+    """
     while state.events > 0 and events[0].rank == state.now:
         end_next(state, rules, jobs, running, events, later, waits, kept, predicting)
     correct_expired(state, rules, jobs, running, predicting)
@@ -78,9 +81,9 @@ def _take_all_events(state, rules, jobs, events, later, waits, running, queue, k
 
 @kernel
 def _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting):
-    """Simultaneous events one by one, arrivals before terminations, each followed by a pass of its own.
+    """Simultaneous events one by one, arrivals before terminations, each followed by its own pass.
 
-    Predictions that expire at this instant are corrected before the first of them; if there is no other event, they are it.
+    Predictions that expire at this instant are corrected before the first of them; without another event, they are the event.
     """
     end_expected_now(state, jobs, running, kept)
     correct_expired(state, rules, jobs, running, predicting)

@@ -1,4 +1,4 @@
-"""The machine and its calendar: which jobs run, when each is expected to end and when it really will, and who arrives when."""
+"""The machine and its events: the running jobs, their expected and real ends, and the arrivals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from walltime.engine.predictions import observe
 
 @kernel
 def start_job(state, rules, jobs, running, events, notes, predicting, job):
-    """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if somebody ahead of it is blocked."""
+    """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if a job ahead of it is blocked."""
     own = jobs[job]
     now = state.now
     own.start = now
@@ -54,7 +54,7 @@ def overdue(state, running):
 
 @kernel
 def end_job(state, jobs, running, kept, job):
-    """Free the processors of a running job; under kept reservations note that it left its place in the profile early."""
+    """Free the processors of a running job; with kept reservations, record if it ended early."""
     own = jobs[job]
     end = own.start + own.run_length
     low, high = 0, state.running
@@ -85,7 +85,7 @@ def end_job(state, jobs, running, kept, job):
 def end_expected_now(state, jobs, running, kept):
     """End the jobs that are expected to end at this instant and do.
 
-    With one pass per event (`sequential`) they count as gone even before their termination is handled.
+    With one pass per event (`sequential`) they count as ended even before their termination is handled.
     """
     i = 0
     while i < state.running and running[i].expected <= state.now:
@@ -98,7 +98,7 @@ def end_expected_now(state, jobs, running, kept):
 
 @kernel
 def end_next(state, rules, jobs, running, events, later, waits, kept, predicting):
-    """Handle the next termination: free the processors, unless that is done, and submit whatever waited for this end."""
+    """Handle the next termination: free the processors, unless already done, and submit the jobs that waited for this end."""
     job = events[0].job
     now = state.now
     drop_first(events, state.events)
@@ -122,7 +122,7 @@ def end_next(state, rules, jobs, running, events, later, waits, kept, predicting
 
 @kernel
 def take_arrival(state, jobs, later, waits, queue):
-    """Put the next arrival into the queue; arrivals of one instant come in the order of the jobs (SPEC Q-24)."""
+    """Put the next arrival into the queue; simultaneous arrivals come in the order of the jobs."""
     job, following = state.next_job, state.next_job
     planned = job < jobs.size and jobs[job].submit == state.next_arrival
     if state.later > 0 and later[0].rank == state.next_arrival and not (planned and job < later[0].job):

@@ -1,8 +1,8 @@
-"""What the event loop works on: the jobs, the rules of the policy, the machine and the queue.
+"""The data of the event loop: the jobs, the rules of the policy, the machine and the queue.
 
 Everything is a record array with named fields, modified in place: `jobs[job].procs`. The numbers that change at every event, and the
 rules, are single records: `state.free`, `rules.depth`. A compiled function takes the few that it uses, since the time to
-compile it grows with what it is given; only the loop itself is given all of `Memory`.
+compile it grows with its arguments; only the loop itself gets all of `Memory`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = np.ndarray
 Records = Any
 """A record array, or one record of it."""
 HOLE = np.iinfo(np.int32).max
-"""The processors that a place in the queue asks for whose job has started: more than any machine has."""
+"""The processors of a place in the queue whose job has started: more than any machine has."""
 
 # How a job started.
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
@@ -30,7 +30,7 @@ DONE, PAUSED, STUCK = 0, 1, 2
 
 # The kinds of scheduling passes.
 HEAD, FRESH, KEEP = 0, 1, 2
-"""HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are made afresh at every event
+"""HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
 
 BLOCK = 64
@@ -39,7 +39,7 @@ GROUP = BLOCK * BLOCK
 """Places of the queue in a group of blocks."""
 
 NO_PLAN = 2
-"""`State.broken` before the first pass, which makes the plan; its jobs get their places in order of arrival, as any newcomers."""
+"""`State.broken` before the first pass, which makes the plan; its jobs get their places in order of arrival, like newcomers."""
 
 RANKED_BLOCK = 16
 """Places of the queue whose ranks are bounded together, in an order that changes with time."""
@@ -49,15 +49,15 @@ BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
 def _dtype(fields: str, kinds: dict[str, type] | None = None) -> np.dtype[np.void]:
-    """A record with these fields, int64 but for those of another kind."""
+    """A record with these fields, int64 except those of another kind."""
     return np.dtype([(name, (kinds or {}).get(name, np.int64)) for name in fields.split()], align=True)
 
 
 JOB = _dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
-"""A job; times in s. `runtime` is what it really runs, `believed` what the scheduler believes if nobody predicts. Where a prediction
-is believed instead it stands in `order_length` (for its place in the queue), `own_length` (its own length while it waits) and
-`run_length` (once it runs). `submit`: as far as it is known. `arrival`: its place in the order of arrival. Results: `start`, `kind`,
-and `reserved_start`, its first reservation; -1 for none."""
+"""A job; times in s. `runtime` is its real runtime, `believed` the estimate used without predictions. Predictions used instead are in
+`order_length` (for its place in the queue), `own_length` (its own length while it waits) and `run_length` (once it runs).
+`submit`: as far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first
+reservation; -1 for none."""
 
 RULES = _dtype(
     "mode procs depth backfill sequential order order_parameter order_reads_time backfill_order backfill_parameter "
@@ -66,10 +66,10 @@ RULES = _dtype(
 )
 """A policy, lowered to numbers.
 
-`mode`: the kind of its passes. `depth`: how many blocked jobs get a reservation. `order`, `backfill_order`: one of BY_..., with the
-exponent as its parameter, or the address of what callbacks.py calls; `order_reads_time`: whether the scores of waiting jobs change.
-`long_queue`, `short_queue`: from which length on the queue is indexed, and under which no more. `predict`, `started`, `observe`:
-addresses of the compiled predictor, 0 for none; the rest is how predictions are believed and corrected."""
+`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `order`, `backfill_order`: one of BY_..., with the
+exponent as its parameter, or the address called by callbacks.py; `order_reads_time`: whether the scores of waiting jobs change.
+`long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predict`, `started`, `observe`:
+addresses of the compiled predictor, 0 for none; the rest is how predictions are used and corrected."""
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
@@ -78,33 +78,33 @@ STATE = _dtype(
     "shadow extra head before_shadow "
     "early broken next_due"
 )
-"""What changes at every event.
+"""Values that change at every event.
 
-`now`: time of the event in hand. `next_job`: the next job in order of submission that waits for no other one; `next_arrival`: when
-the next one arrives; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so
+`now`: time of the current event. `next_job`: the next job in order of submission that waits for no other; `next_arrival`: time of
+the next arrival; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so
 far. `free`: processors. `running`, `events`: jobs in the running set, and in the heap of ends.
 
-The queue is `queue[queue_first:queue_last]`; `holes` of these places are of jobs that have started. Places below `looked_at` have
-been looked at in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did
-not fit, -1 for none. `indexed`: 1 while there is an index over the queue, with so many size `classes`.
+The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
+considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did
+not fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
 
-Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which what ranks are made from is known;
+Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
 `horizon`, the time before which their bounds hold; `sorted`, jobs in `Ordered.sorted`, of the first `sorted_arrivals` that arrived.
 
-EASY: `shadow`, the time at which the job `head` will fit, and `extra`, the processors beyond the head's that are free then;
-`before_shadow`: running jobs that are expected to end by then.
+EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes; `before_shadow`: running jobs that are expected to
+end by the shadow time.
 
-Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations cannot be
-relied on, NO_PLAN before the first pass; `next_due`: the earliest one."""
+Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
+invalid, NO_PLAN before the first pass; `next_due`: the earliest one."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
-"""A place in the queue: a job, and what a search has to know of it. `procs` is HOLE once the job has started."""
+"""A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
 
 RUN = _dtype("expected job procs")
-"""A running job, and when it is expected to end."""
+"""A running job and its expected end."""
 
 ITEM = _dtype("rank tie job")
-"""An item of a heap: the least `rank` comes first, of equal ones the least `tie`."""
+"""An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
 
 RANKED = _dtype("rank tie job", {"rank": np.float64})
 """An item of a heap by queue order; `rank` is the negative score, `tie` the place in the order of arrival."""
@@ -113,10 +113,10 @@ CANDIDATE = _dtype("rank place", {"rank": np.float64})
 """A job that may be backfilled: its rank in the backfill order, and its place in the queue."""
 
 WAIT = _dtype("after think first_follower next_follower")
-"""Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; who waits for whose end is a linked list."""
+"""Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
 
 NOTE = _dtype("job arrived head")
-"""What is noted at a start, for dynamics.py: which job, how many had arrived, over which head it was backfilled (-1 for none)."""
+"""Record of a start, for dynamics.py: the job, how many had arrived, and over which head it was backfilled (-1 for none)."""
 
 
 class Index(NamedTuple):
@@ -129,10 +129,10 @@ class Index(NamedTuple):
 class Ordered(NamedTuple):
     """For orders other than first come, first served.
 
-    `heads`: a heap of the waiting jobs by queue order, where scores do not change; items of jobs that have started are passed over.
-    `rank`: by place in the queue, during a pass, where they do change, and where the queue is kept sorted; `since`, `length` and `size`
-    (times of submission, lengths and processors; NaN for a hole): what it is made from; `bound`: by block of places, the least
-    rank that there will be before the `horizon`; all float64.
+    `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped.
+    `rank`: by place in the queue, during a pass, if they do change, and if the queue is kept sorted; `since`, `length` and `size`
+    (submit times, lengths and processors; NaN for a hole): the data for ranks; `bound`: by block of places, the lowest rank before
+    the `horizon`; all float64.
     `candidates`: the jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that
     go through all of them while the queue stays in order of arrival.
     """
@@ -159,10 +159,10 @@ class Kept(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All of it; what a run does not need is None or empty, and the loop is compiled without what asks for it if it is None.
+    """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None.
 
-    One of `queue_index` (FCFS, EASY), `fresh` (reservations made afresh) and `kept` (conservative) is there.
-    `later` is a heap of the arrivals of jobs that waited for another one's end.
+    One of `queue_index` (FCFS, EASY), `fresh` (recomputed reservations) and `kept` (conservative) is given.
+    `later` is a heap of the arrivals of jobs that waited for another's end.
     """
 
     state: Records
@@ -190,7 +190,7 @@ class Scratch(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What dynamics.py finds, one entry per job: see `replay_starts`."""
+    """Results of dynamics.py, one entry per job: see `replay_starts`."""
 
     shortest: Array
     alone: Array
@@ -200,12 +200,12 @@ class Found(NamedTuple):
 
 
 def records(dtype: np.dtype[np.void], count: int) -> Records:
-    """So many records, all 0."""
+    """A number of records, all 0."""
     return np.zeros(count, dtype).view(np.recarray)
 
 
 def record(dtype: np.dtype[np.void], **values: float) -> Records:
-    """One record; what is not given is 0."""
+    """One record; fields not given are 0."""
     one = records(dtype, 1)
     for name, value in values.items():
         one[0][name] = value
@@ -217,7 +217,7 @@ def new_memory(
 ) -> Memory:
     """Memory for these jobs under these rules, the machine empty and nothing learned.
 
-    `after`, `think` (int64): whom each job waits for and how long, of length 0 without feedback.
+    `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0 without feedback.
     """
     count, procs = len(jobs), int(rules.procs)
     waits = records(WAIT, len(after))
@@ -252,13 +252,13 @@ def new_memory(
 
 
 def _new_kept(count: int, rules: Records) -> Kept:
-    """Nobody has a place in the plan."""
+    """Clear the places in the plan."""
     places = 0 if rules.order == BY_ARRIVAL else count
     return Kept(new_plan(count), np.zeros(min(count, int(rules.procs)) + 1, np.int64), np.zeros(places, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> Ordered:
-    """Room for what these rules need of it."""
+    """The memory that these rules need."""
     heads = count if rules.mode == HEAD and not rules.order_reads_time and rules.order != BY_ARRIVAL else 0
     ranks = count if rules.order_reads_time or rules.mode != HEAD else 0
     made_from = ranks if rules.mode == HEAD else 0
@@ -302,12 +302,12 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
 
 
 def new_scratch(jobs: int, machine_procs: int) -> Scratch:
-    """Nobody waits or runs."""
+    """Clear the queue and the machine."""
     return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
 
 
 def new_found(jobs: int) -> Found:
-    """Nothing has been found."""
+    """Clear the results."""
     return Found(
         shortest=np.zeros(jobs, np.bool_),
         alone=np.zeros(jobs, np.bool_),

@@ -1,4 +1,4 @@
-"""Queue orders lowered to numbers: what kind it is, and for one of your own what its compiled function reads."""
+"""Queue orders lowered to numbers: their kind, and for custom ones the data that the compiled function reads."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from walltime.policy.known import Calendar, Known
 Array = np.ndarray
 DAY = 86_400
 END_OF_CALENDAR = 253_370_764_800
-"""The year 9999 begins so many seconds after 1970; no date is much later."""
+"""Start of the year 9999, s since 1970; dates cannot be much later."""
 
 
 class Lowered(NamedTuple):
-    """An order for the kernel: one of BY_..., its parameter, whether scores of waiting jobs change, and what must live as long."""
+    """An order for the kernel: one of BY_..., its parameter, whether scores of waiting jobs change, and objects to keep alive."""
 
     kind: int
     parameter: int = 0
@@ -31,9 +31,9 @@ class Lowered(NamedTuple):
 
 
 def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowered:
-    """Lower an order for jobs submitted at these times (int64 s), all over `longest` seconds after the last submission.
+    """Lower an order for jobs submitted at these times (int64 s), with all events within `longest` seconds of the last submission.
 
-    Raises PolicyError for an order that only the reference engine knows, that cannot be compiled, or that asks for a date where
+    Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if
     there is none.
     """
     if order == FCFS:
@@ -47,7 +47,7 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     try:
-        compiled = compile_score(order.asks(), order.function)
+        compiled = compile_score(order.asks(), order.columns, order.function)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -62,10 +62,10 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
-    """The site's clock from `first` to `last` (s): what local time is ahead of the log's own, then each change and what it is from then on.
+    """The site's clock from `first` to `last` (s): the offset of local time from the log's time, then each change and the new offset.
 
-    All in seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from a Monday at midnight. Raises WorkloadError
-    where no calendar has the first of these times.
+    All in seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from midnight on a Monday. Raises WorkloadError
+    if the first of these times is beyond the calendar's range.
     """
     span = 1 << (last - first).bit_length()  # runs that are a little longer or shorter have the same clock
     offsets = _utc_offsets(calendar.zone, calendar.begin + first, calendar.begin + first + span)
@@ -78,7 +78,7 @@ def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
 
 @functools.lru_cache(maxsize=8)
 def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
-    """The zone's offset from UTC (s) from `first` on, and the moments up to `last` at which it changes (s since 1970 UTC)."""
+    """The zone's offset from UTC (s) at `first`, and the times up to `last` at which it changes (s since 1970 UTC)."""
 
     def offset(moment: int) -> int:
         ahead = Calendar(0, zone).local(moment).utcoffset()
@@ -101,7 +101,7 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _numba_reason(error: Exception) -> str:
-    """The line of Numba's message that says what it does not like."""
+    """The line of Numba's message with the reason."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("Failed in nopython")]
     return next((line for line in lines if not line.startswith(("During:", "File ", "<"))), type(error).__name__)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.jit import called_kernel, kernel
+from walltime.engine.profile import NEVER
 
-NEVER = np.iinfo(np.int64).max
 BORDER = np.uint32(0)
 """The slot before the first and behind the last step: at no time, and with no processor free."""
 GONE = -1
@@ -23,9 +23,12 @@ SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift")] + [(name, np.
 """The first step; the first unused slot that has been used before; how many have been used; how often processors have been given back.
 `since`, `shift`: what times are coarse by (candidates.py)."""
 STEP = np.dtype(
-    [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "previous", "wall", "turn")]
+    [("time", np.int64), ("free", np.int32), ("edges", np.int32)]
+    + [(name, np.uint32) for name in ("next", "second", "previous", "wall", "turn")]
+    + [("unused", np.uint32, 7)]
 )
-"""`wall`: the nearest step before this one with fewer free processors, as far as it was found in this `turn`."""
+"""`second`: the next but one; with it a search need not wait for one step to learn of the next. `wall`: the nearest step before this
+one with fewer free processors, as far as it was found in this `turn`. A step takes a whole line of the processor's cache."""
 
 
 WAITING = np.dtype(
@@ -38,23 +41,30 @@ begins and ends. `low`: the earliest time (s) at which a hole for it may have op
 
 
 NONE = np.iinfo(np.uint16).max
-"""The coarse `low` of a job for which no hole is known."""
-CHUNK = 64
-"""So many places in the queue are looked at together."""
+"""Later than any coarse time."""
+CHUNK, FEW = 128, 16
+"""So many places in the queue are looked at together, and if any of them is of interest, so many."""
+SHELVES = 64
+"""So many classes of processors, and as many of lengths."""
+SHORTEST = 16
+"""Lengths under 16 s belong to one class."""
 
 
 class Traits(NamedTuple):
     """What tells for whom an opening may be of use, by place in the queue: coarse uint16, so that many are compared at once.
 
-    Places that are empty have 0 processors. `latest`: how late a hole may begin that ends before the job's own place begins.
-    `low`: as in WAITING. `chunk_latest`: by chunk of places, none of them is later.
+    `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
+    WAITING), that begins earlier; 0 where nobody waits. `chunk_latest`: by chunk of places, none of them is later. `shelf_jobs`
+    (int64): how many jobs there are by class of processors and class of length; `shelf_lengths` (uint64): by class of processors,
+    a bit for each class of length that there is.
     """
 
     procs: Any
     length: Any
     latest: Any
-    low: Any
     chunk_latest: Any
+    shelf_jobs: Any
+    shelf_lengths: Any
 
 
 class Plan(NamedTuple):
@@ -72,20 +82,26 @@ def new_plan(jobs: int) -> Plan:
         np.zeros(1, SLOTS).view(np.recarray)[0],
         np.zeros(2 * jobs + 4, STEP).view(np.recarray),
         np.zeros(jobs, WAITING).view(np.recarray),
-        Traits(*(np.zeros(size, np.uint16) for size in (*[jobs + CHUNK] * 4, jobs // CHUNK + 2))),
+        Traits(
+            procs=np.zeros(jobs + CHUNK, np.uint16),
+            length=np.zeros(jobs + CHUNK, np.uint16),
+            latest=np.zeros(jobs + CHUNK, np.uint16),
+            chunk_latest=np.zeros(jobs // CHUNK + 2, np.uint16),
+            shelf_jobs=np.zeros((SHELVES, SHELVES), np.int64),
+            shelf_lengths=np.zeros(SHELVES, np.uint64),
+        ),
     )
 
 
 @kernel
 def plan_of_running(slots, steps, running, count, now, free):
-    """Make the plan afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
+    """Make the plan afresh from the running jobs; one that is overdue is assumed to end in a second."""
     slots.used, slots.spare, slots.turn = 1, BORDER, 0
     slots.since, slots.shift = now, 0
     steps[BORDER].time = NEVER
     steps[BORDER].turn = 0
     steps[BORDER].free = -1
-    steps[BORDER].next = BORDER
-    steps[BORDER].previous = BORDER
+    _link(steps, BORDER, BORDER)
     last = insert(slots, steps, BORDER, now, free)
     slots.first = last
     for i in range(count):
@@ -108,15 +124,24 @@ def first_hole(steps, step, procs, length, reserved):
     end = min(steps[step].time + length, reserved)
     while steps[step].time < end:
         if steps[step].free < procs:
-            step = steps[step].next
-            while steps[step].free < procs and steps[step].time < reserved:
-                step = steps[step].next
+            step = _next_with(steps, step, procs, reserved)
             if steps[step].time >= reserved:
                 return BORDER
             begin = step
             end = min(steps[step].time + length, reserved)
         step = steps[step].next
     return begin
+
+
+@kernel
+def _next_with(steps, step, procs, reserved):
+    """The first step behind this one with so many free processors, or that begins at `reserved` or later."""
+    while True:
+        following, step = steps[step].next, steps[step].second
+        if steps[following].free >= procs or steps[following].time >= reserved:
+            return following
+        if steps[step].free >= procs or steps[step].time >= reserved:
+            return step
 
 
 @called_kernel
@@ -177,19 +202,23 @@ def insert(slots, steps, before, time, free):
     steps[slot].free = free
     steps[slot].edges = 0
     steps[slot].turn = 0
-    steps[slot].next = after
-    steps[slot].previous = before
-    steps[before].next = slot
-    steps[after].previous = slot
+    _link(steps, before, slot)
+    _link(steps, slot, after)
     return slot
+
+
+@kernel
+def _link(steps, before, after):
+    """Let one step follow another one."""
+    steps[before].next, steps[before].second = after, steps[after].next
+    steps[after].previous = before
+    steps[steps[before].previous].second = after
 
 
 @kernel
 def _remove(slots, steps, slot):
     """Take a step out."""
-    before, after = steps[slot].previous, steps[slot].next
-    steps[before].next = after
-    steps[after].previous = before
+    _link(steps, steps[slot].previous, steps[slot].next)
     steps[slot].time = GONE
     steps[slot].next = slots.spare
     slots.spare = slot

@@ -1,6 +1,6 @@
-"""Predictions: made when a job arrives, learned from when one ends; corrected when a running job outlives its own, and made again.
+"""Predictions: made when a job arrives, updated when one ends, corrected when a running job outlives its prediction.
 
-Where no runtime is predicted, `predicting` is None; None has a type of its own, so the loop is then compiled without all of this.
+Without predictions, `predicting` is None; None has its own type, so the loop is then compiled without all of this.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from walltime.engine.memory import HOLE, NEVER
 
 @kernel
 def predict(address, predicting, job, now):
-    """Predict the runtime of a job from what has ended by now; within 1 s and its limit."""
+    """Predict the runtime of a job from the jobs that have ended by now; between 1 s and its limit."""
     learning = predicting.learning
     seconds = call_predict(address, learning, job, now)
     known = learning.jobs[job]
@@ -32,7 +32,7 @@ def predict(address, predicting, job, now):
 
 @kernel
 def observe(address, learning, job, runtime, now):
-    """Learn that a job has ended now, after so many seconds."""
+    """Learn from a job that has ended now, after running for `runtime` seconds."""
     learning.jobs[job].ran = runtime
     learning.jobs[job].ended_at = now
     call_notice(address, learning, job, now)
@@ -40,9 +40,9 @@ def observe(address, learning, job, runtime, now):
 
 @kernel
 def predict_arrivals(state, rules, jobs, queue, predicting, first):
-    """Predict the jobs in the queue from this place on; with predictions made again at every pass, all of them.
+    """Predict the jobs in the queue from this place on; all of them if predictions are made again in every pass.
 
-    A length changes with which a waiting job has been planned: then there is no index any more, and reservations are made afresh.
+    If the planned length of a waiting job changes, the index is dropped and reservations are recomputed.
     """
     if predicting is None:
         return
@@ -72,7 +72,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
 
 @kernel
 def next_expiry(state, rules, jobs, running, predicting):
-    """When the next prediction of a running job expires that can be corrected, NEVER if there is none."""
+    """Time of the next expiry of a running job's prediction that can be corrected, NEVER if there is none."""
     if predicting is None:
         return NEVER
     if rules.correction:
@@ -87,10 +87,10 @@ def next_expiry(state, rules, jobs, running, predicting):
 def correct_expired(state, rules, jobs, running, predicting):
     """Correct the predictions of the running jobs that have reached them and not ended.
 
-    A job that has reached the user's estimate is overdue, as without predictions. The corrected end is later than now, and it
-    may move the reservations; so everything is looked at in the next pass.
+    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now and may
+    move reservations, so all jobs are considered in the next pass.
 
-    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007), section 3 (SPEC L-10).
+    Source: tsafrir07, section 3.
     """
     if predicting is None:
         return
@@ -118,7 +118,7 @@ def correct_expired(state, rules, jobs, running, predicting):
 
 @kernel
 def _corrected(rules, running_job, predicting, job):
-    """The corrected length of a running job, longer than it has run and at most the user's estimate."""
+    """The corrected length of a running job, longer than it has run and at most the user estimate."""
     estimate, number = running_job.believed, predicting.corrections[job]
     if rules.correction == TO_ESTIMATE:
         return estimate

@@ -1,4 +1,4 @@
-"""The profile: free processors over future time, as a step function (P2 section 2.1).
+"""The profile: free processors over future time, as a step function (mualem01, section 2.1).
 
 A step holds from its time until the next one's; the last holds for ever, and all processors are free then. Neighbouring
 steps differ, and the first one covers the present.
@@ -70,7 +70,7 @@ def size_class(procs):
 
 @called_kernel
 def profile_of_running(profile, running, count, now, free):
-    """Make the profile afresh from the running jobs; one that is overdue is held to end in a second (SPEC Q-28)."""
+    """Make the profile afresh from the running jobs; one that is overdue is assumed to end in a second."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     for place in range(counts.blocks):
         profile.spare[counts.spare] = profile.order[place]
@@ -94,35 +94,33 @@ def profile_of_running(profile, running, count, now, free):
 
 
 @kernel
-def first_hole(profile, now, length, procs, reservation, latest):
-    """The anchor point: earliest time from now on at which so many processors stay free for so long (P2 section 2.1, step 1).
+def first_hole(profile, now, length, procs, latest):
+    """The anchor point: earliest time from now on at which so many processors stay free for so long (mualem01, section 2.1).
 
-    `reservation` is the job's own, NEVER if it has none: from then on its own processors are enough, and where there is no
-    earlier hole, this is the answer. Holes that begin at `latest` or later are not looked for.
+    Holes that begin at `latest` or later are not looked for: NEVER if there is no earlier one.
     """
-    latest = min(latest, reservation)
     if profile.counts.blocks > 1:
-        return _first_hole_among_blocks(profile, now, length, procs, reservation, latest)
+        return _first_hole_among_blocks(profile, now, length, procs, latest)
     steps = profile.steps
     first = profile.order[0] * STEPS_IN_BLOCK
     start = now
-    end = min(start + length, reservation)
+    end = start + length
     for i in range(first, first + profile.blocks[profile.order[0]].filled - 1):  # in the last step all processors are free
         if steps[i].time >= end:
             return start
         if steps[i].free < procs:
             start = steps[i + 1].time
             if start >= latest:
-                return reservation
-            end = min(start + length, reservation)
+                return NEVER
+            end = start + length
     return start
 
 
 @called_kernel
-def _first_hole_among_blocks(profile, start, length, procs, reservation, latest):
+def _first_hole_among_blocks(profile, start, length, procs, latest):
     """The same where there are several blocks."""
     steps, blocks = profile.steps, profile.blocks
-    end = min(start + length, reservation)
+    end = start + length
     in_hole = True
     for place in range(profile.counts.blocks):
         block = profile.order[place]
@@ -130,7 +128,7 @@ def _first_hole_among_blocks(profile, start, length, procs, reservation, latest)
         if in_hole and steps[first].time >= end:
             return start
         if not in_hole and steps[first].time >= latest:
-            return reservation
+            return NEVER
         if (in_hole and blocks[block].least >= procs) or (not in_hole and blocks[block].most < procs):
             continue
         for i in range(first, first + blocks[block].filled):
@@ -141,8 +139,8 @@ def _first_hole_among_blocks(profile, start, length, procs, reservation, latest)
             elif steps[i].free >= procs:
                 start = steps[i].time
                 if start >= latest:
-                    return reservation
-                end = min(start + length, reservation)
+                    return NEVER
+                end = start + length
                 in_hole = True
     return start
 

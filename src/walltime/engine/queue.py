@@ -1,4 +1,4 @@
-"""Orders of the queue: the scores of waiting jobs, and who of them comes first."""
+"""Queue orders: the scores of waiting jobs, and which of them comes first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, RANKED_B
 
 @kernel
 def rank(order, parameter, now, jobs, index):
-    """Rank of a waiting job, its negative score: the least goes first, ties by arrival. A score that is NaN counts as the lowest."""
+    """Rank of a waiting job, its negative score: the lowest comes first, ties by arrival. A NaN score counts as the lowest score."""
     job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
@@ -33,10 +33,10 @@ def rank(order, parameter, now, jobs, index):
 
 @kernel
 def first_by_rank(state, rules, jobs, queue, ordered):
-    """The place of the waiting job that comes first as of now, in an order that changes with time; there is one.
+    """The place of the first waiting job as of now, in an order that changes with time; the queue must not be empty.
 
-    Of equal ones the first place wins, as the queue is in order of arrival. WFP's scores only grow: a block of places whose best score
-    at a later time, `horizon`, is lower than the best score now need not be looked at until then.
+    Ties go to the first place, as the queue is in order of arrival. WFP's scores only grow: a block of places whose best score
+    at a later time, `horizon`, is lower than the best score now can be skipped until then.
     """
     first, last = state.queue_first // RANKED_BLOCK, (state.queue_last - 1) // RANKED_BLOCK
     _enter_places(state, rules, jobs, queue, ordered, first, last)
@@ -56,7 +56,7 @@ def first_by_rank(state, rules, jobs, queue, ordered):
 
 @kernel
 def _enter_places(state, rules, jobs, queue, ordered, first, last):
-    """Note of the newcomers what ranks are made from, and bound the ranks of their blocks; of all blocks, if the horizon has come."""
+    """Record the data for the newcomers' ranks, and bound the ranks of their blocks; of all blocks, if the horizon is reached."""
     for place in range(max(state.ranked, state.queue_first), state.queue_last):
         job = jobs[queue[place].job]
         ordered.since[place], ordered.length[place] = job.submit, job.order_length
@@ -76,7 +76,7 @@ def _enter_places(state, rules, jobs, queue, ordered, first, last):
 
 @kernel
 def bound_block(state, rules, jobs, queue, ordered, block):
-    """Find the least rank that a job in this block will have until the horizon; of an order of one's own nobody knows."""
+    """Find the lowest rank that a job in this block will have until the horizon; unknown for a custom order."""
     if state.horizon == 0:
         return
     ordered.bound[block] = -math.inf
@@ -87,9 +87,9 @@ def bound_block(state, rules, jobs, queue, ordered, block):
 
 @kernel
 def _first_in_block(state, rules, jobs, queue, ordered, block, now):
-    """The place of the least rank in a block as of a time, -1 if all are holes.
+    """The place of the lowest rank in a block as of a time, -1 if all are holes.
 
-    For the usual exponent of WFP the first loop is over a few numbers that lie side by side, which the compiler does several at a time.
+    For the usual exponent of WFP the first loop is over contiguous numbers, which the compiler vectorizes.
     """
     begin, end = max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.queue_last)
     ranks, since, length, size = ordered.rank, ordered.since, ordered.length, ordered.size
@@ -111,7 +111,7 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
 
 @kernel
 def first_in_heap(state, jobs, heads):
-    """The waiting job that comes first, -1 if there is none; those that have started are dropped."""
+    """The first waiting job, -1 if there is none; items of started jobs are dropped."""
     while state.heads > 0 and jobs[heads[0].job].start >= 0:
         drop_first(heads, state.heads)
         state.heads -= 1
@@ -120,7 +120,7 @@ def first_in_heap(state, jobs, heads):
 
 @kernel
 def enter_newcomers(state, rules, jobs, queue, heads):
-    """Put the jobs that have not been looked at into the heap of heads; all of them where predictions may have changed."""
+    """Put the new jobs into the heap of heads; all of them if predictions may have changed."""
     first = state.looked_at
     if rules.predict_again and state.freed:
         state.heads = 0
@@ -134,7 +134,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
 
 @kernel
 def place_of(state, jobs, queue, job):
-    """Where a waiting job stands in the queue, which is in order of arrival."""
+    """The place of a waiting job in the queue, which is in order of arrival."""
     low, high = state.queue_first, state.queue_last - 1
     while low < high:
         middle = (low + high) // 2
@@ -158,9 +158,9 @@ def drop_started(state, jobs, queue):
 
 @kernel
 def sort_queue(state, rules, jobs, queue, ranks):
-    """Bring the queue into the policy's order as of now.
+    """Sort the queue by the policy's order as of now.
 
-    Ranks change little from one pass to the next, so the jobs are nearly in order and insertion is the right sort.
+    Ranks change little from pass to pass, so the jobs are nearly sorted, which suits insertion sort.
     """
     for place in range(state.queue_first, state.queue_last):
         job, procs, length = np.int64(queue[place].job), queue[place].procs, queue[place].length
@@ -176,9 +176,9 @@ def sort_queue(state, rules, jobs, queue, ranks):
 
 @kernel
 def sort_waiting(state, rules, jobs, queue, ordered, last):
-    """Bring the jobs in queue[:last], which stay in order of arrival, into the policy's order as of now, in `ordered.sorted`.
+    """Sort the jobs in queue[:last], which stays in order of arrival, by the policy's order as of now, into `ordered.sorted`.
 
-    What was in order the last time is nearly in order, so insertion is the right sort.
+    They are nearly sorted since the last time, which suits insertion sort.
     """
     order, ranks = ordered.sorted, ordered.rank
     count = 0

@@ -9,15 +9,14 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Wfp
 from walltime.policy.known import Known
 from walltime.policy.plain import Sight, ask, why_stuck
 
-IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 COINCIDENT = ("batch", "sequential", "one-by-one")
 PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
@@ -34,108 +33,6 @@ class Predictions(NamedTuple):
     belief: Any
     correction: Any
     again: bool = False
-
-
-@dataclass(eq=False)
-class Job:
-    """A job as the scheduler knows it, and what becomes of it; times in seconds."""
-
-    index: int
-    """Place in the order of arrival, from 0."""
-    submit: int
-    """With feedback, known only when the job that this one waits for has ended."""
-    runtime: int
-    believed: int
-    """What is planned for it while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
-    procs: int
-    after: int = -1
-    """Index of the job after whose end this one is submitted; -1 for nobody's."""
-    think: int = 0
-    start: int = -1
-    kind: int = IMMEDIATE
-    reserved_start: int = -1
-    reservation: int = -1
-    arrival: int = -1
-    """How many jobs had arrived before this one."""
-    ticket: int = -1
-    """How many jobs had started before this one."""
-    wild: bool = field(default=False, init=False)
-    """It was backfilled, and that moved the real shadow of the job at the head back (P3 section V; SPEC A-08)."""
-    suffered: int = 0
-    """Wild backfills while this job was the head that had the reservation."""
-    initial_shadow: int = -1
-    """Its real shadow just before the first backfill while it was the head; -1 if there was none."""
-    shadow_at_head: int = -1
-    """Its real shadow in the first pass that found it blocked at the head; -1 if there was none."""
-    shortest: bool = field(default=False, init=False)
-    """No job, of those that waited when it was chosen, had a shorter real runtime (P3 section VI; SPEC A-09)."""
-    alone: bool = field(default=False, init=False)
-    """No other job waited when it was chosen (SPEC Q-17)."""
-
-    predicted: int = -1
-    basis: int = 0
-    corrections: int = 0
-
-    def __post_init__(self) -> None:
-        self.estimate = self.believed
-        """What the scheduler believes where it does not believe in predictions."""
-        self.order_length = self.believed
-        """What its place in the queue depends on."""
-        self.run_length = self.believed
-        """What it is expected to run once it runs."""
-
-    @property
-    def end(self) -> int:
-        """When the running job will really end; the scheduler does not look at it."""
-        return self.start + self.runtime
-
-    @property
-    def expected_end(self) -> int:
-        """When the scheduler expects the running job to end."""
-        return self.start + self.run_length
-
-    @property
-    def delay(self) -> int:
-        """How long after its initial real shadow it started; 0 if it suffered from no wild backfill."""
-        return self.start - self.initial_shadow if self.suffered else 0
-
-
-class Profile:
-    """Free processors over future time: what is free now, and by how much that changes at which time."""
-
-    def __init__(self, now: int, processors: int):
-        self.now = now
-        self.free = processors
-        self.change: dict[int, int] = {}
-
-    def occupy(self, begin: int, end: int, procs: int) -> None:
-        """Take processors (give back, if negative) from `begin` until `end`."""
-        if begin <= self.now:
-            self.free -= procs
-        else:
-            self.change[begin] = self.change.get(begin, 0) - procs
-        self.change[end] = self.change.get(end, 0) + procs
-
-    def anchor(self, job: Job) -> int:
-        """The first point where enough processors are available, and remain so until the job's expected end."""
-        free = self.free
-        anchor = self.now if free >= job.procs else None
-        for time in sorted(self.change):
-            if anchor is not None and time >= anchor + job.believed:
-                break
-            free += self.change[time]
-            if free < job.procs:
-                anchor = None
-            elif anchor is None:
-                anchor = time
-        assert anchor is not None, "the machine is empty in the end"
-        return anchor
-
-    def reserve(self, job: Job) -> int:
-        """Find the job's anchor point and occupy it."""
-        anchor = self.anchor(job)
-        self.occupy(anchor, anchor + job.believed, job.procs)
-        return anchor
 
 
 class Reference:
@@ -164,7 +61,7 @@ class Reference:
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
         if coincident not in COINCIDENT:
-            raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
+            raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
         self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
         self.machine_procs = machine_procs
         self.policy = policy
@@ -307,7 +204,7 @@ class Reference:
         return self.predictions.belief.running and job.run_length < job.estimate
 
     def _correct_expired(self) -> None:
-        """Expect more of the running jobs that have outlived what was expected of them (SPEC L-10)."""
+        """Expect more of the running jobs that have outlived what was expected of them (tsafrir07, section 3)."""
         if self.predictions is None:
             return
         correction = self.predictions.correction
@@ -339,7 +236,7 @@ class Reference:
             self.predictions.history.started(job.index, job.submit, job.start)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
-        """A job that starts while another one ahead of it waits is backfilled (SPEC A-07)."""
+        """A job that starts while another one ahead of it waits is backfilled."""
         if any(other.start < 0 for other in ahead):
             return BACKFILLED
         return IMMEDIATE if job.submit == self.now else RESERVED
@@ -349,7 +246,7 @@ class Reference:
         return self.waiting[: self.waiting.index(job)]
 
     def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
-        """Highest score first, ties by arrival (SPEC A-06)."""
+        """Highest score first, ties by arrival."""
         by_arrival = sorted(jobs, key=lambda job: job.arrival)
         if order == FCFS:
             return by_arrival
@@ -368,7 +265,7 @@ class Reference:
         return -math.inf if math.isnan(value) else value
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
-        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score (SPEC A-12)."""
+        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""
         threshold = order.threshold if isinstance(order, Wfp) else 0
         if threshold == 0:
             return list(jobs)
@@ -403,7 +300,7 @@ class Reference:
                 raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
 
     def _start_heads(self, order: Order) -> list[Job]:
-        """While the head of the queue fits, start it (SPEC A-02); returns the queue that is left, in order."""
+        """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
         queue = self._in_order(self.waiting, order)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
@@ -411,7 +308,7 @@ class Reference:
         return queue
 
     def _easy(self, policy: Easy | Hybrid) -> None:
-        """Algorithm EASY Backfill (P2 section 2.2), restarted after every job that it starts."""
+        """Algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
         while True:
             queue = self._start_heads(policy.order)
             if not queue:
@@ -439,7 +336,7 @@ class Reference:
     def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
         """1. Find the shadow time and extra nodes.
 
-        Of the jobs that end at the shadow time all count; read literally (SPEC Q-06), the walk stops at the first sufficient
+        Of the jobs that end at the shadow time all count; read literally, the walk stops at the first sufficient
         one, the last started of those with one expected end coming first.
         """
         available, shadow = self.free, self.now
@@ -452,7 +349,7 @@ class Reference:
         return shadow, available - head.procs
 
     def _backfill(self, job: Job, head: Job) -> None:
-        """Start a job ahead of the head, and see whether that moves the head's real shadow back (SPEC A-08)."""
+        """Start a job ahead of the head, and see whether that moves the head's real shadow back (tsafrir06, section V)."""
         if not self.dynamics:
             self._start(job, BACKFILLED)
             return
@@ -468,7 +365,7 @@ class Reference:
             head.suffered += 1
 
     def _real_shadow(self, head: Job) -> int:
-        """When the head would start if the real ends of all running jobs were known, and nobody else started (P3 section V)."""
+        """When the head would start if the real ends of all running jobs were known, and nobody else started (tsafrir06, section V)."""
         available, shadow = self.free, self.now
         for job in sorted(self.running, key=lambda job: job.end):
             if available >= head.procs:
@@ -493,7 +390,7 @@ class Reference:
         return profile
 
     def _reserve_afresh(self, order: Order, backfill_order: Order, depth: int) -> None:
-        """Algorithm conservative backfill from scratch (P1 Fig. 1), with reservations for `depth` blocked jobs only."""
+        """Algorithm conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
         profile = self._profile_of_running()
         queue = self._in_order(self.waiting, order)
         blocked: list[Job] = []
@@ -512,7 +409,7 @@ class Reference:
                 self._start(job, BACKFILLED)
 
     def _keep_reservations(self, order: Order, compression: str) -> None:
-        """Algorithm Conservative Backfill (P2 section 2.1) with compression (SPEC A-04, A-05).
+        """Algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
         The reservations are void, and all reservations are made afresh: while a running job is overdue; once when a prediction has
         been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run

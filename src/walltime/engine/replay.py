@@ -1,4 +1,4 @@
-"""Predictions beside a log or a finished schedule, without scheduling anything."""
+"""Predictions for a log or a finished schedule, without scheduling."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from walltime.engine.predictions import observe, predict
 
 @entry
 def replay(address, started, observed, predicting, submit, start, end, runtime, ending, starting):
-    """Predict each job when it is submitted, from the jobs that have ended by then.
+    """Predict each job at its submission, from the jobs that have ended by then.
 
     `address, started, observed`: of the compiled predictor. `submit, start, end, runtime`: int64 s, in order of arrival. `ending`:
-    the jobs whose ends are known, in the order of their ends, `starting` in that of their starts. Terminations come before
-    arrivals; a job that starts only at this instant comes after them, even if it ends at once.
+    the jobs with known ends, in order of their ends, `starting` in order of their starts. Terminations come before arrivals; a job
+    that starts only at this instant comes after them, even if it ends at once.
     """
     learning = predicting.learning
     following = 0
@@ -33,7 +33,7 @@ def replay(address, started, observed, predicting, submit, start, end, runtime, 
 
 @kernel
 def _note_starts(address, learning, start, starting, following, until):
-    """Note the starts up to this time, where the predictor wants to know them; returns which one is to follow."""
+    """Report the starts up to this time, if the predictor needs them; returns the index of the next one."""
     while following < starting.size and start[starting[following]] <= until:
         if address:
             call_notice(address, learning, starting[following], start[starting[following]])

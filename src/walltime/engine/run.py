@@ -1,4 +1,4 @@
-"""The entrance to the compiled engine: checks the arguments, makes the arrays, runs the loop in bounded pieces."""
+"""The interface of the compiled engine: checks the arguments, makes the arrays, runs the loop in bounded pieces."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ from walltime.policy.known import Known
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
 MODES = {"head": HEAD, "fresh": FRESH, "kept": KEEP}
-"""The kinds of `walltime.policy.Passes` as the loop knows them."""
+"""The kinds of `walltime.policy.Passes` in the loop."""
 PIECE = 10_000_000
-"""Steps over the queue or the profile in one call of the kernel: some 10 to 50 ms, so that progress and Ctrl-C are prompt."""
+"""Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
 
 
 class Simulation:
-    """A simulation that can be run whole or piece by piece.
+    """A simulation that can be run as a whole or in pieces.
 
-    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is what a
-    job really runs, `believed` what the scheduler plans with. `coincident`: how events of one instant are handled, `batch`
-    or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) say for each job after whose end
-    (the index of an earlier job, -1 for nobody's) and how many seconds later it is submitted. After `run` the results are
-    `start` and `submit` (int64 s), `kind` (uint8) and `reserved_start` (int64 s, -1 for none). With `log`, the starts are noted as
-    they happen, and `dynamics` tells what backfilling did. With a `prediction`, the runtimes are predicted, and the results are
-    `predicted` (int64 s), `basis` (uint8) and `corrections` (int64) too. `known`: the columns and the calendar that orders of your own
-    read; columns that are not there are -1 everywhere. Without it, requests are what is believed.
+    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is the real
+    runtime, `believed` the one that the scheduler plans with. `coincident`: how simultaneous events are handled, `batch`
+    or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) give for each job the index of an earlier
+    job (-1 for none) and the seconds after its end at which this job is submitted. After `run` the results are
+    `start` and `submit` (int64 s), `kind` (uint8) and `reserved_start` (int64 s, -1 for none). With `log`, the starts are recorded,
+    and `dynamics` computes the effects of backfilling. With a `prediction`, the runtimes are predicted, and the results include
+    `predicted` (int64 s), `basis` (uint8) and `corrections` (int64). `known`: the columns and the calendar that custom orders
+    read; missing columns are -1 everywhere. Without it, requests equal the believed runtimes.
 
-    Raises PolicyError for a policy that only the reference engine knows, an order that cannot be compiled, or an unknown
-    `coincident`; ValueError where the arrays do not match.
+    Raises PolicyError for a policy that only the reference engine supports, an order that cannot be compiled, or an unknown
+    `coincident`; ValueError if the arrays do not match.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Simulation:
         for name, array in arrays.items():
             self._check(name, array, len(submit))
         if coincident not in COINCIDENT:
-            raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
+            raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
         if after is not None and (after >= np.arange(len(after))).any():
             raise ValueError("a job can only be submitted after an earlier one")
         if machine_procs >= HOLE:
@@ -115,10 +115,10 @@ class Simulation:
                 progress(self.started)
 
     def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None, known: Known | None = None) -> None:
-        """Begin anew with other runtimes and beliefs (int64 s, one entry per job), in the same memory.
+        """Restart with other runtimes and estimates (int64 s, one entry per job), in the same memory.
 
-        The prediction must be like the one before, but for the arrays; None for the same, which must not depend on the runtimes.
-        `known`: if the orders read something else than before.
+        The prediction must be like the previous one, except for the arrays; None for the same, which must not depend on the
+        runtimes. `known`: if the orders read other data than before.
         """
         self._check("runtime", runtime, len(self._submit))
         self._check("believed", believed, len(self._submit))
@@ -132,7 +132,7 @@ class Simulation:
         self.seconds = 0.0
 
     def compile(self) -> None:
-        """Compile the loop for this kind of policy, or read it from disk; otherwise the first call of `advance` does it."""
+        """Compile the loop for this kind of policy, or load it from disk; otherwise the first call of `advance` does it."""
         if self._loop is None:
             self._loop = load(loop_name(self._memory))
 
@@ -172,7 +172,7 @@ class Simulation:
 
     @property
     def submit(self) -> Array:
-        """When each job was submitted in seconds, int64; with feedback this depends on the schedule."""
+        """Submit time of each job in seconds, int64; with feedback it depends on the schedule."""
         return self._column("submit")
 
     @property
@@ -182,7 +182,7 @@ class Simulation:
 
     @property
     def reserved_start(self) -> Array:
-        """First reservation made for each job in seconds, int64; -1 where there was none."""
+        """Reserved start of each job's first reservation in seconds, int64; -1 if there was none."""
         return self._column("reserved_start")
 
     @property
@@ -193,12 +193,12 @@ class Simulation:
 
     @property
     def predicted(self) -> Array:
-        """What each job was predicted to run when it was submitted, or last predicted again, in seconds, int64."""
+        """Predicted runtime of each job at its submission, or when last predicted again, in seconds, int64."""
         return self._predicting.predicted
 
     @property
     def basis(self) -> Array:
-        """What each prediction was made from, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
+        """Basis of each prediction, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
         if self._prediction is not None and self._prediction.compiled is None:
             return self._prediction.basis
         return self._predicting.learning.jobs.basis.astype(np.uint8)
@@ -209,10 +209,10 @@ class Simulation:
         return self._predicting.corrections
 
     def dynamics(self) -> Found:
-        """What backfilling did to each job, from the log of a finished simulation.
+        """The effects of backfilling on each job, from the log of a finished simulation.
 
         Arrays with one entry per job: `shortest`, `alone`, `wild` (bool), `suffered`, `initial_shadow` (int64; s, -1 for
-        none); see `walltime.metrics.Dynamics` for what they mean. Raises ValueError if nothing was logged.
+        none); see `walltime.metrics.Dynamics` for their meaning. Raises ValueError if nothing was logged.
         """
         jobs, notes = self._memory.jobs, self._memory.notes
         if len(notes) != len(jobs):

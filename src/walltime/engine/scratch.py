@@ -1,4 +1,4 @@
-"""One scheduling pass that makes reservations afresh: hybrid backfilling, and conservative from scratch."""
+"""One scheduling pass that recomputes all reservations: hybrid backfilling, and conservative from scratch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from walltime.engine.queue import drop_started, rank, sort_queue
 
 @kernel
 def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting):
-    """Give the first `depth` blocked jobs reservations, in queue order, and start every job that these leave room for.
+    """Give the first `depth` blocked jobs reservations, in queue order, and start every job that does not delay these.
 
-    Source: P1 Fig. 1 (unlimited depth), SPEC L-13. Returns how many steps it took at most.
+    Source: feitelson98, Fig. 1 (unlimited depth); a limited depth is that of production schedulers. Returns an upper bound of the
+    steps taken.
     """
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
@@ -26,7 +27,7 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
     i = state.queue_first
     while i < state.queue_last and blocked < rules.depth:
         job = np.int64(queue[i].job)
-        anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER), np.int64(NEVER))
+        anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER))
         occupy(fresh, anchor, anchor + jobs[job].own_length, jobs[job].procs)
         if jobs[job].reserved_start < 0:
             jobs[job].reserved_start = anchor
@@ -43,9 +44,9 @@ def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, que
 
 @kernel
 def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting, first):
-    """Start the jobs from queue place `first` on that the reservations leave room for, in the backfill order.
+    """Start the jobs from queue place `first` on that do not delay the reservations, in the backfill order.
 
-    Who does not fit at first will not fit later in this pass; so it is enough to put those in order who do.
+    Jobs that do not fit initially will not fit later in this pass, so it is enough to sort those that do.
     """
     in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
     candidates, count = ordered.candidates, 0
@@ -78,4 +79,4 @@ def _fits_now(state, fresh, job):
     """Whether enough processors for a job stay free for its own length from now on."""
     if job.procs > state.free:
         return False
-    return first_hole(fresh, state.now, job.own_length, job.procs, np.int64(NEVER), state.now + 1) == state.now
+    return first_hole(fresh, state.now, job.own_length, job.procs, state.now + 1) == state.now

@@ -1,4 +1,4 @@
-"""Believe: what the scheduler is told about the runtimes."""
+"""Estimate models: what the scheduler is told about the runtimes."""
 
 from walltime.estimates.fmodel import FModel, wrong_order_probability
 from walltime.estimates.model import EstimateModel, cut_short

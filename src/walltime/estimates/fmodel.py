@@ -1,4 +1,4 @@
-"""The f-model: estimates that are a multiple of the runtime, at random or always the same, without limit or truncated."""
+"""The f-model: estimates that are a random or fixed multiple of the runtime, unlimited or truncated."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STREAM_F = 1
 class FModel(EstimateModel):
     """Estimates from r to F r: uniform at random, or always F r.
 
-    `F` follows P1 and P2, whose f it is: 1 is perfect. P3's badness is f = F - 1: `FModel.of_badness(f)`.
-    `deterministic`: the estimate is F r. `truncated`: no estimate is over this many seconds, E_max; longer runtimes are cut
-    to it, by the kill limit (then `limit` must be the model's). Estimates are drawn as real numbers and rounded to the
-    nearest second, never under the runtime and never under 1 s.
+    `F` is the f of feitelson98 and mualem01: 1 is perfect. The badness of tsafrir06 is f = F - 1: `FModel.of_badness(f)`.
+    `deterministic`: the estimate is F r. `truncated`: the largest estimate E_max, s; longer runtimes are truncated to it by the
+    kill limit (then `limit` must be the model's). Estimates are drawn as real numbers and rounded to the nearest second, at least
+    the runtime and at least 1 s; the rounding is our interpretation.
 
-    Source: P1 section 3.3, P2 section 4.2 (SPEC T-01); P3 section II (T-02), section VII (T-03); rounding SPEC Q-02.
+    Source: feitelson98, section 3.3; mualem01, section 4.2; tsafrir06, sections II (deterministic) and VII (truncated).
 
     >>> FModel(4).F, FModel.of_badness(3).F, FModel(4).twin()
     (4.0, 4.0, FModel(2.5, deterministic=True))
@@ -41,7 +41,9 @@ class FModel(EstimateModel):
             object.__setattr__(self, name, value)
         self.__post_init__()
         if not 1 <= self.F <= 1e6:
-            raise PolicyError(f"F of the f-model must be from 1 (perfect) to a million, not {self.F:g}; P3's f is F - 1")
+            raise PolicyError(
+                f"F of the f-model must be from 1 (perfect) to a million, not {self.F:g}; the badness f of tsafrir06 is F - 1"
+            )
         if truncated is not None and truncated < 1:
             raise PolicyError(f"the largest estimate must be at least 1 s, not {truncated}")
         if truncated is not None and limit == "user":
@@ -49,27 +51,27 @@ class FModel(EstimateModel):
 
     @classmethod
     def of_badness(cls, f: float, **options: bool | int | None) -> FModel:
-        """The model of P3's badness f, from 0 (perfect): F = f + 1 (SPEC Q-04)."""
+        """The model of badness f (tsafrir06), from 0 (perfect): F = f + 1."""
         if f < 0:
             raise PolicyError(f"the badness of the f-model must be 0 (perfect) or more, not {f:g}")
         return cls(f + 1, **options)  # type: ignore[arg-type]
 
     @property
     def badness(self) -> float:
-        """P3's f."""
+        """The f of tsafrir06."""
         return self.F - 1
 
     @property
     def random(self) -> bool:
-        """Unless it is deterministic or perfect."""
+        """True unless it is deterministic or perfect."""
         return not self.deterministic and self.F > 1
 
     def twin(self) -> FModel:
-        """The deterministic model with the mean of this random one: factor (F + 1) / 2, P3's f / 2 (SPEC T-02, Q-04)."""
+        """The deterministic model with the same mean as this random one: factor (F + 1) / 2, badness f / 2 (tsafrir06, section II)."""
         return FModel((self.F + 1) / 2, deterministic=True, truncated=self.truncated, limit=self.limit)
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds; never under the runtime unless truncated, and then never over `truncated`."""
+        """Estimates, int64 seconds; at least the runtime unless truncated, and then at most `truncated`."""
         runtime = self.runtime(workload)
         if self.truncated is not None:
             runtime = np.minimum(runtime, self.truncated)
@@ -91,7 +93,7 @@ class FModel(EstimateModel):
 def wrong_order_probability(r1: float, r2: float, F: float) -> float:
     """Probability that the random f-model makes the shorter job look longer: Pr(e1 > e2) for runtimes r1 < r2.
 
-    For estimates that are not rounded. Source: P3 Fig. 10 (SPEC X-P3-F10).
+    For estimates that are not rounded. Source: tsafrir06, Fig. 10.
 
     >>> round(wrong_order_probability(1, 2, 4), 4), wrong_order_probability(1, 4, 3)
     (0.1111, 0.0)

@@ -1,4 +1,4 @@
-"""What every model of estimates has in common."""
+"""The base class of all estimate models."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LIMITS = ("model", "user")
 class EstimateModel:
     """A model of the runtimes that a scheduler is told.
 
-    `limit` says when jobs are killed: under `model` the estimates stand for the users' requests and are the kill limit too;
-    under `user` only the scheduler's view changes, and the kill limit stays what the users requested.
+    `limit` determines when jobs are killed: with `model` the estimates replace the users' requests and are also the kill limit;
+    with `user` only the scheduler's view changes, and the users' requests remain the kill limit.
     """
 
     limit: Literal["model", "user"] = "model"
@@ -32,27 +32,27 @@ class EstimateModel:
 
     @property
     def random(self) -> bool:
-        """Whether another seed gives other estimates."""
+        """Whether the estimates depend on the seed."""
         return False
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """Estimates, int64 seconds, at least 1, one per job.
 
-        What a job draws depends on the seed, its id and its own times only; under Tsafrir05 on the whole set of jobs.
+        A job's estimate depends only on the seed, its id and its own times; in Tsafrir05 on the whole set of jobs.
         """
         raise NotImplementedError
 
     def runtime(self, workload: Workload) -> Array:
-        """The runtimes that the estimates are made from, int64 s: killed at the users' limits where those stay."""
+        """The runtimes on which estimates are based, int64 s: cut at the users' limits if those are kept."""
         if self.limit == "user":
             return np.minimum(workload.runtime, workload.requested)
         return workload.runtime
 
 
 def cut_short(workload: Workload, model: EstimateModel, seed: int = 0) -> int:
-    """How many jobs a model's estimates kill: those that run longer. 0 where the kill limit stays the users'.
+    """Number of jobs killed at a model's estimates, as they run longer; 0 if the users' kill limits are kept.
 
-    Mualem01 means about one job in ten to be killed, and any model with a largest estimate kills the jobs beyond it.
+    Mualem01 intends about one job in ten to be killed, and any model with a largest estimate kills the jobs beyond it.
 
     >>> from walltime.estimates import Mualem01
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[100, 9000], procs=[1, 1], machine_procs=1)
@@ -63,9 +63,9 @@ def cut_short(workload: Workload, model: EstimateModel, seed: int = 0) -> int:
 
 
 def whole_seconds(estimates: Array, runtime: Array) -> Array:
-    """Estimates rounded to the nearest second, halves up, at least the runtime and at least 1 (SPEC Q-02).
+    """Estimates rounded to the nearest second, halves up, at least the runtime and at least 1.
 
-    Nothing is over `MAX_TIME`, which no workload takes.
+    They are at most `MAX_TIME`, the bound of all times of a workload.
 
     >>> whole_seconds(np.array([2.5, 0.0]), np.array([2, 0])).tolist()
     [3, 1]

@@ -1,10 +1,10 @@
 """The distribution of user estimates as a list of modes: round values, each the estimate of a number of jobs.
 
-The pieces of Tsafrir, Etsion and Feitelson's model, each a function that can be checked by hand; `tsafrir05` puts them
-together and deals the estimates out to jobs.
+The steps of Tsafrir, Etsion and Feitelson's model, each a function that can be checked by hand; `tsafrir05` combines them and
+assigns the estimates to jobs.
 
-Source: D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005, and the authors' program
-m_tsafrir05 (SPEC 8.3).
+Source: tsafrir05 (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005), and its authors' program
+m_tsafrir05, version of February 2006.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from walltime.estimates.model import Array
 
 MINUTE, HOUR = 60, 3600
 HEAD = 20
-"""Values that most jobs use."""
+"""Number of values that most jobs use."""
 MODE_POINTS = ((0, 0), (20, 10), (200, 20), (1000, 35), (10_000, 90), (70_000, 340), (250_000, 565))
 """Jobs and number of distinct estimates, joined by straight lines; constant beyond the last."""
 JOINT_TIMES = tuple(MINUTE * m for m in (5, 10, 15, 20, 30)) + tuple(HOUR * h for h in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18))
-"""Estimates among the 20 most popular ones of all four logs that the model was made from, s."""
+"""Estimates among the 20 most popular ones in all four logs on which the model is based, s."""
 ROUND_TIMES = tuple(HOUR * h for h in (200, 100, 50, 10, 5, 2, 1)) + tuple(MINUTE * m for m in (20, 10, 5))
 """The head is filled up with multiples of these, s, in this order."""
 OFFSETS = (0, 30, -30, 20, -20, 10, -10)
-"""Seconds that are tried where two values of the tail coincide."""
+"""Offsets, s, tried if two values of the tail coincide."""
 POPULARITY = (
     (3, 1, 1, 1),
     (1, 3, 4, 6),
@@ -54,9 +54,9 @@ POPULARITY = (
 
 
 def number_of_modes(jobs: int) -> int:
-    """How many distinct estimates so many jobs have: piecewise linear in their number.
+    """Number of distinct estimates, piecewise linear in the number of jobs.
 
-    Source: SPEC 8.3 step 1.
+    Source: m_tsafrir05.
 
     >>> [number_of_modes(n) for n in (200, 600, 10_000, 28_489, 1_000_000)]
     [20, 28, 90, 167, 565]
@@ -66,9 +66,9 @@ def number_of_modes(jobs: int) -> int:
 
 
 def number_of_modes_power(jobs: int, a: float = 0.653566, b: float = 0.547761) -> int:
-    """The alternative: `a` jobs to the power of `b`.
+    """The alternative: `a` times the number of jobs to the power `b`.
 
-    Source: SPEC 8.3 step 1.
+    Source: m_tsafrir05.
 
     >>> number_of_modes_power(28_489)
     180
@@ -79,7 +79,7 @@ def number_of_modes_power(jobs: int, a: float = 0.653566, b: float = 0.547761) -
 def tail_bend(modes: int, p: float = 12.1039, q: float = -0.6026) -> float:
     """The parameter `a` of the times of the tail, 1 + p K^q for K modes.
 
-    Source: SPEC 8.3 step 5.
+    Source: m_tsafrir05.
 
     >>> [round(tail_bend(k), 4) for k in (90, 340, 565)]
     [1.8041, 1.361, 1.2658]
@@ -88,9 +88,9 @@ def tail_bend(modes: int, p: float = 12.1039, q: float = -0.6026) -> float:
 
 
 def head_times(emax: int) -> list[int]:
-    """The most popular estimates, s: the largest first, the others ascending; 20 of them where `emax` is at least 100 min.
+    """The most popular estimates, s: the largest first, the others ascending; 20 of them if `emax` is at least 100 min.
 
-    Source: SPEC 8.3 step 2.
+    Source: m_tsafrir05.
 
     >>> [t // 3600 for t in head_times(18 * 3600)[-6:]], len(head_times(18 * 3600))
     ([12, 13, 14, 15, 16, 17], 20)
@@ -104,9 +104,9 @@ def head_times(emax: int) -> list[int]:
 
 
 def merge_times(times: Sequence[int], given: Sequence[int]) -> list[int]:
-    """The head with the times of a user's own bins in it, in the place of default ones where the head is full.
+    """The head with the given times of user-supplied bins, which replace default ones if the head is full.
 
-    The pair of times that are closest is replaced first; the joint times of all logs only when no other default is left,
+    The closest pair of times is replaced first; the times common to all logs only when no other default is left,
     the largest time never.
 
     >>> [t // 3600 for t in merge_times(head_times(18 * 3600), [9 * 3600])[-8:]]
@@ -133,10 +133,10 @@ def head_sizes(
 ) -> list[float]:
     """Percent of the jobs that use the most popular estimates, the largest share first.
 
-    Rank x from 2 on has `a exp(b x) + c`; what is missing to `total` is rank 1. With a given `share` of E_max, percent, the
-    others are scaled to make up the `total` with it.
+    Ranks x from 2 have `a exp(b x) + c`; rank 1 has the remainder of `total`. With a given `share` of E_max, percent, the
+    others are scaled so that the sum is `total`.
 
-    Source: SPEC 8.3 step 3.
+    Source: m_tsafrir05.
 
     >>> [round(s, 2) for s in head_sizes()[:4]], round(sum(head_sizes()), 6)
     ([21.73, 10.31, 8.71, 7.37], 89.0)
@@ -150,13 +150,13 @@ def head_sizes(
 
 
 def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, total: float = 89.0) -> tuple[list[float], dict[int, int]]:
-    """The head's sizes with a user's own in it, and the popularity rank, from 1, of each time that was given.
+    """The head's sizes including the given ones, and the popularity rank, from 1, of each given time.
 
-    `given`: percent by time. Each replaces the default that is closest, the largest given first; rank 1 is replaced by E_max
-    only. The others are scaled so that all sum to `total`, or set to 0 where the given ones alone exceed it. Rank 1 keeps its
-    place, the other ranks are sorted anew.
+    `given`: percent by time. Each replaces the closest default, the largest given one first; rank 1 is replaced only by E_max.
+    The others are scaled so that all sum to `total`, or set to 0 if the given ones alone exceed it. Rank 1 keeps its place,
+    the other ranks are sorted again.
 
-    Source: SPEC 8.3 step 3.
+    Source: m_tsafrir05.
 
     >>> sizes, rank = merge_sizes(head_sizes(), {3600: 8.0}, emax=64_800)
     >>> rank, round(sizes[3], 2), round(sum(sizes), 6)
@@ -177,13 +177,13 @@ def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, t
 def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] | None = None) -> list[int]:
     """Popularity rank of each time rank, from 1; the largest value first, then ascending times.
 
-    `draws`: float64 in [0, 1), shape (count, 2). `given`: ranks that a user's bins fix, by time rank. The largest value gets
-    rank 1 unless it is given another. Each later time rank adds the ranks observed at it to a pool; a rank that was never
-    observed later is due and taken, the smallest first; else two are drawn from the pool, and the smaller is taken. (Where
-    `count` is under 20, or where given ranks empty the pool, the model says nothing: ranks over `count` are ignored, and the
-    smallest free rank is taken.)
+    `draws`: float64 in [0, 1), shape (count, 2). `given`: ranks fixed by user-supplied bins, by time rank. The largest value
+    gets rank 1 unless it is given another. Each later time rank adds the ranks observed at it to a pool; a rank that was never
+    observed later is due and taken, the smallest first; otherwise two are drawn from the pool, and the smaller is taken. (If
+    `count` is below 20, or given ranks empty the pool, the model does not specify the choice: ranks above `count` are ignored,
+    and the smallest free rank is taken.)
 
-    Source: SPEC 8.3 step 4.
+    Source: m_tsafrir05.
 
     >>> popularity_ranks(np.zeros((20, 2)))[:6]
     [1, 3, 4, 6, 10, 5]
@@ -210,9 +210,9 @@ def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] |
 
 
 def tail_times(count: int, emax: int, head: Sequence[int], bend: float) -> list[int]:
-    """The other estimates, s, ascending: at most `count` of them, whole minutes but where two coincide.
+    """The other estimates, s, ascending: at most `count` of them, in whole minutes unless two coincide.
 
-    Source: SPEC 8.3 step 5.
+    Source: m_tsafrir05.
 
     >>> tail_times(5, 36_000, [36_000], 1.5)
     [2760, 6540, 12000, 20580, 35970]
@@ -232,7 +232,7 @@ def tail_times(count: int, emax: int, head: Sequence[int], bend: float) -> list[
 def tail_sizes(count: int, *, curve: tuple[float, float] = (795.6, -2.267), total: float = 11.0) -> list[float]:
     """Percent of the jobs that use each of the other estimates, the largest first: a k^b for rank k from 21, scaled to `total`.
 
-    Source: SPEC 8.3 step 6.
+    Source: m_tsafrir05.
 
     >>> [round(s, 2) for s in tail_sizes(70)[:3]]
     [0.76, 0.68, 0.62]
@@ -245,11 +245,11 @@ def tail_sizes(count: int, *, curve: tuple[float, float] = (795.6, -2.267), tota
 def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, int] | None = None) -> dict[int, int]:
     """Number of jobs of each mode, by time in s, ascending; together exactly `jobs`.
 
-    A mode has at least one job, and those that a user gave exactly their number. What rounding leaves over or short is made
-    up by the other modes, from the largest to the smallest: in proportion (rounded up), then one each, then, taking away,
-    down to one, at last down to none.
+    A mode has at least one job, and a user-supplied one exactly its number. The rounding error is distributed over the other
+    modes, from the largest to the smallest: in proportion (rounded up), then one each, then, if there are too many, down to
+    one, and finally down to none.
 
-    Source: SPEC 8.3 step 7.
+    Source: m_tsafrir05.
 
     >>> jobs_per_mode({60: 50.0, 120: 49.5, 180: 0.5}, 11)
     {60: 5, 120: 5, 180: 1}
@@ -273,18 +273,18 @@ def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, 
 
 
 def largest_estimate(requested: Array, outliers: float = 0.001) -> int:
-    """E_max, s: the site's limit as the log shows it, its largest request but for a share of outliers, in whole hours.
+    """E_max, s: the site's limit inferred from the log, its largest request after removing a share of outliers, in whole hours.
 
     The requests' quantile, rounded up to the hour, as limits are, and at most the largest request. `requested`: int64 s,
-    shape (jobs,). On the logs of P3 this gives 18 h (CTC, SDSC), 36 h (BLUE) and 60 h (KTH).
+    shape (jobs,). On the logs of tsafrir06 this gives 18 h (CTC, SDSC), 36 h (BLUE) and 60 h (KTH).
 
-    Source: SPEC Q-08; the rounding is ours.
+    Our interpretation of E_max in tsafrir06, section VII, which does not state it for each log.
 
     >>> largest_estimate(np.array([600] * 990 + [215_940] * 10 + [500_000]))
     216000
     """
     if not len(requested):
-        raise WorkloadError("there are no jobs to find the largest estimate of")
+        raise WorkloadError("there are no jobs from which to infer the largest estimate")
     if not 0 <= outliers < 1:
         raise PolicyError(f"the share of outliers must be from 0 up to 1, not {outliers:g}")
     ordered = np.sort(requested)

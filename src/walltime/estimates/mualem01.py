@@ -18,15 +18,15 @@ STREAM_ACCURACY = 2
 class Mualem01(EstimateModel):
     """Estimates whose accuracy r / e is uniform, as the histograms of real logs suggest.
 
-    With probability `under` the estimate is `under_factor` r (such a job is killed a little before its end) and no more is
-    done to it; otherwise it is r / u with u uniform in (0, 1], and `short_factor` times that for jobs under `short` seconds.
-    None is over `cap`, s, the under-estimates included; where the cap is under the runtime, the job is killed at the cap
-    (`walltime.estimates.cut_short` counts both kinds).
+    With probability `under` the estimate is `under_factor` r (such a job is killed shortly before its end) and final; otherwise
+    it is r / u with u uniform in (0, 1], and `short_factor` times that for jobs shorter than `short` seconds. All estimates are
+    at most `cap`, s; if the cap is below the runtime, the job is killed at the cap (`walltime.estimates.cut_short` counts both
+    kinds).
 
-    How to round is not in the paper. Here estimates are rounded up to whole seconds and under-estimates down, so that both
-    stay what they are; all are at least 1 s, so that a job of 1 s is never under-estimated.
+    The paper does not specify the rounding. Here overestimates are rounded up to whole seconds and underestimates down, so that
+    they remain such; all are at least 1 s, so a job of 1 s is never underestimated.
 
-    Source: P2 section 4.3 (SPEC T-05, Q-09).
+    Source: mualem01, section 4.3; that `short_factor` does not apply to underestimates is our interpretation of its steps.
 
     >>> jobs = Workload.from_arrays(submit=[0], runtime=[1000], procs=[1], machine_procs=1)
     >>> Mualem01(under=1).draw(jobs).tolist(), Mualem01(under=0, cap=900).draw(jobs).tolist()
@@ -42,9 +42,9 @@ class Mualem01(EstimateModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.under <= 1:
-            raise PolicyError(f"the share of under-estimates must be from 0 to 1, not {self.under:g}")
+            raise PolicyError(f"the share of underestimates must be from 0 to 1, not {self.under:g}")
         if not 0 < self.under_factor <= 1:
-            raise PolicyError(f"under-estimates must be over 0 and up to 1 times the runtime, not {self.under_factor:g}")
+            raise PolicyError(f"underestimates must be over 0 and up to 1 times the runtime, not {self.under_factor:g}")
         if not 1 <= self.short_factor <= 1e6:
             raise PolicyError(f"the factor for short jobs must be from 1 to a million, not {self.short_factor:g}")
         if self.cap < 1:
@@ -59,7 +59,7 @@ class Mualem01(EstimateModel):
         """Estimates, int64 seconds, from 1 to `cap`."""
         runtime = self.runtime(workload)
         which, accuracy = uniforms(seed, workload.job_id, STREAM_ACCURACY)
-        accuracy = 1.0 - accuracy  # in (0, 1], so that there is nothing to divide by 0
+        accuracy = 1.0 - accuracy  # in (0, 1], to avoid division by 0
         over = np.where(runtime < self.short, self.short_factor, 1.0) * runtime / accuracy
         estimates = np.where(which < self.under, np.floor(self.under_factor * runtime), np.ceil(np.minimum(over, self.cap)))
         return np.clip(estimates.astype(np.int64), 1, self.cap)

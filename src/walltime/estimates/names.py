@@ -1,4 +1,4 @@
-"""Estimate models by name, as the command line and the campaign files spell them."""
+"""Estimate models by name, as on the command line and in campaign plans."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ ESTIMATE_NAMES = (
 
 
 def parse_estimates(text: str) -> EstimateModel:
-    """The model of this name; raises PolicyError naming the known ones.
+    """The model with this name; raises PolicyError listing the known ones.
 
-    `f:4` is the random f-model of P1 and P2, uniform in [r, 4 r]; `badness:3` is the same one in P3's spelling.
+    `f:4` is the random f-model of feitelson98 and mualem01, uniform in [r, 4 r]; `badness:3` is the same in the terms of tsafrir06.
 
     >>> parse_estimates("f:11:truncated=64800")
     FModel(11, truncated=64800)

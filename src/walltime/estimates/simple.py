@@ -1,4 +1,4 @@
-"""Estimates without chance: the users', perfect ones, and multiples of either."""
+"""Deterministic estimates: the users', perfect ones, and multiples of the users'."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from walltime.workload import Workload
 class UserEstimates(EstimateModel):
     """The users' own requests, which remain the kill limit.
 
-    `truncated`: no request is over this many seconds, E_max, and longer runtimes are cut to it; so P3 draws the real
-    estimates beside those of its truncated f-model (P3 Fig. 13, SPEC T-03). It sets the kill limit, so `limit` is "model" then.
+    `truncated`: requests and runtimes are truncated to this many seconds, E_max, as for the real estimates shown beside the
+    truncated f-model in tsafrir06, Fig. 13. It sets the kill limit, so `limit` is "model" then.
     """
 
     limit: Literal["model", "user"] = "user"
@@ -29,15 +29,15 @@ class UserEstimates(EstimateModel):
             raise PolicyError("truncated estimates need at least 1 s, and set the kill limit themselves (limit='model')")
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """The requests, none over `truncated`."""
+        """The requests, at most `truncated`."""
         return workload.requested if self.truncated is None else np.minimum(workload.requested, self.truncated)
 
 
 @dataclass(frozen=True)
 class ExactEstimates(EstimateModel):
-    """Perfect knowledge: the runtimes themselves, a runtime of 0 lifted to 1 s.
+    """Perfect estimates: the runtimes themselves, at least 1 s.
 
-    Source: P2 section 4.2, f = 1 (SPEC T-01, Q-02).
+    Source: mualem01, section 4.2, f = 1.
     """
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
@@ -47,11 +47,11 @@ class ExactEstimates(EstimateModel):
 
 @dataclass(frozen=True)
 class FactorEstimates(EstimateModel):
-    """The users' requests times a factor, in the eyes of the scheduler only: the kill limit stays the request.
+    """The users' requests times a factor, for the scheduler only: the request remains the kill limit.
 
-    Twice a perfect estimate is another model, `FModel(2, deterministic=True)`.
+    Doubled perfect estimates are another model, `FModel(2, deterministic=True)`.
 
-    Source: P2 section 4.5 and P3 Fig. 2, with a factor of 2 (SPEC T-04).
+    Source: mualem01, section 4.5, and tsafrir06, Fig. 2, with a factor of 2.
     """
 
     limit: Literal["model", "user"] = "user"

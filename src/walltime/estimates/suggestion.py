@@ -1,4 +1,4 @@
-"""A walltime for the next job of a user: how long to ask for, and how likely it is to be killed then."""
+"""Suggested walltimes for a user's next job, and the risk that it is killed."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
-"""Risks of being killed that walltimes are suggested for, percent."""
+"""Default risks of being killed, percent."""
 LEAST = 10
-"""Jobs that history must hold, else it says too little (as in P4)."""
+"""Least number of earlier jobs (tang13, section 4)."""
 ROUND = 300
-"""Suggestions are rounded up to so many seconds."""
+"""Suggestions are rounded up to multiples of this, s."""
 SURE = 1.645
 """One-sided 95 % quantile of the normal distribution."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A walltime, and what goes with it."""
+    """A walltime and its consequences."""
 
     risk: float
     """percent of such jobs that may be killed"""
     walltime: int
     """s"""
     killed_before: int
-    """of the earlier jobs, how many ran longer"""
+    """number of earlier jobs that ran longer"""
     upper: float
-    """with 95 % confidence the risk is at most this, percent; only if the next job is like the earlier ones"""
+    """95 % upper confidence bound of the risk, percent, provided that the next job is like the earlier ones"""
     backtest: float
-    """percent of the earlier jobs that the suggestion made before each of them would have killed; nan if that cannot be said"""
+    """percent of the earlier jobs that would have been killed by the suggestions made before each of them; nan if unknown"""
     slack: float
-    """median share of the walltime that the earlier jobs would have used"""
+    """median fraction of the walltime that the earlier jobs would have used"""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Suggestions for a kind of job, made from so many earlier ones."""
+    """Suggestions for a kind of job, and the earlier jobs on which they are based."""
 
     like: Sequence[str]
-    """in what the earlier jobs agree with the next one"""
+    """attributes in which the earlier jobs agree with the next one"""
     jobs: int
     median_runtime: float
     """s"""
     median_request: float
-    """s, what the user asked for on earlier jobs"""
+    """s, of the earlier jobs"""
     killed: int
-    """how many of the earlier jobs used all that they had asked for"""
+    """number of earlier jobs that used all of their request"""
     suggestions: Sequence[Suggestion]
 
 
@@ -70,18 +70,18 @@ def suggest(
 ) -> Advice:
     """Walltimes for the next job of a user, from the user's earlier jobs of this kind.
 
-    The earlier jobs agree in all that is given (`requested` s, `months`: only so many months of 30 days before the end of the
-    log); where these are fewer than `least`, what says least is dropped: first the request, then the program, the processors,
-    the group. A job that used all of its request was killed, and would have run for longer: for a risk, it counts as longer
-    than any walltime up to its request.
+    The earlier jobs agree with all given attributes (`requested` s, `months`: only this many months of 30 days before the end of
+    the log). If there are fewer than `least`, the least informative attributes are dropped: first the request, then the program,
+    the processors, the group. A job that used all of its request was killed and would have run longer, so for the risk it counts
+    as longer than any walltime up to its request.
 
-    For each risk the walltime is the smallest, rounded up to 5 min, that at most this share of the earlier jobs outran.
-    `upper` is the one-sided 95 % bound of Wilson's interval for that share. `backtest` walks through the earlier jobs in order,
-    suggests before each from those before it, and counts the jobs that this would have killed: what such a rule is worth when
-    the future differs from the past.
+    For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs.
+    `upper` is the one-sided 95 % bound of Wilson's interval for that share. `backtest` goes through the earlier jobs in order,
+    makes a suggestion for each from those before it, and counts the jobs that this would have killed: the value of such a rule
+    if the future differs from the past.
 
-    Raises WorkloadError if the log has no such user, or too few jobs of the user's; PolicyError for a risk outside 0 to 100.
-    Source: percentiles of earlier runtimes as in P4 section 4 (SPEC T-07); Wilson, JASA 22 (1927).
+    Raises WorkloadError if the log has no such user, or too few jobs of that user; PolicyError for a risk outside 0 to 100.
+    Source: percentiles of earlier runtimes as in tang13, section 4; Wilson, JASA 22 (1927).
 
     >>> runs = np.arange(1, 21) * 60
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=runs, requested=runs * 3, procs=np.ones(20, int), machine_procs=4,
@@ -108,7 +108,7 @@ def suggest(
 
 
 def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None, least: int) -> tuple[Array, list[str]]:
-    """The earlier jobs, and in what they are like the next one."""
+    """The earlier jobs, and the attributes in which they agree with the next one."""
     columns = {"procs": workload.procs, "requested": workload.requested}
     given: list[tuple[str, int]] = []
     for name, value in wanted.items():
@@ -131,11 +131,11 @@ def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None
         if mask.sum() >= least:
             return np.flatnonzero(mask), [name for name, _ in given[:length]]
     count = int((recent & (columns["user"] == wanted["user"])).sum())
-    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which say too little; {least} are needed (least=N)")
+    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which is too few; {least} are needed (least=N)")
 
 
 def _walltime(risk: float, length: Array, cut: Array) -> int:
-    """The smallest walltime that at most this percentage outran, s, rounded up; killed jobs count as longer than their requests."""
+    """The smallest walltime exceeded by at most this percentage, s, rounded up; killed jobs count as longer than their requests."""
     lengths = np.sort(np.where(cut, length + 1, length))
     place = len(lengths) - 1 - math.floor(risk / 100 * len(lengths))
     return max(-(-int(lengths[place]) // ROUND) * ROUND, ROUND)
@@ -159,13 +159,13 @@ def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestio
 
 
 def _outran(length: Array, cut: Array, walltime: int) -> Array:
-    """Which jobs a walltime would have killed: those that ran longer, and those killed at no more than it."""
+    """Which jobs a walltime would have killed: those that ran longer, and those that were killed at this length."""
     killed_then: Array = (length > walltime) | (cut & (length >= walltime))
     return killed_then
 
 
 def wilson_upper(count: int, of: int) -> float:
-    """One-sided 95 % upper bound of a share of which `count` of so many were seen.
+    """One-sided 95 % upper confidence bound of a share, if `count` of `of` cases were observed.
 
     >>> round(wilson_upper(0, 20), 3), round(wilson_upper(10, 20), 3)
     (0.119, 0.673)

@@ -1,4 +1,4 @@
-"""The modal model of user estimates: most jobs use one of twenty round values, and the largest one above all."""
+"""The modal model of user estimates: most jobs use one of twenty round values, above all the largest."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ FEWEST_JOBS = 200
 
 @dataclass(frozen=True)
 class Tsafrir05(EstimateModel):
-    """Estimates drawn for all jobs together: a few round values, dealt out so that none is under its job's runtime.
+    """Estimates drawn for all jobs together: a few round values, assigned so that each is at least its job's runtime.
 
-    Unlike the other models this one is a function of the whole set of jobs: take a job away, and the others' estimates may
-    change. It remains one of the seed and the set alone; job ids decide ties, so the order of the jobs is of no matter.
+    Unlike in the other models, the estimates depend on the whole set of jobs: removing a job may change the others' estimates.
+    They depend on nothing but the seed and this set; ties are broken by job id, so the order of the jobs does not matter.
 
-    `emax`: the largest estimate, s, from one hour on; by default the site's limit as the log shows it (`largest_estimate`).
-    Longer runtimes are cut to it by the kill limit, which is the model's. `share`: percent of the jobs that use `emax`, exact
-    to the job; by default what the model's curve leaves, 21.73. A larger share means worse estimates. `bins`: more pairs of a
-    time, s, and its exact number of jobs, at most 19 besides `emax`.
+    `emax`: the largest estimate, s, at least one hour; by default the site's limit inferred from the log (`largest_estimate`).
+    Longer runtimes are truncated to it by the kill limit, which is the model's. `share`: percent of the jobs that use `emax`, exact
+    to the job; by default the remainder of the model's curve, 21.73. A larger share means worse estimates. `bins`: further pairs
+    of a time, s, and its exact number of jobs, at most 19 besides `emax`.
 
-    `modes`: number of distinct estimates, by default found from the number of jobs, `linear` or by the `power` law with
-    `power_law` a, b. `head_curve` a, b, c: percent a exp(b x) + c for popularity rank x from 2 on, `head_total` percent for the
+    `modes`: number of distinct estimates, by default a function of the number of jobs, `linear` or by the `power` law with
+    `power_law` a, b. `head_curve` a, b, c: percent a exp(b x) + c for popularity ranks x from 2, `head_total` percent for the
     first 20 together; `tail_curve` a, b: a x^b for the other ranks; `tail_bend` p, q: their times follow
     y = (a - 1) x / (a - x) with a = 1 + p K^q.
 
-    Source: Tsafrir, Etsion, Feitelson, JSSPP 2005, recommended in P3 section VII (SPEC 8.3).
+    Source: tsafrir05 (JSSPP 2005) and its authors' program m_tsafrir05; recommended in tsafrir06, section VII.
 
     >>> jobs = Workload.from_arrays(submit=range(300), runtime=[k * k // 20 for k in range(300)], procs=[1] * 300, machine_procs=4)
     >>> estimates = Tsafrir05(emax=36_000, share=25).draw(jobs, seed=1)
@@ -71,7 +71,7 @@ class Tsafrir05(EstimateModel):
         if not 0 < self.head_total < 100:
             raise PolicyError(f"the {m.HEAD} most popular estimates must hold between 0 and 100 percent, not {self.head_total:g}")
         if any(t < 1 or n < 1 for t, n in self.bins) or len({t for t, _ in self.bins}) < len(self.bins):
-            raise PolicyError("each bin of the modal model is a time of its own, in s, and a number of jobs, both at least 1")
+            raise PolicyError("each bin of the modal model is a distinct time, in s, and a number of jobs, both at least 1")
 
     @property
     def random(self) -> bool:
@@ -79,9 +79,9 @@ class Tsafrir05(EstimateModel):
         return True
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds; none is over E_max, nor under the runtime as far as E_max allows.
+        """Estimates, int64 seconds; at most E_max, and at least the runtime truncated to E_max.
 
-        Raises WorkloadError for fewer than 200 jobs, or where too many jobs are too long for the modes drawn.
+        Raises WorkloadError for fewer than 200 jobs, or if too many jobs are too long for the modes drawn.
         """
         jobs = len(workload)
         if jobs < FEWEST_JOBS:
@@ -92,14 +92,14 @@ class Tsafrir05(EstimateModel):
         return assign(np.minimum(workload.runtime, emax), workload.job_id, ascending[::-1], seed)
 
     def largest(self, workload: Workload) -> int:
-        """E_max for these jobs, s; raises WorkloadError where it is found from the log and under one hour."""
+        """E_max for these jobs, s; raises WorkloadError if it is inferred from the log and below one hour."""
         emax = self.emax if self.emax is not None else m.largest_estimate(workload.requested)
         if emax < m.HOUR:
             raise WorkloadError(f"the largest request is {emax} s, the modal model needs an hour: give it one with emax=SECONDS")
         return emax
 
     def histogram(self, jobs: int, emax: int, seed: int = 0) -> dict[int, int]:
-        """The modes for so many jobs: number of jobs by estimate in s, ascending."""
+        """The modes for a number of jobs: number of jobs by estimate in s, ascending."""
         given = self._given(jobs, emax)
         times = m.merge_times(m.head_times(emax), list(given))
         percent = {t: 100 * n / jobs for t, n in given.items()}
@@ -118,13 +118,13 @@ class Tsafrir05(EstimateModel):
         return {t: n for t, n in m.jobs_per_mode(percents, jobs, given).items() if n}
 
     def number_of_modes(self, jobs: int) -> int:
-        """K, the number of distinct estimates that so many jobs are given."""
+        """K, the number of distinct estimates for a number of jobs."""
         if self.modes is not None:
             return self.modes
         return m.number_of_modes(jobs) if self.modes_rule == "linear" else m.number_of_modes_power(jobs, *self.power_law)
 
     def _given(self, jobs: int, emax: int) -> Mapping[int, int]:
-        """The user's bins, that of E_max with them: jobs by time."""
+        """The user-supplied bins, including that of E_max: jobs by time."""
         given = dict(self.bins)
         if self.share is not None:
             if emax in given:
@@ -140,13 +140,13 @@ class Tsafrir05(EstimateModel):
 
 
 def assign(runtime: Array, job_id: Array, estimates: Array, seed: int = 0) -> Array:
-    """Deal estimates out to jobs at random, none to a job that runs longer; int64 s, shape (jobs,), in the order of the jobs.
+    """Assign estimates to jobs at random, each at least the job's runtime; int64 s, shape (jobs,), in the order of the jobs.
 
-    The longest job draws first, from all estimates that are not under its runtime, then the next one; jobs of one length in
-    the order of their ids. `runtime`, `job_id`: int64. `estimates`: int64 s, descending, one per job.
-    Raises WorkloadError where it cannot be done: some k-th longest runtime is over the k-th largest estimate.
+    The longest job draws first, from all estimates not below its runtime, then the next longest; jobs of the same length in
+    order of their ids. `runtime`, `job_id`: int64. `estimates`: int64 s, descending, one per job.
+    Raises WorkloadError if this is impossible: some k-th longest runtime exceeds the k-th largest estimate.
 
-    Source: SPEC 8.3 step 8.
+    Source: m_tsafrir05.
 
     >>> assign(np.array([50, 10]), np.array([1, 2]), np.array([60, 20])).tolist()
     [60, 20]

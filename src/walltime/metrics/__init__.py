@@ -11,6 +11,7 @@ from walltime.metrics.confidence import (
     relative_spread,
 )
 from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
+from walltime.metrics.gains import ChangedJob, ChangedUser, Gains, Side, gains
 from walltime.metrics.jobs import (
     BackfillStatistics,
     backfill_statistics,
@@ -36,7 +37,9 @@ from walltime.metrics.predictions import (
     use_of_request,
     weighted_wait_under,
 )
+from walltime.metrics.recorded import RecordedWaits, correlation, rank_correlation, recorded_waits
 from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
+from walltime.metrics.timeline import means_between, timeline
 from walltime.metrics.trim import TRIMS, measured
 
 __all__ = [
@@ -44,12 +47,17 @@ __all__ = [
     "AdjustmentClass",
     "BackfillStatistics",
     "BatchMeans",
+    "ChangedJob",
+    "ChangedUser",
     "Dynamics",
     "DynamicsSummary",
+    "Gains",
     "Interval",
     "Month",
     "PredictionSummary",
+    "RecordedWaits",
     "Reservations",
+    "Side",
     "Summary",
     "adjustment_classes",
     "backfill_statistics",
@@ -57,10 +65,13 @@ __all__ = [
     "bootstrap",
     "bounded_slowdown",
     "busy_processors",
+    "correlation",
     "field_values",
+    "gains",
     "levels_at",
     "mean_gain",
     "mean_interval",
+    "means_between",
     "measured",
     "month_starts",
     "monthly",
@@ -70,6 +81,8 @@ __all__ = [
     "percentile_band",
     "priority_at_start",
     "queue_length",
+    "rank_correlation",
+    "recorded_waits",
     "relative_difference",
     "relative_spread",
     "reservations",
@@ -80,6 +93,7 @@ __all__ = [
     "summarize",
     "summarize_dynamics",
     "summarize_predictions",
+    "timeline",
     "use_of_request",
     "utilization",
     "wait",

@@ -1,4 +1,4 @@
-"""Decide: what a scheduler reserves, and in which order it looks at the queue. One module per policy; registry.py has the table."""
+"""Policies: which jobs get reservations, and in which order the queue is considered. One module per policy; the table is in registry.py."""
 
 from walltime.policy.base import Backfilling, Passes, Policy
 from walltime.policy.conservative import Conservative

@@ -1,4 +1,4 @@
-"""What every policy declares of itself: its names and options, what it promises, and how the compiled engine runs it."""
+"""What every policy declares: its names and options, the rules it guarantees, and how the compiled engine runs it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ class Passes(NamedTuple):
     """How the compiled engine runs a policy."""
 
     kind: str
-    """`head`: at most one reservation (engine/easy.py); `fresh`: reservations made afresh (engine/scratch.py); `kept`: kept
-    (engine/conservative.py)"""
+    """`head`: at most one reservation (engine/easy.py); `fresh`: reservations recomputed in every pass (engine/scratch.py);
+    `kept`: reservations kept (engine/conservative.py)"""
     depth: int | None
     """how many waiting jobs have a reservation; None for all"""
     backfills: bool = True
-    """whether a job may overtake another one"""
+    """whether a job may overtake another"""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a scheduler reserves, and in which order it looks at the queue: a declaration, without state.
+    """Which jobs get reservations, and in which order the queue is considered: a declaration, without state.
 
     A subclass is a frozen dataclass. Its fields are its options, spelled `NAME:option=value,...` on the command line and in plans.
     """
 
     names: ClassVar[dict[str, dict[str, Any]]] = {}
-    """What it is called where it is spelled, and the options that go with the name."""
+    """Its names in specifications, each with the options that it implies."""
     bare: ClassVar[str | None] = None
-    """The option that may be given without its name, as in `hybrid:3`."""
+    """The option whose name may be left out, as in `hybrid:3`."""
 
     order: Order = FCFS
 
@@ -41,34 +41,34 @@ class Policy:
 
     @property
     def name(self) -> str:
-        """What the policy is called where it is spelled, without its options."""
+        """The policy's name in specifications, without options."""
         return next((name for name, implied in self.names.items() if self._is(implied)), type(self).__name__)
 
     @property
     def label(self) -> str:
-        """The policy as it is spelled: its name, with the options that are not the default."""
+        """The policy's specification: its name, with the options that differ from the default."""
         options = [f"{name.replace('_', '-')}={_spelled(value)}" for name, value in self._own_options()]
         return self.name + (":" + ",".join(options) if options else "")
 
     @property
     def title(self) -> str:
-        """What the policy is called in sentences and figures."""
+        """The policy's name in text and figures."""
         return self.name + self.remarks()
 
     def remarks(self, *hidden: str) -> str:
-        """The options that are not the default, in brackets, without these."""
+        """The options that differ from the default, in brackets, except those in `hidden`."""
         options = [(name, _spelled(value)) for name, value in self._own_options() if name not in hidden]
         said = [value if name == "order" else f"{name.removesuffix('_order')} {value}" for name, value in options]
         return f" [{', '.join(said)}]" if said else ""
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """Rules of `walltime.schedule.CHECKS` that its schedules keep, where the order of the queue is that of arrival."""
+        """Rules of `walltime.schedule.CHECKS` that its schedules satisfy if the queue is in order of arrival."""
         return ()
 
     @property
     def backfills(self) -> bool:
-        """Whether a job may overtake another one that waits."""
+        """Whether a job may overtake another waiting job."""
         return True
 
     @property
@@ -91,7 +91,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Backfilling(Policy):
-    """A policy that lets jobs jump ahead; `backfill_order` (default: `order`) is the order in which candidates are tried."""
+    """A policy that backfills; `backfill_order` (default: `order`) is the order in which candidates are tried."""
 
     backfill_order: Order | None = None
 

@@ -11,14 +11,14 @@ from walltime.policy.base import Passes, Policy, one_of
 
 @dataclass(frozen=True)
 class Conservative(Policy):
-    """Conservative backfilling: every job gets a reservation when it arrives, nobody may delay it.
+    """Conservative backfilling: every job gets a reservation on arrival, which no later job may delay.
 
-    `compress` (default) keeps the reservations and moves each one forward, in queue order, when a job ends early; no job starts
-    after its first reservation (Mu'alem, Feitelson, TPDS 12 (2001), section 2.1). `scratch` makes all reservations afresh, in queue
-    order, at every event; a job may start after its first reservation (Feitelson, Mu'alem Weil, IPPS 1998, Fig. 1).
+    `compress` (default) keeps the reservations and, when a job ends early, moves each to its earliest possible start, in queue
+    order; no job starts after its first reservation (mualem01, section 2.1). `scratch` recomputes all reservations, in queue
+    order, at every event; a job may start after its first reservation (feitelson98, Fig. 1).
 
-    `compression`: `once` moves each job forward once when a job ends early (default); `fixpoint` begins again until no job
-    moves; `always` does it once at every event. Other values than the default run on the reference engine.
+    `compression`: `once` makes one round when a job ends early (default); `fixpoint` repeats it until no job moves; `always`
+    makes one round at every event. Values other than the default run on the reference engine.
     """
 
     names: ClassVar[dict[str, dict[str, Any]]] = {
@@ -36,16 +36,16 @@ class Conservative(Policy):
             raise PolicyError(f"the variant of conservative must be compress or scratch, not {self.variant!r}")
         one_of("compression", self.compression, ("once", "fixpoint", "always"))
         if self.variant == "scratch" and self.compression != "once":
-            raise PolicyError("conservative from scratch does not compress, so it has no compression to choose")
+            raise PolicyError("conservative from scratch does not compress, so it takes no compression option")
 
     @property
     def title(self) -> str:
-        """What the policy is called in sentences and figures."""
+        """The policy's name in text and figures."""
         return ("Conservative" if self.variant == "compress" else "Conservative from scratch") + self.remarks()
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """With kept reservations each job starts by its first one; with others, the head by the one that it had as the head."""
+        """With `compress` each job starts by its first reserved start; with `scratch` the head by the one that it had as the head."""
         return ("reserved_start_missed", "no_reserved_start") if self.variant == "compress" else ("head_waits", "head_delayed")
 
     @property

@@ -10,15 +10,15 @@ from walltime.policy.base import Backfilling, Passes, one_of
 
 @dataclass(frozen=True)
 class Easy(Backfilling):
-    """EASY backfilling: a job may jump ahead if it does not delay the job at the head of the queue.
+    """EASY backfilling: a job may be backfilled if it does not delay the job at the head of the queue.
 
-    `extra`: the extra nodes at the shadow time are `all` that are free then (default), or `literal`, those counted when the
-    walk over the running jobs stops at the first that is sufficient; of jobs with one expected end the last started comes first.
-    `shadow`: shadow time and extra nodes are found `afresh` whenever a job to backfill is looked for (default), or `kept`
-    until a job terminates or another one is at the head, whatever extra nodes jobs have taken meanwhile; the head may then be
-    delayed. Other values than the default run on the reference engine.
+    `extra`: the extra nodes are `all` nodes that are free at the shadow time and not needed by the head (default), or, with
+    `literal`, those counted when the walk over the running jobs stops at the first sufficient job; among jobs with the same
+    expected end the one started last comes first. `shadow`: shadow time and extra nodes are recomputed (`afresh`) before each
+    backfilled job (default), or `kept` until a job terminates or the head changes, even if jobs have used extra nodes in the
+    meantime; the head may then be delayed. Values other than the default run on the reference engine.
 
-    Source: Mu'alem, Feitelson, TPDS 12 (2001), section 2.2; Feitelson, Mu'alem Weil, IPPS 1998, Fig. 2.
+    Source: mualem01, section 2.2; feitelson98, Fig. 2.
     """
 
     names: ClassVar[dict[str, dict[str, Any]]] = {"easy": {}}
@@ -33,12 +33,12 @@ class Easy(Backfilling):
 
     @property
     def title(self) -> str:
-        """What the policy is called in sentences and figures."""
+        """The policy's name in text and figures."""
         return "EASY" + self.remarks()
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """The head of the queue starts as soon as it fits, and by its reservation unless that may be taken away."""
+        """The head of the queue starts as soon as it fits and, unless `shadow` is `kept`, by its reserved start."""
         return ("head_waits", "head_delayed") if self.shadow == "afresh" else ("head_waits",)
 
     @property

@@ -13,24 +13,24 @@ from walltime.policy.orders import FCFS
 class NoBackfilling(Policy):
     """Start jobs from the head of the queue while they fit: first come, first served, or another `order` without backfilling.
 
-    Source: Feitelson, Mu'alem Weil, IPPS 1998, section 1.
+    Source: feitelson98, section 1.
     """
 
     names: ClassVar[dict[str, dict[str, Any]]] = {"fcfs": {}}
 
     @property
     def title(self) -> str:
-        """What the policy is called in sentences and figures."""
+        """The policy's name in text and figures."""
         return "FCFS" if self.order == FCFS else "No backfilling" + self.remarks()
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """Nobody is overtaken, and the head of the queue starts as soon as it fits."""
+        """No job is overtaken, and the head of the queue starts as soon as it fits."""
         return ("fcfs_order", "head_waits")
 
     @property
     def backfills(self) -> bool:
-        """Nobody overtakes."""
+        """No job overtakes another."""
         return False
 
     @property

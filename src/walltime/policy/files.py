@@ -1,4 +1,4 @@
-"""Orders and policies of a user's own files, spelled `FILE.py:NAME`."""
+"""Custom orders and policies from Python files, written `FILE.py:NAME`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)")
 
 
 def load_name(file: Path, name: str, what: str) -> Any:
-    """What a file calls by this name; raises PolicyError where the file, or in it the name, is missing or fails."""
+    """The object with this name in a file; raises PolicyError if the file or the name is missing, or the file cannot be loaded."""
     if not file.is_file():
         raise PolicyError(f"no file {file} to take the {what} {name!r} from")
     module = _module(file.resolve(), file.stat().st_mtime_ns)
@@ -26,7 +26,7 @@ def load_name(file: Path, name: str, what: str) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _module(file: Path, _modified: int) -> Any:
-    """What the file defines; loaded once as long as it is not edited, so that equal orders are one and are compiled once."""
+    """The file's module; loaded once unless edited, so that equal orders are the same object and compiled once."""
     module_name = file.stem
     spec = importlib.util.spec_from_file_location(module_name, file)
     assert spec is not None
@@ -36,7 +36,7 @@ def _module(file: Path, _modified: int) -> Any:
     sys.modules[module_name] = module  # where dataclasses look for the types of their fields
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's file raises is the user's to see, in one line
+    except Exception as error:  # whatever the user's file raises is reported in one line
         raise PolicyError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
     finally:
         if before is None:
@@ -47,7 +47,7 @@ def _module(file: Path, _modified: int) -> Any:
 
 
 def files_in(text: str) -> list[str]:
-    """The files of a user's own that an order or a policy is spelled with.
+    """The Python files named in the specification of an order or policy.
 
     >>> files_in("easy:order=mine.py:widest,backfill-order=sjf"), files_in("own.py:Day:order=sjf"), files_in("easy")
     (['mine.py'], ['own.py'], [])
@@ -56,5 +56,5 @@ def files_in(text: str) -> list[str]:
 
 
 def placed(text: str, folder: Path) -> str:
-    """The same with these files looked for in this folder."""
+    """The specification with these files resolved against a folder."""
     return _FILES.sub(lambda match: str((folder / match[1]).resolve()), text)

@@ -1,4 +1,4 @@
-"""What orders and policies of your own may know beside the queue: columns of the log, and the date at the site."""
+"""What custom orders and policies may know besides the queue: columns of the log, and the local date at the site."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 from walltime.errors import WorkloadError
 
 COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "job_id")
-"""The columns of the log that may be known, whole numbers: the user's request (s), and numbers that are -1 where the log does not say."""
+"""The columns of the log that may be read, whole numbers: the user's request (s), and numbers that are -1 if unknown."""
 NO_START = (
-    "the log does not say when it begins; add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
+    "the log does not record its start time; add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
     "or give the workload walltime.Origin(unix_start_time=SECONDS, time_zone=NAME)"
 )
-"""What is missing where there is no calendar, and what to do about it."""
+"""What is missing without a calendar, and how to supply it."""
 
 
 class Calendar(NamedTuple):
-    """When the log begins, s since 1970 UTC, and the site's time zone.
+    """Start of the log, s since 1970 UTC, and the site's time zone.
 
     >>> from zoneinfo import ZoneInfo
     >>> Calendar(1_700_000_000, ZoneInfo("Europe/Stockholm")).local(60).isoformat()
@@ -29,15 +29,15 @@ class Calendar(NamedTuple):
     zone: tzinfo
 
     def local(self, time: int) -> datetime:
-        """Local date and time at the site for a time (s) of the simulation; raises WorkloadError where no calendar has it."""
+        """Local date and time at the site for a simulation time (s); raises WorkloadError if beyond the calendar's range."""
         try:
             return datetime.fromtimestamp(self.begin + int(time), self.zone)
         except (OverflowError, ValueError, OSError) as error:
-            raise WorkloadError(f"the log begins {self.begin} s after 1970, and {time} s later is a time that no calendar has") from error
+            raise WorkloadError(f"the log begins {self.begin} s after 1970, and {time} s later is beyond the calendar's range") from error
 
 
 class Moment(int):
-    """A time of the simulation: seconds from the start of the log as a whole number, which also knows the date at the site.
+    """A simulation time: whole seconds from the start of the log, which also knows the local date at the site.
 
     >>> from datetime import UTC
     >>> now = Moment(3600, Calendar(0, UTC))
@@ -48,21 +48,21 @@ class Moment(int):
     _calendar: Calendar | None
 
     def __new__(cls, seconds: int, calendar: Calendar | None = None) -> Moment:
-        """The time, and the calendar to look it up in."""
+        """The time, and the calendar for its local date."""
         moment = super().__new__(cls, seconds)
         moment._calendar = calendar
         return moment
 
     @property
     def local(self) -> datetime | None:
-        """Local date and time at the site; None where the log does not say when it begins."""
+        """Local date and time at the site; None if the log does not record its start time."""
         return None if self._calendar is None else self._calendar.local(self)
 
     def at(self, local: datetime) -> int:
-        """The time (s) of the simulation at a local date and time of the site, such as `now.local.replace(hour=22)`.
+        """The simulation time (s) of a local date and time at the site, such as `now.local.replace(hour=22)`.
 
-        Use this rather than differences of two dates, which are an hour off where the clocks change in between. Raises
-        WorkloadError where the log does not say when it begins.
+        Prefer this to the difference of two dates, which is an hour off if the clocks change in between. Raises
+        WorkloadError if the log does not record its start time.
         """
         if self._calendar is None:
             raise WorkloadError(f"the time of {local} is not known: {NO_START}")
@@ -71,7 +71,7 @@ class Moment(int):
 
 
 class Known(NamedTuple):
-    """What is known of the log: columns by name (of `COLUMNS`; integers, one entry per job), and the calendar, None without dates."""
+    """What is known of the log: columns by name (of `COLUMNS`; integers, one entry per job), and the calendar, or None."""
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None

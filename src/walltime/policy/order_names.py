@@ -1,4 +1,4 @@
-"""Queue orders by name, as the command line and plans of campaigns spell them."""
+"""Queue orders by name, as on the command line and in campaign plans."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from walltime.policy.orders import ORDERS, Order, UserOrder, Wfp
 
 
 def parse_order(text: str) -> Order:
-    """The order of this name, or the `walltime.order` function NAME of a file, spelled `FILE.py:NAME`.
+    """The order with this name, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
 
-    `wfp` takes options: `wfp:exponent=2,threshold=0.75`. Raises PolicyError naming the known orders.
+    `wfp` takes options: `wfp:exponent=2,threshold=0.75`. Raises PolicyError listing the known orders.
 
     >>> parse_order("wfp:exponent=2").exponent
     2

@@ -1,4 +1,4 @@
-"""Queue orders: who is looked at first. The job with the highest score goes first, ties go by arrival (SPEC A-06)."""
+"""Queue orders: the job with the highest score comes first; ties are broken by arrival."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from walltime.errors import PolicyError
 from walltime.policy.known import COLUMNS, NO_START
 
 CALENDAR = ("hour", "weekday")
-"""The local time at the site when the queue is looked at: 0 to 23, and 0 (Monday) to 6."""
+"""The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
 ARGUMENTS = ("wait", "believed", "procs", "submit", *COLUMNS, *CALENDAR)
-"""What an order's function may ask for, by name: seconds waited so far, the runtime that the scheduler plans with (s), processors,
-time of submission (s), columns of the log, and the calendar."""
+"""Possible parameters of an order's function: seconds waited so far, the runtime that the scheduler plans with (s), processors,
+submit time (s), columns of the log, and the calendar."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Order:
 
     @property
     def label(self) -> str:
-        """The order as it is spelled: its name, with the options that are not the default."""
+        """The order's specification: its name, with the options that differ from the default."""
         return self.name
 
     def asks(self) -> tuple[str, ...]:
-        """What of `ARGUMENTS` the scores may be made from."""
+        """Those of `ARGUMENTS` on which scores may depend."""
         return ARGUMENTS[:4]
 
     @property
@@ -47,11 +47,11 @@ class Order:
         return any(name in CALENDAR for name in self.asks())
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
-        """Score of one job, the highest goes first; `others` are the columns and the calendar, as far as it asks for them."""
+        """Score of one job, the highest comes first; `others`: the columns and calendar values that it asks for."""
         raise NotImplementedError
 
     def without_calendar(self) -> PolicyError:
-        """What to raise where it reads the calendar and there is none."""
+        """The error to raise if it reads the calendar and there is none."""
         asked = " and ".join(name for name in self.asks() if name in CALENDAR)
         return PolicyError(f"the order {self.name!r} asks for the {asked}, but {NO_START}")
 
@@ -71,7 +71,7 @@ class FirstCome(Order):
 class ShortestFirst(Order):
     """Shortest job first, by the runtime that the scheduler plans with.
 
-    Source: P2 and later work; as a backfill order it is the SJBF of EASY++.
+    As a backfill order this is the SJBF of EASY++ (tsafrir07).
     """
 
     name: str = "sjf"
@@ -83,14 +83,14 @@ class ShortestFirst(Order):
 
 @dataclass(frozen=True)
 class Wfp(Order):
-    """`(wait / believed) ** exponent * procs`: long waits and wide jobs first, long jobs last.
+    """`(wait / believed) ** exponent * procs`: favours long waits, wide jobs and short jobs.
 
     `believed` is the runtime that the scheduler plans with: the user's request, unless estimates or predictions replace it.
 
-    The exponent is a whole number and at least 1. With a `threshold` over 0, and at most 1, a job may start in the place of a
-    blocked winner only if its score is at least so many times the winner's; for FCFS, EASY and hybrids up to depth 1.
+    The exponent is a whole number of at least 1. With a `threshold` above 0, and at most 1, a job may start in place of a
+    blocked head only if its score is at least that fraction of the head's; for FCFS, EASY and hybrids up to depth 1.
 
-    Source: Tang et al., JPDC 73 (2013), eq. 5; the threshold is that of Cobalt's example, 0.75 with an exponent of 2 (SPEC A-12).
+    Source: tang13, eq. 5; the threshold is that of an example in Cobalt's README, 0.75 with an exponent of 2.
     """
 
     name: str = "wfp"
@@ -133,11 +133,11 @@ class UserOrder(Order):
         return self.function(*args, **kwargs)
 
     def asks(self) -> tuple[str, ...]:
-        """Names of the function's parameters; raises PolicyError if it asks for something that a queue does not know."""
+        """Names of the function's parameters; raises PolicyError for any not in `ARGUMENTS`."""
         return self._arguments
 
     @functools.cached_property
-    def _arguments(self) -> tuple[str, ...]:  # the plain engine asks at every score, and a signature takes long to find out
+    def _arguments(self) -> tuple[str, ...]:  # the reference engine asks for every score, and inspecting a signature is slow
         try:
             names = tuple(inspect.signature(self.function).parameters)
         except (ValueError, TypeError):
@@ -154,9 +154,10 @@ class UserOrder(Order):
         return "wait" in self.asks() or self.reads_calendar
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
-        """What the function returns, rounding and dividing by zero as compiled code does.
+        """The function's result, with rounding and division by zero as in compiled code.
 
-        Columns that are not given are unknown, -1; the request then is what is believed. Raises PolicyError for a calendar that is not.
+        Columns not given count as unknown, -1, and the request as the believed runtime. Raises PolicyError if the calendar is
+        needed but not given.
         """
         values = dict.fromkeys(COLUMNS, -1) | {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
         values |= others
@@ -182,12 +183,12 @@ ORDERS = {o.name: o for o in (FCFS, SJF, WFP)}
 
 
 def order(function: Callable[..., float]) -> UserOrder:
-    """Make a queue order from a function; the highest value goes first.
+    """Make a queue order from a function; the job with the highest value comes first.
 
-    The function may ask, by name, for `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs` and `submit`
-    (s); for the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 where the log
-    does not say; and for the `hour` (0 to 23) and the `weekday` (0 is Monday) at the site when the queue is looked at. All are whole
-    numbers. It is compiled into the kernel, so it must keep to numbers and the `math` module.
+    The function's parameters may be `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs` and `submit`
+    (s); the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown;
+    and `hour` (0 to 23) and `weekday` (0 is Monday), the local time at the site when the queue is ordered. All are whole numbers.
+    The function is compiled, so it may use only numbers and the `math` module.
 
     >>> @order
     ... def widest(procs):

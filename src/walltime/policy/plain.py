@@ -1,4 +1,4 @@
-"""Policies of your own in plain Python: what they are shown, what they answer, and what is said about impossible answers."""
+"""Custom policies in plain Python: what they are given, what they return, and the errors for invalid choices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from walltime.policy.base import Policy
 from walltime.policy.known import COLUMNS, Known, Moment
 
 LATEST = 2**60
-"""No time of a schedule may reach this."""
+"""All times of a schedule are below this."""
 
 
 class WaitingJob:
-    """A waiting job as a scheduler knows it; all are whole numbers, times in s from the start of the log.
+    """A waiting job as known to a scheduler; all values are whole numbers, times in s from the start of the log.
 
-    `index`: its place in the order of arrival, from 0; `submit`; `wait`, so far; `believed`, the runtime that is planned with;
-    `requested`, the user's; `procs`; and `job_id, user, group, executable, queue, partition`, -1 where the log does not say.
-    `submitted` is the local date of the submission, None where the log does not say when it begins. Asking for its runtime, start
-    or end raises AttributeError: nobody knows them yet. Two views of one job are equal.
+    `index`: its place in order of arrival, from 0; `submit`; `wait`, so far; `believed`, the runtime planned with;
+    `requested`, the user's request; `procs`; and `job_id, user, group, executable, queue, partition`, -1 if unknown.
+    `submitted` is the local date of submission, None if the log does not record its start time. Reading its runtime, start
+    or end raises AttributeError, as they are not known yet. Two views of the same job are equal.
     """
 
     __slots__ = ("_sight", "believed", "index", "procs", "submit")
@@ -38,7 +38,7 @@ class WaitingJob:
 
     @property
     def submitted(self) -> datetime | None:
-        """Local date and time of its submission; None where the log does not say when it begins."""
+        """Local date and time of its submission; None if the log does not record its start time."""
         calendar = self._sight.known.calendar
         return None if calendar is None else calendar.local(self.submit)
 
@@ -66,7 +66,7 @@ class WaitingJob:
 
 
 class RunningJob(WaitingJob):
-    """A running job: also with `start` and `expected_end`, s; `wait` is how long it waited. When it will end nobody knows."""
+    """A running job: also with `start` and `expected_end`, s; `wait` is how long it waited. Its real end is not known yet."""
 
     __slots__ = ("expected_end", "start")
     FUTURE: ClassVar[tuple[str, ...]] = ("end", "runtime")
@@ -86,7 +86,7 @@ class RunningJob(WaitingJob):
 
 
 class Sight:
-    """What a policy is shown in one run; each job as the same object as long as it waits, and as another one while it runs."""
+    """What a policy is shown in one run; each job is one object while it waits, and another while it runs."""
 
     def __init__(self, known: Known):
         self.known = known
@@ -114,9 +114,9 @@ class Sight:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a policy wants: these jobs start now, in this order; and it is asked again at `wake_at` (s), even if nothing happens then.
+    """A policy's decision: these jobs start now, in this order; and it is called again at `wake_at` (s), even without an event.
 
-    A wake-up holds even if the policy is asked earlier because of something else.
+    A wake-up stays in force even if an event calls the policy earlier.
     """
 
     jobs: Iterable[WaitingJob] = ()
@@ -125,18 +125,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class PlainPolicy(Policy):
-    """A policy of your own in plain Python: subclass it and say which waiting jobs start.
+    """Base class for custom policies in plain Python: a subclass chooses which waiting jobs start.
 
-    It runs on the reference engine, which is slow; the built-in policies and orders run in the compiled kernel.
+    It runs on the reference engine, which is slow; the built-in policies and orders run on the compiled engine.
     """
 
     def choose(self, now: Moment, waiting: Sequence[WaitingJob], running: Sequence[RunningJob], free: int) -> Iterable[WaitingJob] | Choice:
-        """The jobs of `waiting` that start now, in this order: returned, yielded, or in a `Choice` with a time to be woken at.
+        """The jobs of `waiting` that start now, in this order: returned, yielded, or in a `Choice` with a wake-up time.
 
-        Called after the events of an instant. `now` is a whole number, s, with the local date as `now.local`; `waiting` is in order
-        of arrival, `running` in order of start; `free` processors are free. See `walltime.policy.plain.WaitingJob` for what a job
-        tells. At run time PolicyError is raised if a chosen job does not wait or does not fit, or for an impossible wake-up;
-        EngineError if jobs are left that it will never be asked about again.
+        Called after the events of each instant. `now` is a whole number, s, with the local date as `now.local`; `waiting` is in
+        order of arrival, `running` in order of start; `free` is the number of free processors. See
+        `walltime.policy.plain.WaitingJob` for the attributes of a job. The simulation raises PolicyError if a chosen job is not
+        waiting or does not fit, or for an invalid wake-up; EngineError if jobs still wait and no call is left to start them.
         """
         raise NotImplementedError
 
@@ -144,9 +144,9 @@ class PlainPolicy(Policy):
 def ask(
     policy: PlainPolicy, sight: Sight, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int
 ) -> tuple[list[int], int | None]:
-    """The indices of the jobs that the policy chooses, and its wake-up if there is one; raises PolicyError for an impossible answer.
+    """The indices of the jobs that the policy chooses, and its wake-up, if any; raises PolicyError for an invalid choice.
 
-    `waiting` and `running` are jobs of the engine; the policy is shown them as `sight` tells.
+    `waiting` and `running` are jobs of the engine; the policy sees them through `sight`.
     """
     moment = Moment(now, sight.known.calendar)
     sight.now = now
@@ -162,7 +162,7 @@ def ask(
 
 
 def why_stuck(policy: PlainPolicy, now: int, jobs: Sequence[int], woken: int) -> str:
-    """What to say where these jobs (numbers) wait with nothing ahead; `woken`: how often it was woken in vain, 0 for never."""
+    """The message if these jobs (numbers) wait and no event is left; `woken`: how often it was woken in vain, 0 for never."""
     many = len(jobs) > 1
     who = f"{'jobs' if many else 'job'} {', '.join(map(str, jobs[:3]))}{', ...' if len(jobs) > 3 else ''}"
     begin = f"{len(jobs)} job{'s wait' if many else ' waits'} for ever ({who}): {policy.name}"
@@ -173,7 +173,7 @@ def why_stuck(policy: PlainPolicy, now: int, jobs: Sequence[int], woken: int) ->
 
 
 def _checked(policy: PlainPolicy, now: int, wake_at: Any) -> int:
-    """The wake-up as a whole number, if it is one and in the future."""
+    """The wake-up as a whole number; raises PolicyError unless it is one in the future."""
     try:
         whole = None if isinstance(wake_at, bool) else wake_at.__index__()
     except (AttributeError, TypeError):
@@ -187,9 +187,9 @@ def _checked(policy: PlainPolicy, now: int, wake_at: Any) -> int:
 
 
 def _taken(answer: Any) -> tuple[list[Any] | None, Any]:
-    """The jobs of an answer, None if these are none, and its wake-up.
+    """The jobs of a policy's answer, None if it is no sequence of jobs, and its wake-up.
 
-    A function that yields jobs may return a `Choice` in the end, with more of them and a wake-up.
+    A generator of jobs may return a `Choice` at the end, with more jobs and a wake-up.
     """
     if isinstance(answer, Choice):
         jobs, wake_at = _taken(answer.jobs)

@@ -1,4 +1,4 @@
-"""The table of policies, one line each, and how a policy is spelled: `NAME:option=value,option=value`."""
+"""The table of policies, one line each, and the syntax of a policy: `NAME:option=value,option=value`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")
 
 
 def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, dict[str, str]]:
-    """The policy's class (or a ready one of a file), and its options as they are spelled; those named in `more` may be among them.
+    """The policy's class (or an instance from a file), and its options as text; options named in `more` are accepted too.
 
-    A part that is no option of the policy belongs to the value before it, as in `easy:order=wfp:exponent=2,threshold=0.75`.
-    Raises PolicyError for an unknown policy, naming the known ones, and for an unknown option, naming those.
+    A part that is not an option of the policy belongs to the preceding value, as in `easy:order=wfp:exponent=2,threshold=0.75`.
+    Raises PolicyError for an unknown policy or option, listing the known ones.
     """
     text = text.strip()
     own = _OWN.match(text)
@@ -65,10 +65,10 @@ def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, d
 
 
 def build(kind: type[Policy] | Policy, options: Mapping[str, str | Order]) -> Policy:
-    """The policy with these options, as `split` gives them; raises PolicyError for a value that an option cannot have."""
+    """The policy with these options, as returned by `split`; raises PolicyError for an invalid value."""
     if isinstance(kind, Policy):
         if options:
-            raise PolicyError(f"{kind.label} is a policy already made, so it takes no options; name its class")
+            raise PolicyError(f"{kind.label} is an instance of a policy, so it takes no options; name its class")
         return kind
     if kind.bare is not None and kind.bare not in options:
         raise PolicyError(f"{kind.__name__.lower()} needs its {kind.bare}: {kind.__name__.lower()}:{kind.bare}=3")
@@ -77,9 +77,10 @@ def build(kind: type[Policy] | Policy, options: Mapping[str, str | Order]) -> Po
 
 
 def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:
-    """The policy that is spelled so; raises PolicyError naming the known ones.
+    """The policy with this specification; raises PolicyError listing the known ones.
 
-    `order`, `backfill_order`: where the text does not say. A file's own policy is `FILE.py:NAME`, a subclass of `walltime.PlainPolicy`.
+    `order`, `backfill_order`: defaults for what the text leaves out. A custom policy, a subclass of `walltime.PlainPolicy`, is
+    written `FILE.py:NAME`.
 
     >>> parse_policy("hybrid:depth=3").depth, parse_policy("easy:backfill-order=sjf").label
     (3, 'easy:backfill-order=sjf')
@@ -103,7 +104,7 @@ def _options(kind: type[Policy] | Policy) -> dict[str, Field[Any]]:
 
 
 def _value(field: Field[Any], value: str | Order) -> Any:
-    """What an option's text means, by the type of the field."""
+    """The value of an option's text, by the type of the field."""
     if isinstance(value, Order):
         return value
     if field.name == "order" or field.name.endswith("_order"):

@@ -1,6 +1,6 @@
-"""Predict: how long a job will run, learned from the jobs that have ended.
+"""Predictors: the runtime of a job, learned from the jobs that have ended.
 
-One module for each predictor, with its plain form, which defines it, and its compiled form; registry.py has the table of all.
+One module per predictor, with its plain form, which defines it, and its compiled form; the table is in registry.py.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What every predictor has in common, and what it may know of a job."""
+"""The interface of all predictors, and what they may know about a job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Basis(IntEnum):
     OWN = 1
     """jobs of its kind"""
     GENERAL = 2
-    """all jobs, since too little was known of its kind"""
+    """all jobs, because too little was known of its kind"""
 
 
 class Guess(NamedTuple):
@@ -38,10 +38,10 @@ class Guess(NamedTuple):
 
 
 class SubmittedJob:
-    """A job as it is known before it ends; `now` (s) is the time at which it is looked at.
+    """A job as known before it ends; `now` (s) is the current time.
 
-    `job_id, submit, requested, procs` and, -1 where unknown, `user, group, executable, queue, partition`: whole numbers, times
-    in seconds. Asking for its start, end or runtime raises AttributeError: nobody knows them yet.
+    `job_id, submit, requested, procs` and, -1 if unknown, `user, group, executable, queue, partition`: whole numbers, times
+    in seconds. Reading its start, end or runtime raises AttributeError, as they are not known yet.
     """
 
     __slots__ = ("_known", "index", "now", "submit")
@@ -63,7 +63,7 @@ class SubmittedJob:
 
 
 class StartedJob(SubmittedJob):
-    """A job that has just started: also with `start`, s; its end and its runtime nobody knows yet."""
+    """A job that has just started: also with `start`, s; its end and runtime are not known yet."""
 
     __slots__ = ("start",)
 
@@ -73,7 +73,7 @@ class StartedJob(SubmittedJob):
 
 
 class FinishedJob(SubmittedJob):
-    """A job that has ended: also with `start`, `end` and `runtime`, s; it ran until it ended or was killed."""
+    """A job that has ended or was killed: also with `start`, `end` and `runtime`, s."""
 
     __slots__ = ("end", "start")
 
@@ -89,13 +89,13 @@ class FinishedJob(SubmittedJob):
 
 
 class Learner(Protocol):
-    """A predictor at work in one run.
+    """A predictor's state in one run.
 
-    If it has a method `started(job)` too, it is shown a `StartedJob` whenever a job starts.
+    If it also has a method `started(job)`, that is called with a `StartedJob` whenever a job starts.
     """
 
     def predict(self, job: SubmittedJob) -> float | Guess | None:
-        """How long this job will run, s; None if nothing is known, and the user's request stands."""
+        """The runtime of this job, s; None if nothing is known, so that the user's request is used."""
 
     def observe(self, job: FinishedJob) -> None:
         """Learn from a job that has ended."""
@@ -103,16 +103,16 @@ class Learner(Protocol):
 
 @dataclass(frozen=True)
 class Predictor:
-    """How runtimes are predicted: the parameters; `begin` gives a learner that knows nothing yet, one for each run.
+    """The parameters of a predictor; `begin` returns a new, untrained learner for each run.
 
-    The prediction is rounded to whole seconds, halves up, and is at least 1 s and at most the user's request. Jobs are killed
-    at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled one,
-    `compiled`, for the compiled engine; without that one it runs on the reference engine, and in `replay_predictions`.
+    Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request. Jobs are killed
+    at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled form,
+    `compiled`, for the compiled engine; otherwise it runs on the reference engine, and in `replay_predictions`.
     """
 
     name: ClassVar[str] = "predictor"
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
-    """Sets of options with a name of their own, as `cobalt` in `tang13:cobalt`."""
+    """Named sets of options, such as `cobalt` in `tang13:cobalt`."""
 
     def begin(self) -> Learner:
         """A learner that has seen no job."""
@@ -123,7 +123,7 @@ class Predictor:
         return None
 
     def compiled(self, jobs: Jobs) -> Compiled | None:
-        """The compiled form, with nothing learned about these jobs; None if there is none."""
+        """The compiled form for these jobs, with nothing learned yet; None if there is none."""
         return None
 
     @property
@@ -133,17 +133,17 @@ class Predictor:
 
     @property
     def again(self) -> bool:
-        """Whether waiting jobs are predicted again at every scheduling pass, not only when they are submitted."""
+        """Whether waiting jobs are predicted again in every scheduling pass, not only at submission."""
         return False
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the log that it cannot do without."""
+        """The columns of the log that it requires."""
         return tuple(name for name in KEYS.get(getattr(self, "key", "all"), ()) if name not in ("requested", "procs"))
 
     @property
     def label(self) -> str:
-        """The name, with the options that are not the defaults, as `parse_predictor` reads it."""
+        """The name, with the options that differ from the default, as read by `parse_predictor`."""
         options = [f"{f.name}={_spell(getattr(self, f.name))}" for f in fields(self) if getattr(self, f.name) != f.default]
         return self.name + (":" + ",".join(options) if options else "")
 
@@ -158,9 +158,9 @@ def _spell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PlainPredictor(Predictor):
-    """A predictor of your own: `make()` gives a new object with methods `predict(job)` and `observe(job)`.
+    """A custom predictor: `make()` returns a new object with methods `predict(job)` and `observe(job)`.
 
-    A method `started(job)`, if there is one, is shown each job that starts.
+    A method `started(job)`, if there is one, is called for each job that starts.
 
     >>> class Longest:
     ...     def __init__(self):
@@ -177,7 +177,7 @@ class PlainPredictor(Predictor):
 
     def __post_init__(self) -> None:
         if not callable(self.make):
-            raise PolicyError(f"a predictor of your own is a class, or a function that makes one, not {self.make!r}")
+            raise PolicyError(f"a custom predictor is a class or function that returns a new one, not {self.make!r}")
 
     def begin(self) -> Learner:
         """A new object."""
@@ -194,7 +194,7 @@ class PlainPredictor(Predictor):
 
 
 def predictor(make: Callable[[], Any]) -> PlainPredictor:
-    """Make a predictor from a class with methods `predict(job)` and `observe(job)`; each run begins with a new object.
+    """Make a predictor from a class with methods `predict(job)` and `observe(job)`; each run starts with a new object.
 
     >>> @predictor
     ... class TenMinutes:
@@ -209,6 +209,6 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
 
 
 def check_whole(name: str, what: str, value: Any, least: int) -> None:
-    """Raise PolicyError unless the value is a whole number of at least so many."""
+    """Raise PolicyError unless the value is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise PolicyError(f"{what} of {name} must be a whole number of at least {least}, not {value!r}")

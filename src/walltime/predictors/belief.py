@@ -1,4 +1,4 @@
-"""Where a predicted runtime is believed, and what becomes of it when a running job outlives it."""
+"""Where predicted runtimes are used, and how they are corrected when a running job outlives them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from walltime.errors import PolicyError
 
 MINUTE, HOUR = 60, 3600
 INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 5, 10, 20, 50, 100)))
-"""By how much more than the prediction a job is expected to run, s, at the first correction, the second, ..."""
+"""Seconds added to the prediction at the first correction, the second, ..."""
 
 
 @dataclass(frozen=True)
 class Belief:
-    """The three places where a scheduler reads a runtime: is the prediction believed there, or the user's estimate?
+    """For each of the three uses of a runtime in a scheduler, whether the prediction or the user estimate is used.
 
-    `order`: the place in the queue. `own`: the length of a waiting job, when it is backfilled or given a reservation. `running`:
-    the expected end of a running job. `regular` adjustment is all three, `selective` the first two.
+    `order`: the queue order. `own`: the length of a waiting job, when it is backfilled or given a reservation. `running`: the
+    expected end of a running job. `regular` adjustment is all three, `selective` the first two.
 
-    Source: Tang, Desai, Buettner, Lan, JPDC 73 (2013), sections 5.2 and 6.1; Cobalt's simulator has the same three switches.
+    Source: tang13, sections 5.2 and 6.1; Cobalt's simulator has the same three switches.
     """
 
     order: bool = True
@@ -34,7 +34,7 @@ class Belief:
 
     @property
     def label(self) -> str:
-        """Its name, else the three bits."""
+        """Its name, or else the three bits."""
         return next((name for name, belief in BELIEFS.items() if belief == self), self.bits)
 
 
@@ -61,15 +61,14 @@ def parse_belief(text: str | Belief) -> Belief:
 
 @dataclass(frozen=True)
 class Correction:
-    """What a scheduler expects of a running job that has outlived its prediction.
+    """The new expected runtime of a running job that has outlived its prediction.
 
-    `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` what has elapsed, plus the k-th
-    of `increments` (s, rising); when these are used up, the user's estimate. `estimate`: the user's estimate at once. `double`:
-    twice what was expected. None of them goes beyond the user's estimate. `none`: nothing is corrected, and the job counts as
-    overdue: it may end at any moment.
+    `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
+    of `increments` (s, ascending); after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
+    previous value. None exceeds the user estimate. `none`: no correction; the job counts as overdue and may end at any moment.
 
-    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007), by a public simulator's list; whether the increments add to the
-    prediction or to what has elapsed is open.
+    Source: tsafrir07, section 3, with the list of a public simulator; whether the increments add to the prediction or to the
+    elapsed time is open.
     """
 
     kind: Literal["tsafrir07", "estimate", "double", "none"] = "tsafrir07"
@@ -86,7 +85,7 @@ class Correction:
 
     @property
     def label(self) -> str:
-        """The kind, with what the increments add to where that is not the prediction."""
+        """The kind, followed by `:elapsed` if the increments add to the elapsed time."""
         return self.kind + (":elapsed" if self.relative == "elapsed" else "")
 
 

@@ -12,9 +12,9 @@ from walltime.predictors.base import Array, Predictor
 
 @dataclass(frozen=True)
 class ExactRuntime(Predictor):
-    """The runtime itself, at least 1 s: the bound for all predictors; with shortest job backfilled first, PERFECT++.
+    """The runtime itself, at least 1 s: the bound for all predictors; with shortest-job-first backfilling this is PERFECT++.
 
-    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007).
+    Source: tsafrir07.
     """
 
     name: ClassVar[str] = "exact"

@@ -1,4 +1,4 @@
-"""A runtime learned on line: a regression on what is known of the user, updated after every job that ends."""
+"""Runtimes predicted by online regression on a job and its user's history, updated after every job that ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, Start
 from walltime.predictors.known import Jobs
 
 BASE = 19
-"""Features before the products are taken."""
+"""Number of base features."""
 PRODUCTS = BASE * (BASE + 1) // 2
-"""Features of the regression: 190 products of two of the 19, squares included; since the first of these is 1, they are among them."""
+"""Features of the regression: the 190 products of two base features, squares included; the first is 1, so these include the base."""
 DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 50.0
-"""The exponential loss goes on with the slope that it has here, so that no number overflows."""
+"""Beyond this exponent the exponential loss continues with constant slope, to avoid overflow."""
 
 CURVES = ("abs", "square", "exp")
 WEIGHTS = ("one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn")
@@ -27,21 +27,20 @@ WEIGHTS = ("one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn")
 
 @dataclass(frozen=True)
 class Gaussier15(Predictor):
-    """A regression, learned on line, on the products of what is known of the job, its user, and the hour.
+    """An online regression on products of features of the job, its user, and the time of day and week.
 
-    When a job of n processors ends after r seconds, the regression, which had said p when the job was submitted, or would say p
-    now, is changed a little so as to lower weight(r, n) loss(p - r - threshold) + l2 |w|^2 / 2. Of an error e the loss is c |e|
-    (`abs`), c e^2 (`square`), or exp(c |e|) (`exp`): `over` says which and `over_coefficient` is c where the prediction was too
-    long (e > 0); `under` and `under_coefficient` where it was too short. `threshold`: s; so many seconds too long is best.
-    `weight` is `one`: 1; `log_rn`: 1 + log(r n); `log_r_over_n`: 5 + log(r / n); `log_n_over_r`: 5 + log(n / r);
-    `log_one_over_rn`: 11 + log(1 / (r n)), with r at least 1 s; a negative weight counts as 0. `eta`: the rate of learning. `l2`:
-    what holds the coefficients w small. The defaults are the authors' best, the E-Loss. The prediction is |w.x|; until a job
-    has ended the request stands.
+    When a job with n processors ends after r seconds, one gradient step reduces weight(r, n) loss(p - r - threshold) + l2 |w|^2 / 2,
+    where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`),
+    c e^2 (`square`) or exp(c |e|) (`exp`): `over` and `over_coefficient` c apply if the prediction was too long (e > 0), `under`
+    and `under_coefficient` if it was too short. `threshold`: the best error, s. `weight`: `one` is 1, `log_rn` 1 + log(r n),
+    `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn` 11 + log(1 / (r n)), with r at least 1 s;
+    negative weights count as 0. `eta`: the learning rate. `l2`: the regularization of the coefficients w. The defaults are the
+    paper's best loss, the E-Loss. The prediction is |w.x|; until a job has ended, the request.
 
-    Source: Gaussier, Glesser, Reis, Trystram, SC'15. Features, curves, weights and constants are those of the
-    authors' program. Unverified, since the paper was not at hand: that the E-Loss has the weight 1 + log(r n) and not log(r n).
-    With these constants predictions come out far too short on real logs (mean accuracy about 0.1), so `l2` or the units that it
-    is meant for want checking too. Ours: see `features`; that the request stands at first; the bounds on r, on weights and on exponents.
+    Source: gaussier15 (SC'15). The loss curves, weights and constants are those of the authors' program. Different from it are some
+    features and the products (see `features`); the start values and the count of steps in `NormalizedGradient`; the request, not
+    1 s, until a job has ended; and the bounds on r, weights and exponents. So these are not the published predictions: on real logs
+    they are far too short (mean accuracy about 0.1).
 
     >>> Gaussier15(under="square", threshold=60.0).label
     'gaussier15:under=square,threshold=60.0'
@@ -72,7 +71,7 @@ class Gaussier15(Predictor):
         return Regression(self)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled."""
+        """The compiled form."""
         memory = jobs.memory(
             [self.key],
             options=(CURVES.index(self.over), CURVES.index(self.under), WEIGHTS.index(self.weight)),
@@ -86,7 +85,7 @@ class Gaussier15(Predictor):
 
 @dataclass
 class Run:
-    """A job that has started: s, and processors; `runtime` is -1 while it runs."""
+    """A job that has started; times in s; `runtime` is -1 while it runs."""
 
     start: int
     procs: int
@@ -95,7 +94,7 @@ class Run:
 
 @dataclass
 class User:
-    """What is known of a user; times in seconds."""
+    """The history of a user; times in seconds."""
 
     last: list[Run] = field(default_factory=list)
     """The last three jobs to start, the latest first."""
@@ -107,19 +106,18 @@ class User:
 
 
 def features(job: SubmittedJob, user: User) -> list[float]:
-    """The 19 features of a job at its submission, `job.now`, in this order.
+    """The 19 base features of a job at its submission, `job.now`, in this order.
 
-    0 the constant 1. 1 to 3: how long the last three jobs of the user to start ran, the latest first; of one that runs still, how
-    long it has run; never more than the job's request, which also stands for those that there are not. 4 the request. 5, 6 the
-    mean of the last two and three of 1 to 3, or of as many as there are, else the request. 7 the mean runtime of the user's jobs
-    that have ended. 8 the time since the last of them ended. 9 the processors of the job over their mean of those jobs. 7 to 9
-    are 0 where no job has ended. 10 the processors that the user's running jobs have; 11, 12 the sum and the largest of the times
-    that these have run, and 13 how many there are. 14 to 17 cosine and sine of the time of day, then of the time of week, both
-    counted from the beginning of the log's time. 18 the processors of the job. Times in seconds.
+    0 the constant 1. 1 to 3: runtimes of the user's last three jobs to start, the latest first; the elapsed time of one that
+    is still running; at most the job's request, which also replaces missing ones. 4 the request. 5, 6 the mean of the first two
+    and of all three of 1 to 3, or of as many as there are, else the request. 7 the mean runtime of the user's jobs that have
+    ended. 8 the time since the last of them ended. 9 the job's processors over the mean of those jobs. 7 to 9 are 0 if no job
+    has ended. 10 the processors of the user's running jobs; 11, 12 the sum and maximum of their elapsed times, and 13 their
+    number. 14 to 17 cosine and sine of the time of day, then of the time of week, both from the start of the log. 18 the job's
+    processors. Times in seconds.
 
-    Ours where the authors' description leaves it open: the last three jobs are the last to start, since those that run count;
-    times of running jobs are counted from their starts; which second of the day the log begins with does not matter much, since
-    both the cosine and the sine are taken.
+    The authors' program differs: 1 to 3 refer to the last three jobs that have ended; 6 is 0.33 times the sum of 1 to 3; 12 and 13
+    are exchanged; and its regression has 157 features: these, the products of two different ones of 1 to 16, and the squares of 1 to 18.
     """
     now, ask = job.now, float(job.requested)
     lasts = [min(float(run.runtime if run.runtime >= 0 else now - run.start), ask) for run in user.last]
@@ -141,7 +139,7 @@ def features(job: SubmittedJob, user: User) -> list[float]:
 
 
 def products(base: Sequence[float]) -> list[float]:
-    """All products of two features, squares included, in the order of the first and then of the second."""
+    """All products of two features, squares included, ordered by the first and then by the second."""
     return [base[i] * base[j] for i in range(len(base)) for j in range(i, len(base))]
 
 
@@ -155,7 +153,7 @@ def slope(curve: str, coefficient: float, error: float) -> float:
 
 
 def loss_slope(scheme: Gaussier15, error: float) -> float:
-    """The derivative of the loss by the prediction, where the prediction is `error` seconds too long; 0 at the threshold itself."""
+    """The derivative of the loss with respect to a prediction that is `error` seconds too long; 0 at the threshold itself."""
     beyond = error - scheme.threshold
     if beyond > 0:
         return slope(scheme.over, scheme.over_coefficient, beyond)
@@ -165,7 +163,7 @@ def loss_slope(scheme: Gaussier15, error: float) -> float:
 
 
 def weight(kind: str, runtime: int, procs: int) -> float:
-    """How much a job counts that ran for so many seconds on so many processors."""
+    """The weight of a job with this runtime (s) and number of processors."""
     r, n = float(max(runtime, 1)), float(procs)
     if kind == "one":
         return 1.0
@@ -179,10 +177,10 @@ def weight(kind: str, runtime: int, procs: int) -> float:
 
 
 class NormalizedGradient:
-    """A linear model w.x, updated example by example; it does not matter in which units the features are.
+    """A linear model w.x, updated example by example, independent of the units of the features.
 
-    Source: Ross, Mineiro, Langford, UAI 2013, as in the authors' program. The sums are taken in the order of the
-    features, as in the kernel, so that both give the same numbers to the last bit.
+    Source: Ross, Mineiro, Langford, UAI 2013, as in the authors' program, whose sums start at 1e-9, not 0, and whose count of steps
+    starts at 1 and grows by 2. Sums are taken in the order of the features, as in the kernel, so that both agree to the last bit.
     """
 
     def __init__(self, scheme: Gaussier15, size: int):
@@ -221,7 +219,7 @@ class NormalizedGradient:
 
 
 class Regression:
-    """Remembers what the features are made of, and each job's features until it ends; a job of an unknown user has no past."""
+    """Keeps the history of each user, and each job's features until it ends; a job of an unknown user has no history."""
 
     def __init__(self, scheme: Gaussier15):
         self.scheme = scheme
@@ -233,7 +231,7 @@ class Regression:
         return User() if job.user < 0 else self.users.setdefault(job.user, User())
 
     def predict(self, job: SubmittedJob) -> Guess | None:
-        """|w.x|, once there is something to predict from."""
+        """|w.x|, once a job has ended."""
         user = self._user(job)
         base = self.base[job.index] = features(job, user)
         seconds = abs(self.model.value(products(base)))
@@ -242,13 +240,13 @@ class Regression:
         return Guess(seconds, Basis.OWN if user.ended else Basis.GENERAL)
 
     def started(self, job: StartedJob) -> None:
-        """Note that the user has one more job running."""
+        """Add a job to the user's running jobs."""
         user = self._user(job)
         run = user.running[job.index] = Run(job.start, job.procs)
         user.last = [run, *user.last[:2]]
 
     def observe(self, job: FinishedJob) -> None:
-        """Learn from the features that the job had when it was submitted."""
+        """Learn from the features that the job had at submission."""
         user = self._user(job)
         run = user.running.pop(job.index, None)
         if run is not None:
@@ -264,16 +262,16 @@ class Regression:
 
 # ------------------------------------------------------------------------------------------------------------ compiled form
 #
-# Each sum is taken in the same order as above, so that both forms give the same numbers to the last bit. `fifo` has the jobs of a user
-# that have started. What is remembered of a user besides, in `counts`: how many jobs have started; the first of these that may still
-# run; how many run, on how many processors, and the sum of their starts; the processors of the jobs that have ended, and the last end.
+# Each sum is taken in the same order as above, so that both forms agree to the last bit. `fifo` holds the started jobs of a user.
+# `counts` holds, per user: the number of started jobs; the first of these that may still run; the number of running jobs, their
+# processors, and the sum of their starts; the processors of the jobs that have ended, and the last end.
 
 STARTED, FIRST_RUNNING, RUNNING, RUNNING_PROCS, RUNNING_SINCE, ENDED_PROCS, LAST_END = range(7)
 COUNTS = 7
 OVER, UNDER, LEARNING_WEIGHT = 0, 1, 2
 OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = 0, 1, 2, 3, 4
 W, LARGEST, GRADIENTS, SUMS = 0, 1, 2, 3
-"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; N and the steps."""
+"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; N and the number of steps."""
 NORM, STEPS = 0, 1
 BY_ABS, BY_SQUARE = CURVES.index("abs"), CURVES.index("square")
 EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R = WEIGHTS.index("one"), WEIGHTS.index("log_r_over_n"), WEIGHTS.index("log_n_over_r")
@@ -281,7 +279,7 @@ BY_LOG_RN = WEIGHTS.index("log_rn")
 
 
 def note_start_by_gaussier15(learning, job, now):
-    """Note that a job starts now."""
+    """Record that a job starts now."""
     known = learning.jobs[job]
     known.started_at = now
     key = learning.key[job, 0]
@@ -296,7 +294,7 @@ def note_start_by_gaussier15(learning, job, now):
 
 
 def predict_by_gaussier15(learning, job, now):
-    """The absolute value of w.x at the submission of a job; -1 as long as nothing has been learned."""
+    """The absolute value of w.x at the submission of a job; -1 until a job has ended."""
     base, w = learning.features[job], learning.model[W]
     _find_features(learning, learning.jobs[job], learning.key[job, 0], now, base)
     total = 0.0
@@ -315,7 +313,7 @@ def predict_by_gaussier15(learning, job, now):
 
 @kernel
 def _find_features(learning, known, key, now, base):
-    """What is known of a job and its user now, in the order of `features`."""
+    """Compute the features of a job and its user now, in the order of `features`."""
     for i in range(BASE):
         base[i] = 0.0
     base[0] = 1.0
@@ -352,7 +350,7 @@ def _find_features(learning, known, key, now, base):
 
 
 def observe_by_gaussier15(learning, job, now):
-    """Learn from a job that ends now, whose runtime has been noted, with the features that it had when it was submitted."""
+    """Learn from a job that ends now, whose runtime is recorded, with the features that it had at submission."""
     known = learning.jobs[job]
     key = learning.key[job, 0]
     if key >= 0:
@@ -405,7 +403,7 @@ def _step(learning, known, base):
 
 @kernel
 def _weight(kind, runtime, procs):
-    """How much a job counts."""
+    """The weight of a job."""
     r, n = float(max(runtime, 1)), float(procs)
     if kind == EVENLY:
         return 1.0
@@ -420,7 +418,7 @@ def _weight(kind, runtime, procs):
 
 @kernel
 def _loss_slope(options, factors, error):
-    """The derivative of the loss by the prediction."""
+    """The derivative of the loss with respect to the prediction."""
     beyond = error - factors[SURPLUS]
     if beyond > 0:
         return _slope(options[OVER], factors[OVER_COEFFICIENT], beyond)

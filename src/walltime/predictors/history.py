@@ -1,4 +1,4 @@
-"""A predictor at work: what it is shown, and when, in a simulation or beside a log."""
+"""What a predictor is shown, and when, in a simulation or a replay of a log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Array = np.ndarray
 
 
 class History:
-    """A learner, and the jobs that it has been shown; shows it a job's runtime only when that has ended.
+    """A learner, and the jobs shown to it; a job's runtime is shown only after the job has ended.
 
-    `requested` (int64 s): what the users asked for; `limit` (int64 s): no prediction is over this. Raises WorkloadError if the
+    `requested` (int64 s): the user requests; `limit` (int64 s): upper bounds of the predictions. Raises WorkloadError if the
     log lacks a column that the predictor needs.
     """
 
@@ -52,7 +52,7 @@ class History:
         return Guess(whole, Basis(basis))
 
     def started(self, index: int, submit: int, start: int) -> None:
-        """Show a job that has just started to a learner that wants to know."""
+        """Show a job that has just started to a learner with a method `started`."""
         if self._learner_started is not None:
             self._learner_started(StartedJob(self._known, index, submit, start))
 
@@ -63,14 +63,14 @@ class History:
 
 
 class LogHistory:
-    """As History, but the jobs that have started and ended are those of the real log, whatever happens in the simulation."""
+    """As History, but jobs start and end as in the real log, regardless of the simulation."""
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
         self._history = History(predictor, workload, requested, limit, runtime)
         self._past = Past(self._history, workload.submit, *log_ends(workload))
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
-        """As for History, after what has happened in the log by now has been shown."""
+        """As for History, after showing what has happened in the log by now."""
         self._past.show_until(now)
         return self._history.predict(index, submit, now)
 
@@ -82,7 +82,7 @@ class LogHistory:
 
 
 class Past:
-    """Starts and ends of jobs, given beforehand (s, one entry per job, where `known`), shown to a history as time goes on."""
+    """Starts and ends of jobs, given in advance (s, one entry per job, used where `known`), shown to a history as time passes."""
 
     def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array):
         self._history = history
@@ -92,9 +92,9 @@ class Past:
         self._ending = sorted(jobs, key=lambda job: (self._end[job], self._start[job], job), reverse=True)
 
     def show_until(self, now: int) -> None:
-        """Show what has happened by now, in the order of time; a job that starts only now has neither started nor ended.
+        """Show what has happened by now, in chronological order; a job that starts only now has neither started nor ended.
 
-        At one instant ends come before starts, but a job that runs for 0 s starts before it ends.
+        At the same instant ends come before starts, but a job with runtime 0 starts before it ends.
         """
         while self._ending and self._end[self._ending[-1]] <= now and self._start[self._ending[-1]] < now:
             job = self._ending.pop()
@@ -112,19 +112,19 @@ class Past:
 def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
     """Start and end of each job in the real log (int64 s), and where they are known (bool).
 
-    Raises WorkloadError if the log says of no job how long it waited.
+    Raises WorkloadError if the log has no wait times.
     """
     wait = workload.columns.get("wait")
     if wait is None or not (wait >= 0).any():
-        raise WorkloadError("the log has no waits, so nobody knows when its jobs ended; simulate it and take that schedule's ends")
+        raise WorkloadError("the log has no wait times, so the ends of its jobs are unknown; simulate it and use that schedule's ends")
     if not (wait > 0).any():
-        raise WorkloadError("all waits of the log are 0, so its ends are not real ones; simulate it and take that schedule's ends")
+        raise WorkloadError("all wait times of the log are 0, so its ends are not real; simulate it and use that schedule's ends")
     start = workload.submit + np.maximum(wait, 0)
     return start, start + workload.runtime, wait >= 0
 
 
 def check_columns(predictor: Predictor, workload: Workload) -> None:
-    """Raise WorkloadError if the log does not have what the predictor needs."""
+    """Raise WorkloadError if the log lacks a column that the predictor needs."""
     missing = [name for name in predictor.columns if name not in workload.columns]
     if missing:
         raise WorkloadError(f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs")

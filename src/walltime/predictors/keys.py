@@ -17,13 +17,13 @@ KEYS = {
     "size": ("user", "procs"),
     "shape": ("user", "procs", "requested"),
 }
-"""Which jobs are alike: those that agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), `request` is
-the triple key for logs without groups, `program` is that of mualem01 (section 4.4), `size` the same for logs without programs, and
-`shape` what a user can choose. A job of which one of the columns is unknown is like no other."""
+"""Jobs are alike if they agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), `request` is the
+triple key for logs without groups, `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and
+`shape` what a user can choose. A job with an unknown value in one of the columns is like no other."""
 
 
 def key_of(job: Any, key: str) -> tuple[int, ...] | None:
-    """What a job, with its columns as attributes, shares with those like it; None if something of it is unknown."""
+    """The key values of a job, with its columns as attributes; None if one of them is unknown."""
     values = tuple(int(getattr(job, name)) for name in KEYS[key])
     return None if any(value < 0 for value in values) else values
 

@@ -1,4 +1,4 @@
-"""What a predictor may be made for: the jobs of a workload, which of them are alike, and room to remember them in."""
+"""The input of a compiled predictor: the jobs of a workload, which of them are alike, and memory for their history."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """The jobs that runtimes are to be predicted for; arrays are int64 s with one entry per job.
+    """The jobs whose runtimes are to be predicted; arrays are int64 s with one entry per job.
 
-    `requested`: what the users asked for. `limit`: no prediction is over this. `runtime`: the truth, for `Learning.values` and nothing
-    else; a compiled predictor looks at a value only after the job has ended.
+    `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the real runtimes, for `Learning.values`
+    only; a compiled predictor reads a value only after the job has ended.
     """
 
     workload: Workload
@@ -41,10 +41,10 @@ class Jobs:
         features: int = 0,
         model: tuple[int, int] = (0, 0),
     ) -> Learning:
-        """A memory with nothing learned: a history for each key of each kind in `keys`, and one for all jobs.
+        """An empty memory: a history for each key of each kind in `keys`, and one for all jobs.
 
-        `counts`: columns of a key's own counters. `ranked` (float64, one per job): values whose percentiles are wanted, for the first
-        kind of keys. `features`: columns of numbers to keep of each job. `model`: rows and columns of the coefficients.
+        `counts`: number of counters per key. `ranked` (float64, one per job): values whose percentiles are needed, for the first
+        kind of keys. `features`: number of values to keep per job. `model`: rows and columns of the coefficients.
         """
         from walltime.engine.learning import HISTORY, KNOWN, NOTHING, Learning
 
@@ -83,7 +83,7 @@ class Jobs:
 
 
 def alike(workload: Workload, requested: Array, key: str) -> Array:
-    """Which jobs are alike by this key of `KEYS`: int64, equal numbers from 0 on; -1 where something of the key is unknown."""
+    """Jobs alike by this key of `KEYS` have the same number: int64, from 0; -1 if one of the columns is unknown."""
     number = np.zeros(len(workload), np.int64)
     known = np.ones(len(workload), bool)
     own = {"requested": requested, "procs": workload.procs}

@@ -14,9 +14,9 @@ from walltime.predictors.tsafrir07 import MeanOfLast, Tsafrir07
 
 @dataclass(frozen=True)
 class LastRun(Predictor):
-    """The runtime of the last job like this one that has ended; without one the request stands.
+    """The runtime of the last similar job that has ended; without one, the request.
 
-    `key`: which jobs are alike, of `walltime.predictors.KEYS`. The same as `tsafrir07:k=1`.
+    `key`: which jobs are alike, one of `walltime.predictors.KEYS`. The same as `tsafrir07:k=1`.
     """
 
     name: ClassVar[str] = "last"
@@ -30,5 +30,5 @@ class LastRun(Predictor):
         return MeanOfLast(self.key, 1)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled."""
+        """The compiled form."""
         return Tsafrir07(k=1, key=self.key).compiled(jobs)

@@ -20,16 +20,16 @@ FORGET = ("key", "sliding", "global", "none")
 
 @dataclass(frozen=True)
 class Mualem01History(Predictor):
-    """Mean runtime plus so many standard deviations, over earlier jobs like this one, else over all jobs so far.
+    """Mean runtime plus a number of standard deviations, over earlier similar jobs, or else over all jobs so far.
 
-    `key`: which jobs are alike, of `walltime.predictors.KEYS`; the paper's is `program`: executable, user and processors. `deviations`:
-    how many standard deviations are added, 1.5 or, more cautiously, 3. `week`: what is forgotten after 7 days: `key` forgets all
-    of a key when its last job has ended more than 7 days before a submission; `sliding` each record that is older than that;
-    `global` everything at each multiple of a week from the start of the log; `none` nothing. The whole workload, on which one
-    falls back, is a key like any other. `least`: with fewer records a key is not used. `sample`: the sample's standard deviation
+    `key`: which jobs are alike, one of `walltime.predictors.KEYS`; the paper's is `program`: executable, user and processors.
+    `deviations`: number of standard deviations added, 1.5 or, more conservatively, 3. `week`: what is discarded after 7 days: `key`
+    discards all records of a key if its last job ended more than 7 days before a submission; `sliding` each record older than
+    that; `global` everything at each multiple of a week from the start of the log; `none` nothing. The whole workload, used as
+    the fallback, is a key like any other. `least`: a key with fewer records is not used. `sample`: sample standard deviation
     instead of the population's; that of a single record is 0.
 
-    Source: Mu'alem, Feitelson, TPDS 12 (2001), section 4.4.
+    Source: mualem01, section 4.4.
     """
 
     name: ClassVar[str] = "mualem01-history"
@@ -52,9 +52,9 @@ class Mualem01History(Predictor):
         return Records(self)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled; raises WorkloadError where the squares of the runtimes cannot be added up."""
+        """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
-            raise WorkloadError(f"the squares of the runtimes add up to more than {self.name} can hold")
+            raise WorkloadError(f"the sum of the squared runtimes is larger than {self.name} can hold")
         options = (self.least, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
         return Compiled(predict_by_mualem01, observe_by_mualem01, None, memory)
@@ -107,7 +107,7 @@ STALE_KEY, STALE_RECORDS, ALL_AT_ONCE, NEVER = (FORGET.index(rule) for rule in (
 
 
 def predict_by_mualem01(learning, job, now):
-    """Mean and so many standard deviations of the key's runs, else of all runs; -1 where there are too few."""
+    """Mean plus standard deviations of the key's runtimes, or else of all; -1 if there are too few."""
     key = learning.key[job, 0]
     if key >= 0:
         seconds = _mean_and_deviations(learning, learning.keys[key], now)
@@ -140,7 +140,7 @@ def _remember(learning, key, job, now):
 
 @kernel
 def _mean_and_deviations(learning, history, now):
-    """Of the runs of a history, in seconds; -1 where there are too few."""
+    """Mean plus standard deviations of a history's runtimes, s; -1 if there are too few."""
     _forget_old(learning, history, now, True)
     count = history.ended - history.expired
     if count < learning.options[LEAST]:
@@ -154,7 +154,7 @@ def _mean_and_deviations(learning, history, now):
 
 @kernel
 def _forget_old(learning, history, now, predicting):
-    """Forget what the rule says is old; a stale key is found only when it is asked."""
+    """Discard records that are old by the rule; a stale key is detected only at a prediction."""
     rule = learning.options[WEEK_RULE]
     while history.expired < history.ended:
         last = history.ended - 1 if rule == STALE_KEY else history.expired

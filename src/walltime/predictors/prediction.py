@@ -1,4 +1,4 @@
-"""How a scheduler uses predicted runtimes: who predicts, where that is believed, how it is corrected, what it is learned from."""
+"""How a scheduler uses predicted runtimes: the predictor, where predictions are used, their correction, and the history."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ REGULAR, BY_INCREMENTS = Belief(), Correction()
 
 @dataclass(frozen=True)
 class Prediction:
-    """Runtimes predicted when jobs are submitted, for the plan only: jobs are killed at their users' requests all the same.
+    """Runtimes predicted at submission, for planning only: jobs are still killed at their users' requests.
 
-    `predictor`: a predictor or its name with options, as in `tsafrir07:k=3`. `believe`: where predictions are believed; `regular`
-    (everywhere), `selective` (not of running jobs), `none`, or three bits: in the order of the queue, of a waiting job's own length,
-    of running jobs; elsewhere the users' estimates are. `correction`: what is expected of a running job that outlives its prediction:
-    `tsafrir07` or `tsafrir07:elapsed` (rising increments), `estimate`, `double`, `none`; each correction is an event, followed by a
-    pass. `history`: the predictor learns from what ends in the `simulation`, or in the `log`, whose waits must be known.
+    `predictor`: a predictor or its name with options, as in `tsafrir07:k=3`. `believe`: where predictions are used: `regular`
+    (everywhere), `selective` (not for running jobs), `none`, or three bits: in the queue order, for a waiting job's own length, for
+    running jobs; elsewhere user estimates are used. `correction`: the new expected runtime of a job that outlives its prediction:
+    `tsafrir07` or `tsafrir07:elapsed` (increments), `estimate`, `double`, `none`; each correction is an event, followed by a
+    pass. `history`: the predictor learns from jobs that end in the `simulation`, or in the `log`, whose wait times must be known.
 
-    Under hybrid and conservative backfilling from scratch a job that starts holds its own length until the end of the pass, then its
-    expected one. Under conservative backfilling reservations are made again, and a job may start after its first reservation, when a
-    prediction is corrected, when a waiting job is predicted again, and after a job has started that is expected to run for longer than
+    Under hybrid and conservative backfilling from scratch a started job occupies its own length until the end of the pass, then its
+    expected runtime. Under conservative backfilling all reservations are recomputed, and a job may start after its first reservation,
+    when a prediction is corrected, when a waiting job is predicted again, and after the start of a job whose expected runtime exceeds
     its own length.
 
     Raises PolicyError for an unknown predictor or option.
@@ -65,7 +65,7 @@ class Prediction:
 
     @classmethod
     def of(cls, given: Prediction | Predictor | str | None) -> Prediction | None:
-        """This prediction, the one by this predictor with everything else at its default, or none."""
+        """The given prediction, the default one with the given predictor, or None."""
         if given is None or isinstance(given, Prediction):
             return given
         if isinstance(given, str | Predictor):
@@ -73,17 +73,17 @@ class Prediction:
         raise PolicyError(f"prediction must be one such as walltime.Prediction('tsafrir07'), not {given!r}")
 
     def but(self, **options: Any) -> Prediction:
-        """The same, but for these options."""
+        """A copy with these options changed."""
         return replace(self, **options)
 
     @property
     def runs_compiled(self) -> bool:
-        """Whether the compiled engine can do this: all but a predictor in plain Python that learns from the simulation."""
+        """Whether the compiled engine supports it: all but a predictor in plain Python that learns from the simulation."""
         return self.history == "log" or self.predictor.is_compiled
 
     @property
     def title(self) -> str:
-        """What it is called in sentences and figures: the predictor, and in brackets what is not the default."""
+        """Its name in text and figures: the predictor, and in brackets the options that differ from the default."""
         told = [self.believe.label] if self.believe != REGULAR else []
         told += [f"correction {self.correction.label}"] if self.correction != BY_INCREMENTS else []
         told += ["learned from the log"] if self.history == "log" else []
@@ -91,7 +91,7 @@ class Prediction:
 
     @property
     def label(self) -> str:
-        """What is not the default, spelled as in a scheduler's name."""
+        """The options that differ from the default, as in a scheduler's specification."""
         parts = [f"predictor={self.predictor.label}"]
         if self.believe != REGULAR:
             parts.append(f"believe={self.believe.label}")

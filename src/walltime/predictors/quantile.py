@@ -16,11 +16,11 @@ from walltime.predictors.shared import append, count, place_of_rank
 
 @dataclass(frozen=True)
 class Quantile(Predictor):
-    """The `percent`-th percentile of the runtimes of the last `last` jobs like this one that have ended, 0 for all.
+    """The `percent`-th percentile of the runtimes of the last `last` similar jobs that have ended (0: all).
 
-    By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about so many percent of the jobs end within what is
-    predicted, as long as the user goes on as before. `key`: which jobs are alike, of `walltime.predictors.KEYS`. With fewer than
-    `least` such jobs the request stands.
+    By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about `percent` percent of the jobs end within their
+    prediction, as long as the user's jobs do not change. `key`: which jobs are alike, one of `walltime.predictors.KEYS`. With fewer
+    than `least` such jobs the request is used.
 
     >>> Quantile(percent=95).label
     'quantile:percent=95'
@@ -47,7 +47,7 @@ class Quantile(Predictor):
         return SortedRuntimes(self)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled."""
+        """The compiled form."""
         options = (self.percent, self.last, self.least)
         memory = jobs.memory([self.key], options=options, ranked=jobs.runtime.astype(float))
         return Compiled(predict_by_quantile, observe_by_quantile, None, memory)
@@ -62,7 +62,7 @@ class SortedRuntimes:
         self.ranked: dict[tuple[int, ...], list[int]] = {}
 
     def observe(self, job: FinishedJob) -> None:
-        """Note the runtime, and forget the oldest one if there are too many."""
+        """Record the runtime, and drop the oldest one if there are too many."""
         key = key_of(job, self.rule.key)
         if key is None:
             return
@@ -87,7 +87,7 @@ PERCENT, LAST, LEAST = 0, 1, 2
 
 
 def predict_by_quantile(learning, job, now):
-    """The percentile of the key's runtimes; -1 where too few jobs have ended."""
+    """The percentile of the key's runtimes; -1 if too few jobs have ended."""
     key = learning.key[job, 0]
     if key < 0:
         return -1.0
@@ -101,7 +101,7 @@ def predict_by_quantile(learning, job, now):
 
 
 def observe_by_quantile(learning, job, now):
-    """Count a job that has ended in, and the oldest one out if there are too many."""
+    """Add a job that has ended, and drop the oldest one if there are too many."""
     key = learning.key[job, 0]
     if key < 0:
         return 0

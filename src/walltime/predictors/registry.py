@@ -1,4 +1,4 @@
-"""The table of predictors, one line each, and how they are spelled on the command line and in plans of campaigns."""
+"""The table of predictors, one line each, and their syntax on the command line and in campaign plans."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PREDICTORS = {
     "exact": "exact:ExactRuntime",
     "user": "user:UserRequest",
 }
-"""Module of this package and class of each predictor; imported when it is used."""
+"""Module and class of each predictor; imported on first use."""
 PREDICTOR_NAMES = tuple(PREDICTORS)
 
 
 def predictor_class(name: str) -> type[Predictor]:
-    """The class of the predictor of this name; raises PolicyError naming the known ones."""
+    """The class of the predictor with this name; raises PolicyError listing the known ones."""
     if name not in PREDICTORS:
         raise PolicyError(f"unknown predictor {name!r}; known are {', '.join(PREDICTOR_NAMES)}")
     module, _, kind = PREDICTORS[name].partition(":")
@@ -35,7 +35,7 @@ def predictor_class(name: str) -> type[Predictor]:
 
 
 def parse_predictor(text: str) -> Predictor:
-    """The predictor of this name, with its options: `NAME:OPTION=VALUE,OPTION=VALUE`; raises PolicyError naming the known ones.
+    """The predictor with this name and options: `NAME:OPTION=VALUE,OPTION=VALUE`; raises PolicyError listing the known ones.
 
     The first option may be the name of a preset: `tang13:cobalt` is `Tang13.cobalt()`.
 
@@ -65,7 +65,7 @@ def parse_predictor(text: str) -> Predictor:
 
 
 def _value(text: str, key: str, value: str, default: Any) -> Any:
-    """What an option's text means, by the type of its default."""
+    """The value of an option's text, by the type of its default."""
     if key == "window" and value == "all":
         return None
     if isinstance(default, bool):

@@ -1,4 +1,4 @@
-"""Compiled pieces that several predictors share: the history of a key, and percentiles of it."""
+"""Compiled functions shared by several predictors: the history of a key, and its percentiles."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def append(learning, key, job):
 
 @kernel
 def count(marks, first, size, place, change):
-    """Count a place of a key's Fenwick tree in, or out.
+    """Add a place to the counts of a key's Fenwick tree, or remove it.
 
-    The jobs of a key have places 1, 2, ... in the order of their values, and the tree counts which of these places are taken; so adding
-    a job, dropping one, and finding the n-th smallest value take a few steps each.
+    The jobs of a key have places 1, 2, ... in order of their values, and the tree counts the occupied places; so adding a job,
+    dropping one, and finding the n-th smallest value take logarithmic time.
     """
     while place <= size:
         marks[first + place - 1] += change
@@ -35,7 +35,7 @@ def count(marks, first, size, place, change):
 
 @kernel
 def place_of_rank(marks, first, size, rank):
-    """The place, from 0, that has this rank, counted from 1, among the places of a key that are taken."""
+    """The place (from 0) of the given rank (from 1) among the occupied places of a key."""
     step = 1
     while 2 * step <= size:
         step *= 2

@@ -1,4 +1,4 @@
-"""The mean of a user's similar jobs, found through a chain of less and less similar ones."""
+"""The mean of a user's similar jobs, by a chain of decreasingly specific templates."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CHAIN = ("shape", "request", "size", "user")
 
 @dataclass(frozen=True)
 class Similar15(Predictor):
-    """The mean runtime of the user's jobs of equal size and request; else of equal request, of equal size, of all the user's jobs.
+    """The mean runtime of the user's jobs with the same size and request; else the same request, the same size, or all the user's jobs.
 
-    The first of these groups in which at least `least` jobs have ended decides; only the `last` of them count, 0 for all. The fraction
-    of the mean is cut off. If no group has enough jobs, the request stands.
+    The first of these groups with at least `least` ended jobs is used; only its last `last` jobs count (0: all). The mean is
+    rounded down. If no group has enough jobs, the request is used.
 
     Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop on job scheduling, 1998); this chain of templates and its
-    constants are ours, so they are unverified.
+    constants are our own.
 
     >>> Similar15(least=3).label
     'similar15:least=3'
@@ -39,7 +39,7 @@ class Similar15(Predictor):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the log that it cannot do without."""
+        """The columns of the log that it requires."""
         return ("user",)
 
     def begin(self) -> SimilarJobs:
@@ -47,7 +47,7 @@ class Similar15(Predictor):
         return SimilarJobs(self)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled."""
+        """The compiled form."""
         return Compiled(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.least, self.last)))
 
 
@@ -59,7 +59,7 @@ class SimilarJobs:
         self.runtimes: dict[tuple[str, tuple[int, ...] | None], list[int]] = {}
 
     def observe(self, job: FinishedJob) -> None:
-        """Note the runtime in each group of the job."""
+        """Record the runtime in each group of the job."""
         for key in CHAIN:
             self.runtimes.setdefault((key, key_of(job, key)), []).append(job.runtime)
 
@@ -81,7 +81,7 @@ TEMPLATES = len(CHAIN)
 
 
 def predict_by_similar15(learning, job, now):
-    """The mean of the first group in the chain that has enough jobs; -1 where none has."""
+    """The mean of the first group in the chain with enough jobs; -1 if there is none."""
     for template in range(TEMPLATES):
         key = learning.key[job, template]
         if key < 0 or learning.keys[key].ended < learning.options[LEAST]:
@@ -93,7 +93,7 @@ def predict_by_similar15(learning, job, now):
 
 
 def observe_by_similar15(learning, job, now):
-    """Append a job that has ended to each of its groups, and leave out of the sum what is not among the last ones any more."""
+    """Append a job that has ended to each of its groups, and drop from the sum the job that is no longer among the last."""
     for template in range(TEMPLATES):
         key = learning.key[job, template]
         if key < 0:

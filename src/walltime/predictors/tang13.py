@@ -15,23 +15,23 @@ from walltime.predictors.known import Jobs
 from walltime.predictors.shared import count, observe_by_key, place_of_rank
 
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
-"""The levels of aggressiveness of tang13, section 4.3."""
+"""The levels of aggressiveness in tang13, section 4.3."""
 WINDOWS = (1, 2, 3, 6, 12, None)
-"""The windows of tang13, in months; None for all of the history."""
+"""The history windows of tang13, in months; None for the whole history."""
 MONTH = 30 * 86400
 
 
 @dataclass(frozen=True)
 class Tang13(Predictor):
-    """The request times a percentile of R = runtime / request, at most 1, over earlier jobs like this one.
+    """The request times a percentile of R = runtime / request, at most 1, over earlier similar jobs.
 
-    `key`: which jobs are alike, of `walltime.predictors.KEYS`. `statistic`: `max`, `median` or a percentile such as `p85`, by
-    nearest rank: of k values the ceil(p k)-th smallest. `window`: how many months of 30 days before the submission t a job must
-    have ended in to count, in (t - window, t]; None for all. `threshold`: R is taken to be at least this. `least`: with fewer
-    such jobs the request stands. `rank="cobalt"` takes the value at place int(p k), counted from 0, and `refresh` says that
-    history is looked at only every so many seconds, at multiples of it from the start of the log: see `cobalt`.
+    `key`: which jobs are alike, one of `walltime.predictors.KEYS`. `statistic`: `max`, `median` or a percentile such as `p85`, by
+    nearest rank: of k values the ceil(p k)-th smallest. `window`: months of 30 days before the submission t; only jobs that ended
+    in (t - window, t] count; None for all. `threshold`: lower bound of the percentile. `least`: with fewer such jobs the request
+    is used. `rank="cobalt"` takes the value at index int(p k), counted from 0, and `refresh` is the interval, s, at which the
+    history is updated, at multiples of it from the start of the log: see `cobalt`.
 
-    Source: Tang, Desai, Buettner, Lan, JPDC 73 (2013), section 4.
+    Source: tang13, section 4.
 
     >>> Tang13(statistic="p90", window=None, threshold=0.5).label
     'tang13:statistic=p90,window=all,threshold=0.5'
@@ -63,9 +63,9 @@ class Tang13(Predictor):
 
     @classmethod
     def cobalt(cls, **options: Any) -> Tang13:
-        """As in Cobalt's own program: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, every 30 minutes.
+        """As in Cobalt: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, updated every 30 minutes.
 
-        Source: Cobalt's histm. That the half hours are counted from the start of the log is our choice.
+        Source: Cobalt's histm. Counting the half hours from the start of the log is our choice.
         """
         return cls(**(cls.presets["cobalt"] | options))
 
@@ -85,7 +85,7 @@ class Tang13(Predictor):
         return Adjustment(self)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled."""
+        """The compiled form."""
         window = FOR_EVER if self.window is None else self.window * MONTH
         options = (self.least, window, self.refresh, self.percent, int(self.rank == "cobalt"))
         ratio = np.minimum(jobs.runtime / jobs.requested, 1.0)
@@ -94,14 +94,14 @@ class Tang13(Predictor):
 
 
 class Adjustment:
-    """Remembers when each job ended and its R, and looks all of them through for each prediction."""
+    """Remembers the end and R of each job, and scans all of them for each prediction."""
 
     def __init__(self, scheme: Tang13):
         self.scheme = scheme
         self.finished: dict[tuple[int, ...], list[tuple[int, float]]] = {}
 
     def observe(self, job: FinishedJob) -> None:
-        """Note R."""
+        """Record R."""
         key = key_of(job, self.scheme.key)
         if key is not None:
             self.finished.setdefault(key, []).append((job.end, min(job.runtime / job.requested, 1.0)))
@@ -131,7 +131,7 @@ THRESHOLD, FRACTION = 0, 1
 
 
 def predict_by_tang13(learning, job, now):
-    """The request times a percentile of the accuracies of earlier requests; -1 where there are too few."""
+    """The request times a percentile of the accuracies of earlier requests; -1 if there are too few."""
     known, options, key = learning.jobs, learning.options, learning.key[job, 0]
     if key < 0:
         return -1.0

@@ -14,13 +14,13 @@ from walltime.predictors.shared import observe_by_key
 
 @dataclass(frozen=True)
 class Tsafrir07(Predictor):
-    """The mean of the runtimes of the last `k` jobs of the same user that have ended, its fraction cut off.
+    """The mean runtime, rounded down, of the user's last `k` jobs that have ended.
 
-    With fewer such jobs the request stands. `key`: which jobs are alike, of `walltime.predictors.KEYS`. `recompute`: predict
-    waiting jobs again at every scheduling pass, not only when they are submitted. With shortest job backfilled first, and the
-    correction `tsafrir07`, this is EASY++.
+    With fewer such jobs the request is used. `key`: which jobs are alike, one of `walltime.predictors.KEYS`. `recompute`: predict
+    waiting jobs again in every scheduling pass, not only at submission. With shortest-job-first backfilling and the correction
+    `tsafrir07`, this is EASY++.
 
-    Source: Tsafrir, Etsion, Feitelson, TPDS 18 (2007).
+    Source: tsafrir07.
     """
 
     name: ClassVar[str] = "tsafrir07"
@@ -42,7 +42,7 @@ class Tsafrir07(Predictor):
         return MeanOfLast(self.key, self.k)
 
     def compiled(self, jobs: Jobs) -> Compiled:
-        """The same, compiled."""
+        """The compiled form."""
         return Compiled(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
 
 
@@ -55,13 +55,13 @@ class MeanOfLast:
         self.runtimes: dict[tuple[int, ...], list[int]] = {}
 
     def observe(self, job: FinishedJob) -> None:
-        """Note the runtime."""
+        """Record the runtime."""
         key = key_of(job, self.key)
         if key is not None:
             self.runtimes.setdefault(key, []).append(job.runtime)
 
     def predict(self, job: SubmittedJob) -> float | None:
-        """The mean of the last k, if there are k."""
+        """The mean of the last k runtimes, if there are k."""
         key = key_of(job, self.key)
         last = self.runtimes.get(key, [])[-self.k :] if key is not None else []
         return sum(last) // self.k if len(last) == self.k else None
@@ -73,7 +73,7 @@ RUNS = 0
 
 
 def predict_by_tsafrir07(learning, job, now):
-    """The mean of the key's last runs, its fraction cut off; -1 where there are fewer."""
+    """The mean of the key's last runtimes, rounded down; -1 if there are too few."""
     key = learning.key[job, 0]
     runs = learning.options[RUNS]
     if key < 0 or learning.keys[key].ended < runs:

@@ -10,7 +10,7 @@ from walltime.predictors.base import Array, Predictor
 
 @dataclass(frozen=True)
 class UserRequest(Predictor):
-    """The user's request; the same as not to predict at all, for comparisons."""
+    """The user's request, the same as no prediction; for comparisons."""
 
     name: ClassVar[str] = "user"
 

@@ -177,7 +177,7 @@ def draw_accuracy(axes: Axes, runtime: Array, requested: Array, bins: int = 100)
     axes.set_xticks(ticks, [f"{t} %\n{short_time(s)}" for t, s in zip(ticks.tolist(), shown.tolist(), strict=True)])
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
-    axes.set_xlabel("jobs from the shortest to the longest, and their runtime")
+    axes.set_xlabel("jobs from the shortest, and their runtime")
     axes.set_title("mean accuracy (runtime / estimate)")
     axes.grid()
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -45,6 +45,8 @@ POINTS = 400
 """Points of a distribution's curve."""
 BINS = 130
 """Largest number of averages along the time axis."""
+NARROW = 3.0
+"""Axes of fewer inches have labels on every other tick."""
 MOST_STRIPS = 5000
 """Largest number of strips in a Gantt chart; the largest strips are drawn."""
 
@@ -75,6 +77,7 @@ RC: dict[Any, Any] = {
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
     "axes.facecolor": "none",
+    "axes.axisbelow": True,
     "figure.facecolor": "none",
     "text.color": INK,
     "text.parse_math": False,
@@ -110,20 +113,21 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
-    waits = _chosen([s.wait for s in schedules], masks)
-    longest = max((int(w.max()) for w in waits if len(w)), default=1)
     with style():
-        figure, axes = _panel("wait less than")
-        grid = np.geomspace(1, max(longest + 1, 60), POINTS)
-        for k, (name, values) in enumerate(zip(labels(schedules), waits, strict=True)):
-            share = np.searchsorted(np.sort(values), grid, side="left") / max(len(values), 1)
-            axes.plot(grid, 100 * share, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
-        _share_axis(axes)
-        axes.set_xlim(1, grid[-1])
-        axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= grid[-1]]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+        figure, axes = _panel()
+        draw_wait_distribution(axes, schedules, masks)
         _legend(figure, axes, 52)
     return figure
+
+
+def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
+    """The same on axes that are there; without a legend."""
+    waits = _chosen([s.wait for s in schedules], masks)
+    longest = max((int(w.max()) for w in waits if len(w)), default=1)
+    grid = np.geomspace(1, max(longest + 1, 60), POINTS)
+    _cumulative(axes, schedules, waits, grid, "left", "wait less than")
+    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= grid[-1]][:: 1 if _inches(axes) > NARROW else 2]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
 
 
 def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
@@ -131,56 +135,77 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
-    ratios = _chosen([metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules], masks)
-    highest = max((float(r.max()) for r in ratios if len(r)), default=1.0)
     with style():
-        figure, axes = _panel("bounded slowdown at most")
-        grid = np.geomspace(1, max(highest * 1.001, 10), POINTS)
-        for k, (name, values) in enumerate(zip(labels(schedules), ratios, strict=True)):
-            share = np.searchsorted(np.sort(values), grid, side="right") / max(len(values), 1)
-            axes.plot(grid, 100 * share, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
-        _share_axis(axes)
-        axes.set_xlim(1, grid[-1])
-        axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= grid[-1]]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        figure, axes = _panel()
+        draw_slowdown_distribution(axes, schedules, masks)
         _legend(figure, axes, 52)
     return figure
 
 
+def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
+    """The same on axes that are there; without a legend."""
+    ratios = _chosen([metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules], masks)
+    highest = max((float(r.max()) for r in ratios if len(r)), default=1.0)
+    grid = np.geomspace(1, max(highest * 1.001, 10), POINTS)
+    _cumulative(axes, schedules, ratios, grid, "right", "bounded slowdown at most")
+    axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= grid[-1]]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+
+
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
     """Waiting jobs and utilization over time, as averages over equal intervals."""
+    with style():
+        figure = Figure(figsize=(9.2, 4.2), layout="constrained")
+        queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        draw_queue_length(queue, schedules)
+        draw_utilization(busy, schedules)
+        queue.set_xlabel("")
+        queue.tick_params(labelbottom=False)
+        _legend(figure, queue, 110)
+    return figure
+
+
+def draw_queue_length(axes: Axes, schedules: Sequence[Schedule]) -> None:
+    """The number of waiting jobs over time, as averages over equal intervals, on a logarithmic scale above 1; without a legend."""
+    edges, length = _intervals(schedules)
+    waiting = [metrics.means_between(*metrics.queue_length(s.submit, s.start), edges) for s in schedules]
+    _steps(axes, schedules, waiting, edges)
+    most = max(2.0, max(float(values.max()) for values in waiting) * 1.3)
+    axes.set_yscale("symlog", linthresh=1, linscale=0.5)
+    axes.set_ylim(0, most)
+    axes.yaxis.set_major_locator(FixedLocator([0, *(t for t in 10.0 ** np.arange(9) if t <= most)]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.set_title(f"waiting jobs (average over {_round_time(length)}, logarithmic above 1)")
+
+
+def draw_utilization(axes: Axes, schedules: Sequence[Schedule]) -> None:
+    """The share of busy processors over time, as averages over equal intervals; without a legend."""
+    workload = schedules[0].workload
+    edges, _ = _intervals(schedules)
+    used = [metrics.means_between(*metrics.busy_processors(s.start, s.end, workload.procs), edges) for s in schedules]
+    _steps(axes, schedules, [100 * values / workload.machine_procs for values in used], edges)
+    axes.set_title("busy processors")
+    axes.set_ylim(0, 100)
+    axes.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+
+
+def _intervals(schedules: Sequence[Schedule]) -> tuple[Array, int]:
+    """Edges of equal intervals from the first submission to the last end, s, and their length."""
     workload = schedules[0].workload
     begin = int(workload.submit[0]) if len(workload) else 0
     end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
     length = next((b for b in BIN_LENGTHS if (end - begin) / b <= BINS), BIN_LENGTHS[-1])
-    edges = np.append(np.arange(begin, max(end - length // 4, begin + 1), length, dtype=np.int64), end)
-    highest = 0.0
-    with style():
-        figure = Figure(figsize=(9.2, 4.2), layout="constrained")
-        queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        for k, (name, schedule) in enumerate(zip(labels(schedules), schedules, strict=True)):
-            waiting = _averages(*metrics.queue_length(schedule.submit, schedule.start), edges)
-            used = _averages(*metrics.busy_processors(schedule.start, schedule.end, workload.procs), edges)
-            highest = max(highest, float(waiting.max()))
-            line = _line(k) | {"linewidth": 1.4}
-            queue.stairs(waiting, edges, baseline=None, label=name, **line)
-            busy.stairs(100 * used / workload.machine_procs, edges, baseline=None, **line)
-        queue.set_yscale("symlog", linthresh=1, linscale=0.5)
-        queue.set_ylim(0, max(2.0, highest * 1.3))
-        queue.yaxis.set_major_locator(FixedLocator([0, *(t for t in 10.0 ** np.arange(9) if t <= max(2.0, highest * 1.3))]))
-        queue.yaxis.set_minor_locator(NullLocator())
-        queue.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
-        queue.set_title(f"waiting jobs (average over {_round_time(length)}, logarithmic above 1)")
-        busy.set_title("busy processors")
-        busy.set_ylim(0, 100)
-        busy.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
-        busy.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
-        for axes in (queue, busy):
-            axes.grid(axis="y")
-        busy.set_xlim(int(edges[0]), end)
-        _time_axis(busy, schedules[0], begin, end)
-        _legend(figure, queue, 110)
-    return figure
+    return np.append(np.arange(begin, max(end - length // 4, begin + 1), length, dtype=np.int64), end), length
+
+
+def _steps(axes: Axes, schedules: Sequence[Schedule], values: Sequence[Array], edges: Array) -> None:
+    for k, (name, levels) in enumerate(zip(labels(schedules), values, strict=True)):
+        axes.stairs(levels, edges, baseline=None, label=name, **(_line(k) | {"linewidth": 1.4}))
+    axes.grid(axis="y")
+    axes.set_xlim(int(edges[0]), int(edges[-1]))
+    _time_axis(axes, schedules[0], int(edges[0]), int(edges[-1]))
 
 
 def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) -> Figure:
@@ -188,6 +213,14 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
 
     The simulation only counts processors; the positions drawn are chosen by `assign_processors`, so a job may be split into several strips.
     """
+    with style():
+        figure = Figure(figsize=(9.2, 3.1), layout="constrained")
+        draw_gantt(figure.subplots(), schedule, begin, end, title)
+    return figure
+
+
+def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str | None = None) -> None:
+    """The same on axes that are there."""
     w = schedule.workload
     inside = np.flatnonzero((schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start))
     start, stop = schedule.start[inside], schedule.end[inside]
@@ -198,26 +231,22 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
     thin = (count * 120 < w.machine_procs) | ((right - left) * 400 < end - begin)
     width = np.where(count * 500 < w.machine_procs, EDGES[2], np.where(thin, EDGES[1], EDGES[0]))
     divisor, unit = _unit(end - begin)
-    with style():
-        figure = Figure(figsize=(9.2, 3.1), layout="constrained")
-        axes = figure.subplots()
-        for kind, colour in KIND_COLOURS.items():
-            mine = largest[schedule.kind[inside][job[largest]] == kind]
-            for part, edge in ((mine[width[mine] == e], e) for e in EDGES):
-                if len(part):
-                    outline = _rectangles(left[part] / divisor, right[part] / divisor, first[part], first[part] + count[part])
-                    axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor=KIND_EDGE, linewidth=edge))
-        axes.set_xlim(0, (end - begin) / divisor)
-        axes.set_ylim(0, w.machine_procs)
-        axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10]))
-        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
-        axes.set_ylabel("processors")
-        axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
-        axes.set_title(title or schedule.title)
-        key = [Patch(facecolor=c, edgecolor=KIND_EDGE, linewidth=0.35, label=KIND_NAMES[kind]) for kind, c in KIND_COLOURS.items()]
-        axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
-    return figure
+    for kind, colour in KIND_COLOURS.items():
+        mine = largest[schedule.kind[inside][job[largest]] == kind]
+        for part, edge in ((mine[width[mine] == e], e) for e in EDGES):
+            if len(part):
+                outline = _rectangles(left[part] / divisor, right[part] / divisor, first[part], first[part] + count[part])
+                axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor=KIND_EDGE, linewidth=edge))
+    axes.set_xlim(0, (end - begin) / divisor)
+    axes.set_ylim(0, w.machine_procs)
+    axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.set_ylabel("processors")
+    axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
+    axes.set_title(title or schedule.title)
+    key = [Patch(facecolor=c, edgecolor=KIND_EDGE, linewidth=0.35, label=KIND_NAMES[kind]) for kind, c in KIND_COLOURS.items()]
+    axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
 
 
 def moment(schedule: Schedule, seconds: int) -> str:
@@ -265,16 +294,32 @@ def _legend(figure: Figure, axes: Axes, letters: int) -> None:
     figure.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
 
 
-def _panel(xlabel: str) -> tuple[Figure, Axes]:
+def _panel() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(4.9, 3.4), layout="constrained")
-    axes = figure.subplots()
+    return figure, figure.subplots()
+
+
+def _cumulative(
+    axes: Axes, schedules: Sequence[Schedule], values: Sequence[Array], grid: Array, side: Literal["left", "right"], xlabel: str
+) -> None:
+    """A cumulative distribution for each schedule, at these values, on a logarithmic axis."""
+    for k, (name, own) in enumerate(zip(labels(schedules), values, strict=True)):
+        share = np.searchsorted(np.sort(own), grid, side=side) / max(len(own), 1)
+        axes.plot(grid, 100 * share, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
     axes.set_xlabel(xlabel)
+    axes.set_xlim(1, grid[-1])
     axes.grid()
-    return figure, axes
+    _share_axis(axes)
+
+
+def _inches(axes: Axes) -> float:
+    """Width of the axes, about."""
+    figure = axes.get_figure()
+    return axes.get_position().width * (figure.get_figwidth() if isinstance(figure, Figure) else NARROW)
 
 
 def _share_axis(axes: Axes) -> None:
@@ -283,14 +328,6 @@ def _share_axis(axes: Axes) -> None:
     bottom = max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0
     axes.set_ylim(min(bottom, 90), 100)
     axes.set_ylabel("share of jobs" if bottom == 0 else f"share of jobs (from {min(bottom, 90)} %)")
-
-
-def _averages(times: Array, levels: Array, edges: Array) -> Array:
-    """Mean of a step function between neighbouring edges, exact up to rounding."""
-    if not len(times):
-        return np.zeros(len(edges) - 1)
-    area = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(times).astype(np.float64))))
-    return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
 def _rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:

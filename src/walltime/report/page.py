@@ -15,6 +15,8 @@ from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
 from walltime.report.care import cautions
+from walltime.report.gains import gains_section
+from walltime.report.recorded import recorded_section
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.style import CSS
 from walltime.report.tables import scroll, text, unbroken
@@ -80,6 +82,8 @@ def render(
         tables.summary_table(names, summaries, trim),
         tables.details_table(names, summaries),
         tables.months_table(names, schedules),
+        gains_section(names, schedules, trim),
+        recorded_section(names, schedules),
     ]
     if len(workload):
         body += _figures(names, schedules, masks, trim)
@@ -134,6 +138,7 @@ def _care(sentences: Sequence[str]) -> str:
 
 def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str) -> list[str]:
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
+    from walltime.report.heatmaps import heat_maps
 
     def show(figure: Any, prefix: str, alt: str, caption: str = "", wide: bool = True) -> str:
         svg = figures.to_svg(figure, prefix)
@@ -169,6 +174,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
             wide=False,
         ),
         "</div>",
+        *heat_maps(schedules, masks),
         "<h2>The queue and the machine over time</h2>",
         show(
             figures.queue_and_utilization(schedules),

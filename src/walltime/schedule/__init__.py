@@ -1,9 +1,10 @@
-"""Result: when every job started, and whether that can be believed."""
+"""Schedules: when every job started, and checks of this result."""
 
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.explain import LongWait
+from walltime.schedule.fair_start import Fairness, fairness
 from walltime.schedule.files import read_schedule
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import OVERRUN
@@ -25,6 +26,7 @@ __all__ = [
     "Cause",
     "Change",
     "Comparison",
+    "Fairness",
     "Kind",
     "LongWait",
     "Overtaker",
@@ -40,6 +42,7 @@ __all__ = [
     "Violation",
     "audit",
     "compare",
+    "fairness",
     "parse_scheduler",
     "read_schedule",
     "replay_predictions",

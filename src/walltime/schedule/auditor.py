@@ -1,6 +1,6 @@
-"""The auditor: checks a schedule, from whichever simulator, against its workload and its policy's promises.
+"""The auditor: checks a schedule from any simulator against its workload and its policy's guarantees.
 
-It knows nothing of the engines: it looks at starts and ends only.
+It is independent of the engines and uses only starts and ends.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime import notebook
 from walltime.policy import FCFS, Policy
 from walltime.schedule.kind import Kind
 from walltime.schedule.overrun import effective_times
@@ -37,12 +38,12 @@ CHECKS = {
     "no_reserved_start": "every job has a first reservation, not before its submission",
     "kind_wrong": "each start is labelled as what it is",
 }
-"""Every rule that the auditor knows, and what it demands."""
+"""All rules of the auditor, and what they require."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: what, when, and whose jobs."""
+    """A violated rule, with its time and jobs."""
 
     rule: str
     message: str
@@ -52,7 +53,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What an audit found; `violations` holds them all, the earliest first."""
+    """The result of an audit; `violations` holds all violations, the earliest first."""
 
     violations: tuple[Violation, ...]
     checked: tuple[str, ...]
@@ -62,7 +63,7 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every rule that was checked holds."""
+        """Whether all checked rules hold."""
         return not self.violations
 
     @property
@@ -72,7 +73,7 @@ class AuditReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each rule was broken."""
+        """Number of violations of each rule."""
         return dict(Counter(v.rule for v in self.violations))
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,6 +90,18 @@ class AuditReport:
             "skipped": dict(self.skipped),
         }
 
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        rows = [
+            [rule, f"{count:,}", next(v.message for v in self.violations if v.rule == rule)] for rule, count in sorted(self.counts.items())
+        ]
+        if rows:
+            return notebook.table(str(self), ["rule", "broken", "first"], rows)
+        return notebook.facts(f"ok: {self}", [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")])
+
+    def __repr__(self) -> str:
+        return f"<AuditReport: {self}>"
+
     def __str__(self) -> str:
         if self.first is None:
             return f"{self.jobs:,} jobs, {len(self.checked)} rules checked, none broken"
@@ -104,11 +117,11 @@ def audit(
     coincident: str = "batch",
     bounded: bool = True,
 ) -> AuditReport:
-    """Audit columns of a schedule (as `read_schedule` gives them) against the workload.
+    """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy` only the
-    rules that every schedule must keep are checked. `bounded`: whether no job runs longer than the scheduler believed when it
-    made its promises, which is not so with predictions. Raises PolicyError for an unknown overrun rule.
+    rules for all schedules are checked. `bounded`: whether the runtimes that the scheduler planned with are upper bounds,
+    which predictions are not. Raises PolicyError for an unknown overrun rule.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -141,13 +154,13 @@ class _Audit:
         self.skipped: dict[str, str] = {}
 
     def report(self) -> AuditReport:
-        """What was found."""
+        """The report."""
         violations = sorted(self.run(), key=lambda v: v.time)
         checked = tuple(rule for rule in CHECKS if rule not in self.skipped)
         return AuditReport(tuple(violations), checked, self.skipped, len(self.w))
 
     def run(self) -> Iterator[Violation]:
-        """All violations, in no order."""
+        """All violations, unordered."""
         yield from self._rows()
         if not len(self.row):
             return
@@ -157,7 +170,7 @@ class _Audit:
         yield from self._policy()
 
     def _rows(self) -> Iterator[Violation]:
-        """Match the rows of the file to the jobs of the workload; what follows looks at the matched ones only."""
+        """Match the rows of the schedule to the jobs of the workload; all further checks use the matched ones only."""
         ids = self.file["job_id"]
         by_id = np.argsort(self.w.job_id)
         known = self.w.job_id[by_id]
@@ -183,13 +196,13 @@ class _Audit:
         self._in_order_of_arrival()
 
     def _in_order_of_arrival(self) -> None:
-        """The columns that the checks use; with feedback a job is submitted after the end of another one."""
+        """The columns that the checks use; with feedback a job is submitted after the end of another."""
         if self.w.feedback:
             after, think = self.w.dependencies()
             end = np.full(len(self.w), np.iinfo(np.int64).max // 2)
             end[self.job] = self.file["end"][self.row]
             submit = np.where(after >= 0, end[after] + think, self.w.submit)[self.job]
-            # Who came first of those submitted at one instant cannot be told, as they may have arrived in several passes.
+            # The order of jobs submitted at the same instant is unknown, as they may have arrived in several passes.
             order = np.lexsort((self.job, self.file["start"][self.row], submit))
             self.row, self.job, self.submit = self.row[order], self.job[order], submit[order]
             _, place, count = np.unique(self.submit, return_inverse=True, return_counts=True)
@@ -258,7 +271,7 @@ class _Audit:
             yield Violation("capacity", message, jobs, moment)
 
     def _policy(self) -> Iterator[Violation]:
-        """Rules of the policy; the order of arrival must be the order of the queue."""
+        """Rules of the policy; the queue must be in order of arrival."""
         policy = self.policy
         rules = ("fcfs_order", "head_waits", "head_delayed", "reserved_start_missed", "no_reserved_start", "kind_wrong")
         if policy is None or policy.order != FCFS or not policy.promises:
@@ -294,14 +307,14 @@ class _Audit:
             yield self._violation("fcfs_order", message, i, earlier)
 
     def _became_head(self) -> Array:
-        """When each job had nobody ahead of it in the queue any more."""
+        """When each job became the head of the queue."""
         ahead = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(self.start)[:-1]])
         return np.maximum(self.submit, ahead)
 
     def _head_waits(self) -> Iterator[Violation]:
         head_from = self._became_head()
         for i in np.flatnonzero((self.start > head_from) & ~self.tied):
-            # The machine's use is constant between moments; the last piece may reach over the start of the head.
+            # Utilization is constant between these times; the last interval may extend beyond the start of the head.
             first = int(np.searchsorted(self.moments, head_from[i], side="right")) - 1
             last = int(np.searchsorted(self.moments, self.start[i], side="left"))
             free = self.w.machine_procs - self.used[max(first, 0) : last]
@@ -315,7 +328,7 @@ class _Audit:
                 yield Violation("head_waits", message, (int(self.ids[i]),), moment)
 
     def _head_delayed(self) -> Iterator[Violation]:
-        """Property 2 of P2: what the head waits for are the jobs that ran when it became head, and nothing later."""
+        """mualem01, section 2.2, Property 2: the head waits only for jobs that ran when it became head, not for later ones."""
         head_from = self._became_head()
         heads = np.flatnonzero((self.start > head_from) & ~self.tied)
         heads = heads[np.argsort(head_from[heads], kind="stable")]
@@ -331,8 +344,8 @@ class _Audit:
             running = {k for k in running if self.end[k] > moment}
             jobs = np.fromiter(running, np.int64, len(running))
             if self.coincident == "batch" and moment not in empty_at:
-                # Whoever was backfilled at this very instant came after the reservation was made. With one pass per event,
-                # or where a job of no length gave rise to a second pass, that is not certain.
+                # Jobs backfilled at this instant started after the reservation was made. With one pass per event, or a
+                # second pass because of a job with runtime 0, that is not certain.
                 jobs = jobs[(self.start[jobs] < moment) | (jobs < i)]
             ends = self.start[jobs] + self.expected[jobs]
             order = np.argsort(ends, kind="stable")
@@ -367,7 +380,7 @@ class _Audit:
         right = np.where(self.start == self.submit, Kind.IMMEDIATE, Kind.RESERVED)
         overtakes = latest > self.start
         wrong = np.where(overtakes, kind != Kind.BACKFILLED, kind != right)
-        # A job ahead that starts at the same second may have done so in a later pass of that second.
+        # A job ahead that starts in the same second may have done so in a later pass of that second.
         wrong &= ~((latest == self.start) & (kind == Kind.BACKFILLED) & backfills)
         wrong &= ~(self.tied & (kind == Kind.BACKFILLED) & backfills)
         names = {int(k): k.name.lower() for k in Kind}

@@ -1,4 +1,4 @@
-"""One workload, thousands of simulations: many estimates, seeds and policies, of which only the averages come back."""
+"""One workload, thousands of simulations: many estimates, seeds and policies; only the averages are kept."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.Predicti
 class Case:
     """One simulation of a batch.
 
-    `estimates`: a model, drawn with `seed`; or what the scheduler believes (int64 s, one entry per job), the users' limits
-    staying; or None for the workload's own. `policy, prediction`: as in `simulate`.
+    `estimates`: a model, drawn with `seed`; or the estimates that the scheduler uses (int64 s, one entry per job), with the
+    users' kill limits; or None for the workload's own. `policy, prediction`: as in `simulate`.
     """
 
     policy: Policy = _EASY
@@ -70,15 +70,15 @@ class Case:
 
     @property
     def label(self) -> str:
-        """The whole scheduler as it is spelled."""
+        """The specification of the whole scheduler."""
         return with_prediction(self.policy.label, self.prediction)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One summary for each case, in the order of the cases; `dynamics` too, if that was asked for.
+    """One summary for each case, in the order of the cases; also `dynamics`, if requested.
 
-    `predictions`: how good the predictions were, None for a case without a predictor.
+    `predictions`: quality of the predictions, None for a case without a predictor.
     """
 
     cases: Sequence[Case]
@@ -89,13 +89,13 @@ class Batch:
     def values(self, name: str) -> Array:
         """This field of the summaries, of the dynamics, or of the predictions (nan without one), float64, one per case.
 
-        Raises PolicyError, naming the fields, for one that there is not.
+        Raises PolicyError, listing the fields, for an unknown one.
         """
         if name in _PREDICTIONS:
             return np.array([getattr(record, name) if record is not None else np.nan for record in self.predictions], np.float64)
         if any(field.name == name for field in fields(metrics.DynamicsSummary)):
             if self.dynamics is None:
-                raise PolicyError(f"{name} was not noted; simulate with dynamics=True")
+                raise PolicyError(f"{name} was not recorded; simulate with dynamics=True")
             return metrics.field_values(self.dynamics, name, metrics.DynamicsSummary)
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
@@ -127,14 +127,14 @@ def simulate_many(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Batch:
-    """Simulate the workload once for each case, on all cores, and keep the averages only.
+    """Simulate the workload once for each case, on all cores, and keep only the averages.
 
-    The workload's arrays are shared. Each of the `workers` (threads; default: one per core) keeps the memory of one
-    simulation and uses it again, so memory does not grow with the number of cases; the estimates of the random f-model are
-    drawn in the kernel. The results are those of `simulate` case by case, whatever the number of workers. `trim`: as in
+    The workload's arrays are shared. Each of the `workers` (threads; default: one per core) allocates the memory of one
+    simulation and reuses it, so memory does not grow with the number of cases; the estimates of the random f-model are
+    drawn in the kernel. The results equal those of `simulate` for each case, for any number of workers. `trim`: as in
     `Schedule.summary`; `coincident, overrun, dynamics`: as in `simulate`. `progress` is called with the number of cases done.
 
-    Raises PolicyError for an unknown policy or option, WorkloadError for what is no workload and if no job is left to measure.
+    Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.
 
     >>> from walltime import Conservative, FModel, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -153,7 +153,7 @@ def simulate_many(
             raise PolicyError(fault)
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
-    metrics.measured(np.zeros(0, np.int64), 0, trim)  # an unknown trim is refused before anything runs
+    metrics.measured(np.zeros(0, np.int64), 0, trim)  # rejects an unknown trim before anything runs
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     compile_for(cases, dynamics)
     in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
@@ -178,7 +178,7 @@ def simulate_many(
 
 
 def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
-    """Compile what these cases need of the engine, or read it from disk, so that no thread has to wait for it later."""
+    """Compile the parts of the engine that these cases need, or load them from disk, so that no thread waits for them later."""
     from walltime.engine.learning import nothing_predicted
     from walltime.engine.load import load
     from walltime.engine.run import Simulation
@@ -194,12 +194,12 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
 
 
 def _kind(case: Case) -> str:
-    """Cases of one kind differ in what the jobs run and what is believed only."""
+    """Cases of the same kind differ only in the runtimes and estimates of the jobs."""
     return case.label
 
 
 class Lane:
-    """The memory of one simulation at a time, used again for the next; for one thread."""
+    """The memory of one simulation at a time, reused for the next; for one thread."""
 
     def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool):
         from walltime.engine.averages import FIELDS
@@ -257,7 +257,7 @@ class Lane:
         return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
 
     def run_plainly(self, case: Case) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
-        """The same on the reference engine, for what the kernel cannot do."""
+        """The same on the reference engine, for cases that the kernel does not support."""
         w, model = self.workload, case.estimates
         if isinstance(model, np.ndarray):
             w = w.with_believed(model)
@@ -268,7 +268,7 @@ class Lane:
         return self.plain.summary(self.trim), self.plain.dynamics_summary(self.trim) if self.dynamics else None
 
     def predict(self, case: Case, requested: Array, runtime: Array, believed: Array) -> EnginePrediction | None:
-        """What the kernel takes of a prediction; kept for the next case where that has the workload's own estimates too."""
+        """A prediction in the kernel's form; kept for the next case if that also has the workload's own estimates."""
         chosen, own = case.prediction, case.estimates is None
         if chosen is None:
             return None
@@ -280,7 +280,7 @@ class Lane:
         return prediction
 
     def prediction_summary(self) -> metrics.PredictionSummary | None:
-        """How good the predictions of the last case were, over the measured jobs; None without a predictor."""
+        """Quality of the last case's predictions, over the measured jobs; None without a predictor."""
         if self.plain is not None:
             return None if self.plain.predictions is None else self.plain.prediction_summary(self.trim)
         if self.simulation is None or self.kind is None or self.kind[1] is None:
@@ -290,7 +290,7 @@ class Lane:
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def schedule(self) -> tuple[Array, Array, Array, Array]:
-        """Start, submit, runtime (int64 s) and whether measured (bool) of each job, as of the last case; not to be kept."""
+        """Start, submit, runtime (int64 s) and whether measured (bool) of each job in the last case; overwritten by the next."""
         if self.plain is not None:
             return (
                 self.plain.start,
@@ -302,7 +302,7 @@ class Lane:
         return self.simulation.start, self.simulation.submit, self.runtime, self.skipped == 0
 
     def times(self, case: Case) -> tuple[Array, Array, Array]:
-        """What the users of this case request, what the jobs run, and what the scheduler believes, int64 s."""
+        """Requests, runtimes and the estimates that the scheduler uses in this case, int64 s."""
         w, model = self.workload, case.estimates
         if model is None:
             requested, believed = w.requested, w.believed
@@ -314,7 +314,7 @@ class Lane:
         return requested, *effective(w.runtime, requested, believed, self.overrun)
 
     def draw(self, model: EstimateModel, seed: int) -> Array:
-        """As `model.draw`; the random f-model in the kernel."""
+        """As `model.draw`; in the kernel for the random f-model."""
         w = self.workload
         if type(model) is not FModel or not model.random or not 0 <= seed < 2**64:  # for a bad seed, draw says what is wrong
             return model.draw(w, seed)
@@ -327,7 +327,7 @@ class Lane:
         return self.drawn
 
     def summary(self, simulation: Simulation, runtime: Array) -> metrics.Summary:
-        """The averages of a finished simulation; `self.skipped` tells which jobs were not measured."""
+        """The averages of a finished simulation; `self.skipped` marks the jobs that are not measured."""
         w, load = self.workload, self.offered_load
         if len(w) == 0:
             columns: dict[str, Any] = dict.fromkeys(("submit", "start", "runtime", "procs", "backfilled"), w.submit)
@@ -345,7 +345,7 @@ class Lane:
 
 
 def _fixed(array: Array) -> Array:
-    """A view that nobody can write to, as the compiled functions expect of their input."""
+    """A read-only view, as the compiled functions expect."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Predictions beside starts and ends that are given, compiled or in plain Python; nothing is scheduled."""
+"""Predictions for given starts and ends, compiled or in plain Python; nothing is scheduled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ends = tuple[Array, Array, Array]
 
 
 def compiled(predictor: Predictor, jobs: Jobs) -> Compiled:
-    """The predictor compiled, with nothing learned; raises PolicyError where it is plain Python only."""
+    """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
     check_columns(predictor, jobs.workload)
     found = predictor.compiled(jobs)
     if found is None:
@@ -23,7 +23,7 @@ def compiled(predictor: Predictor, jobs: Jobs) -> Compiled:
 
 
 def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False) -> tuple[Array, Array]:
-    """What is predicted of each job at its submission (int64 s), and what from (uint8); `plain`: in plain Python in any case."""
+    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python."""
     return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends)
 
 

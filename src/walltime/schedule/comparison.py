@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from walltime import metrics
+from walltime import metrics, notebook
 from walltime.errors import WorkloadError, shown
+from walltime.schedule.groups import check_same_jobs
 from walltime.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -16,18 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Summaries of several schedules; the first one is what the others are compared with."""
+    """Summaries of several schedules; the first is the baseline."""
 
     schedules: Sequence[Schedule]
     summaries: Sequence[metrics.Summary]
 
     def difference(self, name: str) -> list[float]:
-        """Relative difference of this field of the summary to the first schedule's, in percent (SPEC M-13).
+        """Relative difference of this field of the summary to the first schedule's, in percent (mualem01, Table 1).
 
-        Raises PolicyError, naming the fields, for one that a summary does not have.
+        Raises PolicyError, listing the fields, for an unknown one.
         """
         values = metrics.field_values(self.summaries, name, metrics.Summary).tolist()
         return [metrics.relative_difference(value, values[0]) for value in values]
+
+    def gains(self, a: int = 0, b: int = 1, trim: str = "none", most: int = 5) -> metrics.Gains:
+        """Who gains and who loses from schedule `a` to schedule `b`, counted from 0; see `Schedule.gains`."""
+        return self.schedules[a].gains(self.schedules[b], trim, most)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per schedule: the policy, then the fields of its summary."""
@@ -39,14 +44,27 @@ class Comparison:
 
         return pl.DataFrame(self.rows())
 
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        names = ("mean_wait", "median_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent", "utilization")
+        rows = [
+            [schedule.title, *(notebook.number(getattr(summary, name)) for name in names), f"{change:+.1f} %"]
+            for schedule, summary, change in zip(self.schedules, self.summaries, self.difference("mean_wait"), strict=True)
+        ]
+        head = ["policy", *(name.replace("_", " ") for name in names), "wait against the first"]
+        return notebook.table(self.schedules[0].workload.origin.name, head, rows)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(schedule.label for schedule in self.schedules)}>"
+
     def __str__(self) -> str:
         return str(self.table().select("policy", "mean_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent"))
 
 
 def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
-    """Put schedules of one workload side by side.
+    """Compare schedules of one workload.
 
-    Raises WorkloadError if there is none, if one is no schedule, or if they are not of the same jobs.
+    Raises WorkloadError if none is given, if one is not a schedule, or if their jobs differ.
 
     >>> from walltime import Easy, NoBackfilling, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -62,7 +80,5 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
             raise WorkloadError(f"{shown(given)} is no schedule; {cure}")
     first = schedules[0].workload
     for other in schedules[1:]:
-        w = other.workload
-        if w is not first and (len(w) != len(first) or (w.job_id != first.job_id).any() or (w.submit != first.submit).any()):
-            raise WorkloadError(f"the schedules of {first.origin.name} and {w.origin.name} are not of the same jobs")
+        check_same_jobs(first, other.workload)
     return Comparison(schedules, [schedule.summary(trim) for schedule in schedules])

@@ -1,4 +1,4 @@
-"""Schedules as files: written whole or not at all, read from whichever simulator made them."""
+"""Schedules as files: written atomically, read from any simulator."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
 
 
 def output_format(path: Path) -> str:
-    """Which of the known formats a file's name asks for; raises OutputError for another one."""
+    """The format of a file by the extension of its name; raises OutputError for an unknown one."""
     for ending in FORMATS:
         if path.name.lower().endswith(ending):
             return ending
-    raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these endings")
+    raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these extensions")
 
 
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    `columns`: as in `Schedule.columns`. `settings`: what the provenance says of the run. Raises OutputError where the file cannot
-    be written or its ending is not known.
+    `columns`: as in `Schedule.columns`. `settings`: the settings of the run for the provenance. Raises OutputError if the file
+    cannot be written or its extension is unknown.
     """
     ending = output_format(path)
-    record = json.dumps(provenance(workload, **settings))
     if ending.startswith(".swf"):
+        record = json.dumps(provenance(workload, **settings))
         write_swf(
             path,
             workload,
@@ -52,9 +52,14 @@ def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array],
             extra_header=[f"; Note: simulated schedule, {record}"],
         )
         return path
-    table = schedule_table(columns)
+    return write_table(path, schedule_table(columns), workload, **settings)
+
+
+def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings: Any) -> Path:
+    """Write a table as CSV, or, if the name says so, as Parquet with its provenance in the file's metadata. Raises OutputError."""
+    record = json.dumps(provenance(workload, **settings))
     with whole_file(path) as file:
-        if ending == ".csv":
+        if path.name.lower().endswith(".csv"):
             table.write_csv(file)
         else:
             table.write_parquet(file, metadata={"walltime": record})
@@ -62,10 +67,10 @@ def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array],
 
 
 def read_schedule(path: str | Path) -> dict[str, Array]:
-    """Read a schedule made by anybody: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
+    """Read a schedule of any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
 
     Returns the columns of `SCHEDULE_COLUMNS` that the file has, int64, in the file's order. Raises LogError, naming the
-    line, where the file is missing, lacks a column or holds anything but whole numbers.
+    line, if the file is missing, lacks a column or contains anything but whole numbers.
     """
     path = Path(path)
     name = path.name.lower()

@@ -4,11 +4,11 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """How a job started (SPEC A-07)."""
+    """How a job started. Backfilled jobs are counted as in feitelson98, Fig. 3, mualem01, Fig. 5, and tsafrir06, Fig. 5."""
 
     IMMEDIATE = 0
-    """on arrival, nobody ahead of it waiting"""
+    """on arrival, with no job ahead of it waiting"""
     RESERVED = 1
-    """after a wait, nobody ahead of it waiting"""
+    """after a wait, with no job ahead of it waiting"""
     BACKFILLED = 2
     """while a job ahead of it in the queue was waiting"""

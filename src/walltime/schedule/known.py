@@ -1,4 +1,4 @@
-"""What the orders and policies of your own may read of a workload, as the engines take it."""
+"""The data of a workload that custom orders and policies may read, in the form that the engines take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 def known_to(policy: Policy, workload: Workload, requested: Array) -> Known:
-    """The columns that this policy and its orders read, int64, one entry per job, and the site's calendar if the log tells it.
+    """The columns that this policy and its orders read, int64, one entry per job, and the site's calendar if known.
 
     `requested`: the users' requests, int64 s. Columns that the log does not have are left out.
     """

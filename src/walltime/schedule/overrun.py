@@ -1,4 +1,4 @@
-"""Jobs that run longer than they requested: what they really run, and what the scheduler believes (SPEC Q-05)."""
+"""Jobs that run longer than requested: their effective runtimes, and the estimates that the scheduler uses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ OVERRUN = ("kill", "extend", "overrun")
 
 
 def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
-    """What each job really runs and what the scheduler believes, int64 seconds, under an overrun rule (SPEC Q-05)."""
+    """Effective runtime and the scheduler's estimate of each job, int64 seconds, under an overrun rule.
+
+    `kill`, as in mualem01 and tsafrir06, section I, ends jobs at their request; the papers leave the other rules open.
+    """
     return effective(workload.runtime, workload.requested, workload.believed, overrun)
 
 
 def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
-    """The same for columns by themselves; raises PolicyError for an unknown rule."""
+    """The same for given columns; raises PolicyError for an unknown rule."""
     match overrun:
         case "kill":
             return np.minimum(runtime, requested), believed

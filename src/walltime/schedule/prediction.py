@@ -1,4 +1,4 @@
-"""From a prediction to what the engines take, and the predictions that a simulation has made."""
+"""Predictions in the form that the engines take, and the predictions made in a simulation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class PredictionRecord:
-    """What was predicted in a simulation; arrays have one entry per job.
+    """The predictions of a simulation; arrays have one entry per job.
 
-    `predicted`: int64 s, at its submission, before any correction (with a predictor that predicts waiting jobs again: last, before
-    its start). `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, how often the prediction was corrected while
-    the job ran.
+    `predicted`: int64 s, at submission, before any correction (the last one before the start, if the predictor predicts waiting
+    jobs again). `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, number of corrections while the job ran.
     """
 
     prediction: Prediction
@@ -32,12 +31,12 @@ class PredictionRecord:
 
 
 def limits(requested: Array, believed: Array) -> Array:
-    """What no prediction is over, int64 s: the user's request, nor what the scheduler would believe without predictions."""
+    """Upper bounds of the predictions, int64 s: the smaller of the user's request and the estimate used without predictions."""
     return np.minimum(requested, believed)
 
 
 def for_reference(prediction: Prediction, workload: Workload, requested: Array, runtime: Array, believed: Array) -> ReferencePredictions:
-    """What the reference engine takes."""
+    """The prediction in the form that the reference engine takes."""
     _check_feedback(prediction, workload)
     make = LogHistory if prediction.history == "log" else History
     history = make(prediction.predictor, workload, requested, limits(requested, believed), runtime)
@@ -45,9 +44,9 @@ def for_reference(prediction: Prediction, workload: Workload, requested: Array, 
 
 
 def for_kernel(prediction: Prediction, workload: Workload, requested: Array, runtime: Array, believed: Array) -> engine.Prediction:
-    """What the compiled engine takes; with the log's history the predictions are made here and now.
+    """The prediction in the form that the compiled engine takes; with the log's history the predictions are made here.
 
-    Raises PolicyError for a predictor in plain Python that learns from the simulation: that one needs the reference engine.
+    Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
     """
     _check_feedback(prediction, workload)
     predictor, limit, belief = prediction.predictor, limits(requested, believed), prediction.believe

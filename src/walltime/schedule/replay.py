@@ -1,4 +1,4 @@
-"""Predictions beside a log, without scheduling: how good would they have been?"""
+"""Replays of a log with predictions, without scheduling: how good would they have been?"""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ENGINES = ("kernel", "reference")
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What a predictor says of each job of a log when it is submitted; arrays have one entry per job.
+    """The prediction for each job of a log at its submission; arrays have one entry per job.
 
-    `predicted`: int64 s. `basis`: uint8, a `walltime.predictors.Basis`. `ends`: where the ends of the earlier jobs come from: `log`,
-    or a schedule's policy. `unknown_ends`: jobs whose end the log does not tell, and from which nothing is learned.
+    `predicted`: int64 s. `basis`: uint8, a `walltime.predictors.Basis`. `ends`: the source of the ends of earlier jobs: `log`,
+    or a schedule's policy. `unknown_ends`: number of jobs with unknown ends, from which nothing is learned.
     """
 
     workload: Workload
@@ -51,16 +51,16 @@ def replay_predictions(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Replay]:
-    """What each predictor says of every job when it is submitted, learning from the jobs that have ended by then.
+    """The predictions of each predictor for every job at its submission, learned from the jobs that have ended by then.
 
-    `ends`: when the jobs ended: `log` takes submit + wait + runtime of the log, a `Schedule` of the same jobs its own ends; `easy`
-    simulates EASY backfilling with the users' estimates first; `auto` is `log`, or `easy` where the log's waits are unknown or
-    all 0, as in reconstructions. `Replay.ends` says which it was. A job that ends at the very instant of a submission counts,
-    unless it started only then. `clip`: whether a prediction is at most the user's request. `engine="reference"` uses plain
-    Python, as predictors of your own do always; the others are compiled, and run on all cores (`workers`: threads).
+    `ends`: when the jobs ended: `log` is submit + wait + runtime of the log, a `Schedule` of the same jobs provides its own ends;
+    `easy` first simulates EASY backfilling with user estimates; `auto` is `log`, or `easy` if the log's wait times are unknown or
+    all 0, as in reconstructions; `Replay.ends` tells which. A job that ends at the very instant of a submission counts, unless
+    it also started at that instant. `clip`: whether predictions are at most the user's request. `engine="reference"` uses plain
+    Python, as custom predictors always do; the others are compiled and run on all cores (`workers`: threads).
     `progress` is called with the number of predictors done.
 
-    Raises PolicyError for an unknown option, WorkloadError where the log lacks waits, or a column that a predictor needs.
+    Raises PolicyError for an unknown option, WorkloadError if the log lacks wait times or a column that a predictor needs.
 
     >>> from walltime import LastRun
     >>> jobs = Workload.from_arrays(submit=[0, 10], runtime=[10, 9], requested=[60, 60], procs=[1, 1], machine_procs=1,
@@ -96,7 +96,7 @@ def replay_predictions(
 
 
 def _ends(workload: Workload, ends: str | Schedule) -> tuple[Ends, str]:
-    """Start and end of each job, and whose they are."""
+    """Start and end of each job, and their source."""
     everybody = np.ones(len(workload), bool)
     if isinstance(ends, Schedule):
         if not np.array_equal(ends.workload.job_id, workload.job_id):

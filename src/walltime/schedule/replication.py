@@ -1,4 +1,4 @@
-"""The same simulation many times, each with a seed of its own: the mean of the results, and how far they spread."""
+"""Replications of a simulation, each with its own seed: the mean of the results, and their spread."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Replications:
         return self.scheduler.policy
 
     def values(self, name: str) -> Array:
-        """This field of the summaries, float64, one per seed; raises PolicyError for one that they do not have."""
+        """This field of the summaries, float64, one per seed; raises PolicyError for an unknown one."""
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def band(self, name: str, low: float = 5, high: float = 95) -> metrics.Interval:
-        """Mean, and the band between two percentiles of the single results (SPEC M-22)."""
+        """Mean, and the band between two percentiles of the single results, as in tsafrir06, section II."""
         return metrics.percentile_band(self.values(name), low, high)
 
     def interval(self, name: str, confidence: float = 0.90) -> metrics.Interval:
@@ -46,11 +46,11 @@ class Replications:
         return metrics.mean_interval(self.values(name), confidence)
 
     def spread(self, name: str) -> float:
-        """Standard deviation over mean (SPEC L-33)."""
+        """Standard deviation over mean."""
         return metrics.relative_spread(self.values(name))
 
     def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:
-        """Mean difference to other replications with the same seeds, with its confidence interval (SPEC L-32)."""
+        """Mean paired difference to other replications with the same seeds, with its confidence interval."""
         if tuple(self.seeds) != tuple(baseline.seeds):
             raise PolicyError("replications are compared in pairs, so both need the same seeds")
         return metrics.paired_difference(self.values(name), baseline.values(name), confidence)
@@ -72,13 +72,13 @@ def replicate(
 
     `policy, prediction`: as in `simulate`.
 
-    `workload_of` shakes a log, draws its estimates, or makes up a workload; it must depend on nothing but the seed, so that
-    the results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
-    `range(5)`. With the same seeds for all that is compared, differences can be taken in pairs. `progress` is called with the number
-    of replications done.
+    `workload_of` shakes a log, draws its estimates, or generates a workload; it must depend only on the seed, so that the
+    results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
+    `range(5)`. Using the same seeds for all schedulers allows paired differences. `progress` is called with the number of
+    replications done.
 
-    Raises PolicyError for what are no seeds, WorkloadError where `workload_of` is no function or makes no workload, and what
-    `simulate` raises.
+    Raises PolicyError for invalid seeds, WorkloadError if `workload_of` is not a function or does not return a workload, and
+    the errors of `simulate`.
 
     >>> from walltime import Easy, Workload
     >>> from walltime.workload.scaling import shake
@@ -105,7 +105,7 @@ def replicate(
 
 
 def _checked(seeds: object) -> list[int]:
-    """The seeds as a list; raises PolicyError unless there are some and all are seeds."""
+    """The seeds as a list; raises PolicyError if there are none or one is invalid."""
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):
         cure = f"range({seeds})" if isinstance(seeds, int) else "range(5)"
         raise PolicyError(f"seeds must be a sequence of whole numbers, such as {cure}, not {shown(seeds)}")

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime import metrics
+from walltime import metrics, notebook
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
+from walltime.schedule.breakdown import MEASURES, breakdown
+from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.kind import Kind
 from walltime.schedule.known import known_to
+from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
 from walltime.schedule.scheduler import with_prediction
 from walltime.workload import Workload
 
@@ -32,13 +35,13 @@ Array = np.ndarray
 class Schedule:
     """Start, end and kind of start of every job of a workload, in the workload's order of arrival.
 
-    Where the jobs were given in another order, `schedule.workload.in_given_order` puts an array back into it.
+    If the jobs were given in another order, `schedule.workload.in_given_order` restores it for an array.
 
-    `start, end`: int64 seconds. `runtime`: int64 seconds that the job really ran (killed at its limit under `kill`).
-    `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the first reservation the scheduler made for the job, -1 where it
-    never had one. `submitted`: int64 seconds, when each job was submitted where that depends on the schedule (feedback),
-    else None. `seconds`: what the stages of the run took. `dynamics`: what backfilling did, None unless it was asked for.
-    `predictions`: what was predicted, None without a predictor. `engine`: which one ran, `kernel` or `reference`.
+    `start, end`: int64 seconds. `runtime`: int64 seconds, the effective runtime (killed at its limit under `kill`).
+    `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 if it never had one.
+    `submitted`: int64 seconds, the submit times if they depend on the schedule (feedback), else None. `seconds`: duration of
+    the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
+    without a predictor. `engine`: the engine used, `kernel` or `reference`.
     """
 
     workload: Workload
@@ -64,17 +67,17 @@ class Schedule:
 
     @property
     def label(self) -> str:
-        """The whole scheduler as it is spelled: the policy, its orders, and what it does with predicted runtimes."""
+        """The specification of the whole scheduler: the policy, its orders, and its use of predicted runtimes."""
         return with_prediction(self.policy.label, None if self.predictions is None else self.predictions.prediction)
 
     @property
     def title(self) -> str:
-        """What the scheduler is called in sentences and figures."""
+        """The scheduler's name in text and figures."""
         return self.policy.title + ("" if self.predictions is None else f", {self.predictions.prediction.title}")
 
     @property
     def wait(self) -> Array:
-        """Seconds between submission and start, int64 (SPEC M-01)."""
+        """Seconds between submission and start, int64."""
         return self.start - self.submit
 
     @property
@@ -84,16 +87,16 @@ class Schedule:
 
     @property
     def submit(self) -> Array:
-        """When each job was submitted, int64 seconds."""
+        """Submit time of each job, int64 seconds."""
         return self.workload.submit if self.submitted is None else self.submitted
 
     @property
     def last_submit(self) -> int:
-        """The last arrival, s; 0 where there is no job."""
+        """The last arrival, s; 0 if there are no jobs."""
         return int(self.submit.max()) if len(self) else 0
 
     def summary(self, trim: str = "none") -> metrics.Summary:
-        """The usual averages; `trim="p3"` leaves out warm-up and cool-down as P3 does (SPEC M-20)."""
+        """The usual averages; `trim="p3"` excludes warm-up and cool-down as in tsafrir06, section II."""
         w = self.workload
         return metrics.summarize(
             submit=self.submit,
@@ -107,13 +110,13 @@ class Schedule:
         )
 
     def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
-        """Averages of what backfilling did, over the jobs that `summary` measures. Raises PolicyError if nothing was noted."""
+        """Averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
         if self.dynamics is None:
-            raise PolicyError("the starts were not noted; simulate with dynamics=True")
+            raise PolicyError("the starts were not recorded; simulate with dynamics=True")
         return metrics.summarize_dynamics(self.dynamics, self.runtime, metrics.measured(self.end, self.last_submit, trim))
 
     def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
-        """How good the predictions were, over the jobs that `summary` measures. Raises PolicyError if nothing was predicted."""
+        """Quality of the predictions over the measured jobs of `summary`. Raises PolicyError if nothing was predicted."""
         if self.predictions is None:
             raise PolicyError("no runtime was predicted; simulate with a predictor")
         mask = metrics.measured(self.end, self.last_submit, trim)
@@ -130,13 +133,13 @@ class Schedule:
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def weighted_wait(self) -> float:
-        """The wait weighted by each job's priority at its start, by this policy's order and the users' requests, s (SPEC M-05)."""
+        """Mean wait weighted by each job's priority at its start, by this policy's order and the user requests, s (tang13, eq. 4)."""
         w = self.workload
         known = known_to(self.policy, w, w.requested)
         return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
-        """Mean response with a confidence interval by batch means, jobs in order of termination (SPEC M-21).
+        """Mean response with a confidence interval by batch means, jobs in order of termination (mualem01, section 3.1).
 
         `options` are those of `walltime.metrics.batch_means`, such as `batch=1000`. Raises WorkloadError for too few jobs.
         """
@@ -144,10 +147,10 @@ class Schedule:
         return metrics.batch_means((self.end - self.submit)[in_order], **options)
 
     def monthly(self, by: str = "end") -> list[metrics.Month]:
-        """Averages for each calendar month, in the site's time zone, as P1 and P2 print them (SPEC Q-03, Q-03b).
+        """Averages for each calendar month, in the site's time zone, as in feitelson98 and mualem01, Table 1.
 
-        `by`: the event, end, start or submit, that says which month a job belongs to. Raises WorkloadError where the log does
-        not say when it starts.
+        `by`: the event, end, start or submit, that determines a job's month; by default the end, our interpretation of "each
+        month individually". Raises WorkloadError if the log does not record its start time.
         """
         w = self.workload
         return metrics.monthly(
@@ -161,6 +164,67 @@ class Schedule:
             tzinfo=w.origin.tzinfo(),
             by=by,
         )
+
+    def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
+        """Who waits, as a polars table: one row for each group of jobs, in the order of the groups.
+
+        `by`: month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition. `edges`: for
+        `size` (processors) and `length` (requested s) the largest value of each group but the last, for `size-length` both, for
+        `users` how many. Columns: `group`, `jobs`, `share_of_use` (of all processor time), `mean_wait`, `median_wait`, `p90_wait`,
+        `max_wait`, `mean_response` (s), `mean_bounded_slowdown`; over the jobs that `summary` measures. Raises PolicyError for an
+        unknown grouping, WorkloadError where the log says of no job to which group it belongs.
+        """
+        import polars as pl
+
+        groups = group_jobs(self.workload, by, self.submit, self.end, edges)
+        check_known(self.workload, by, groups)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, mask)
+        return pl.DataFrame(rows, schema={"group": pl.String, "jobs": pl.Int64} | dict.fromkeys(MEASURES[1:], pl.Float64))
+
+    def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
+        """Who gains and who loses if this schedule is replaced by another one of the same jobs.
+
+        Over the jobs that `summary` measures in both; `most`: how many winners and losers are named. Raises WorkloadError if the
+        schedules are not of the same jobs.
+        """
+        check_same_jobs(self.workload, other.workload)
+        mask = metrics.measured(self.end, self.last_submit, trim) & metrics.measured(other.end, other.last_submit, trim)
+        w = self.workload
+        columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
+        user = w.columns.get("user")
+        named = {name: values[mask] for name, values in columns.items()}
+        return metrics.gains(**named, user=None if user is None else user[mask], most=most)
+
+    def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
+        """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
+        recorded = recorded_wait(self.workload)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
+
+    def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
+        """The same for groups of jobs (see `breakdown`; a month is that of submission): rows of `group`, `jobs` and averages.
+
+        Empty where the log has no waits, or says of no job to which group it belongs.
+        """
+        recorded, groups = recorded_wait(self.workload), recorded_groups(self.workload, by)
+        mask = metrics.measured(self.end, self.last_submit, trim)
+        if recorded is None or list(groups.names) == [UNKNOWN]:
+            return []
+        return recorded_rows(groups, recorded, self.wait, mask)
+
+    def timeline(self, interval: int | None = None) -> pl.DataFrame:
+        """The queue and the machine over time, all jobs, as a polars table.
+
+        Columns: `time` (s), `queued_jobs`, `queued_work` (processor-seconds that the waiting jobs request), `busy_procs`,
+        `running_jobs`. One row for each change, valid until the next row; or, with an `interval` (s), for each interval the means
+        over it. Raises PolicyError for an interval below 1 s, or so short that there are over 10 million.
+        """
+        import polars as pl
+
+        w = self.workload
+        columns = {"submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs, "requested": w.requested}
+        return pl.DataFrame(metrics.timeline(**columns, interval=interval))
 
     def columns(self) -> dict[str, Array]:
         """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order."""
@@ -179,9 +243,9 @@ class Schedule:
         }
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and its policy's promises (see `walltime.schedule.auditor`).
+        """Check this schedule against its workload and its policy's guarantees (see `walltime.schedule.auditor`).
 
-        With predictions no policy promises when a job starts at the latest, since they are no upper bounds.
+        With predictions no policy guarantees a latest start, since predictions are not upper bounds.
         """
         rules = {"overrun": self.overrun, "coincident": self.coincident}
         return audit(self.workload, self.columns(), self.policy, bounded=self.predictions is None, **rules)
@@ -215,8 +279,23 @@ class Schedule:
 
         return schedule_table(self.columns())
 
+    def to_pandas(self) -> Any:
+        """The same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
+        import pandas as pd
+
+        return pd.DataFrame({column.name: column.to_numpy() for column in self.table()})
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table for any library that reads Arrow."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        rows = [(name.replace("_", " "), notebook.number(value)) for name, value in self.summary().as_dict().items()]
+        return notebook.facts(f"{self.title} on {self.workload.origin.name}", rows)
+
     def write(self, path: str | Path) -> Path:
-        """Write to .csv, .parquet, .swf or .swf.gz, whole or not at all; returns the path. Raises OutputError."""
+        """Write atomically to .csv, .parquet, .swf or .swf.gz; returns the path. Raises OutputError."""
         from walltime.schedule.files import write_schedule
 
         return write_schedule(

@@ -1,4 +1,4 @@
-"""A whole scheduler in one spelling: the policy, its queue orders, and what it does with predicted runtimes."""
+"""The specification of a whole scheduler: the policy, its queue orders, and its use of predicted runtimes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Scheduler:
 
     @property
     def label(self) -> str:
-        """The scheduler as it is spelled."""
+        """The specification of the scheduler."""
         return with_prediction(self.policy.label, self.prediction)
 
     @classmethod
     def of(cls, given: Scheduler | Policy | str, prediction: Prediction | Predictor | str | None = None) -> Scheduler:
-        """This scheduler, the one that is spelled so, or the one of this policy; `prediction` is for one that does not say its own."""
+        """The scheduler given as such, by its specification, or by its policy; `prediction`: used unless the scheduler has its own."""
         chosen = Prediction.of(prediction)
         if isinstance(given, str):
             given = parse_scheduler(given)
@@ -42,11 +42,11 @@ class Scheduler:
 
 
 def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None) -> Scheduler:
-    """The scheduler that is spelled `POLICY:option=value,...`.
+    """The scheduler with the specification `POLICY:option=value,...`.
 
-    Options are those of the policy, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and `history`
-    as in `walltime.Prediction`; `predictor=none` predicts nothing. `defaults`: options for what the text does not say; those that the
-    policy does not have are left out. Raises PolicyError for an unknown policy, option or value.
+    Options are those of the policy, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and
+    `history` as in `walltime.Prediction`; `predictor=none` turns predictions off. `defaults`: options used unless the text sets
+    them; those that the policy lacks are ignored. Raises PolicyError for an unknown policy, option or value.
 
     >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
     'hybrid:order=sjf,depth=3,predictor=last'
@@ -69,7 +69,7 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
 
 
 def with_prediction(label: str, prediction: Prediction | None) -> str:
-    """A policy's spelling with that of the prediction."""
+    """The specification of a policy, extended by that of the prediction."""
     if prediction is None:
         return label
     return f"{label}{',' if ':' in label else ':'}{prediction.label}"

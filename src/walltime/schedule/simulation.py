@@ -40,20 +40,20 @@ def simulate(
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
 
-    `policy`: a policy, or a scheduler as it is spelled on the command line, such as `easy:order=sjf`, which may have a predictor too.
-    `coincident`, for simultaneous events: `batch` handles all terminations of an instant, then all arrivals, then makes one pass;
-    `sequential` makes one pass after every single event, arrivals before terminations, jobs whose expected end is this very instant
-    counting as gone; `one-by-one` is the same with terminations before arrivals. `overrun`, for jobs that run longer than they
-    requested: `kill` ends them at their request; `extend` raises the request, and what the scheduler believes, to the runtime;
-    `overrun` lets them run. `prediction`: runtimes are predicted, by a predictor (see `walltime.predictors`) or as a
-    `walltime.Prediction` says. `engine`: the compiled `kernel`; the slow independent `reference`; or `auto` (default): the kernel
-    wherever it can. What needs the reference engine: `one-by-one`, policies and predictors in plain Python, and policies with other
-    interpretations than the default. `Schedule.engine` says which one ran. `dynamics`: whether to note the starts as they happen,
-    so that `Schedule.dynamics` tells what backfilling did. `progress` is called now and then with the number of jobs started so far
-    (compiled engine only).
+    `policy`: a policy, or the specification of a scheduler as on the command line, such as `easy:order=sjf`, optionally with a
+    predictor. `coincident`, for simultaneous events: `batch` handles all terminations of an instant, then all arrivals, then makes one
+    pass; `sequential` makes a pass after every event, arrivals before terminations, and jobs whose expected end is this very instant
+    count as ended; `one-by-one` is the same with terminations before arrivals. `overrun`, for jobs that run longer than requested:
+    `kill` ends them at their request; `extend` raises the request and the scheduler's estimate to the runtime; `overrun` lets them
+    run. `prediction`: a predictor (see `walltime.predictors`) or a `walltime.Prediction`. `engine`: the compiled `kernel`; the slow
+    independent `reference`; or `auto` (default): the kernel whenever possible. The reference engine is needed for `one-by-one`,
+    policies and predictors in plain Python, and policies with interpretations other than the default; `Schedule.engine` tells which
+    one ran. `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`. `progress` is called from time to time
+    with the number of jobs started so far (compiled engine only).
 
-    Raises PolicyError for an unknown policy, order or option, and where the kernel is asked for what it cannot do; WorkloadError for
-    what is no workload and if the log lacks what the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting for ever.
+    Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the request; WorkloadError
+    for an invalid workload, or a log without a column that the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting
+    forever.
 
     >>> from walltime import Easy, Workload
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -68,7 +68,7 @@ def simulate(
     if engine not in ENGINES:
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
     if coincident not in COINCIDENT:
-        raise PolicyError(f"unknown way to handle coincident events {coincident!r}; known are {', '.join(COINCIDENT)}")
+        raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
     needs = needs_reference(policy, coincident, chosen)
     if engine == "kernel" and needs:
         raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
@@ -127,7 +127,7 @@ def simulate(
 
 
 def dynamics_of(simulation: Simulation) -> Dynamics:
-    """What backfilling did in a finished simulation that was logged."""
+    """The effects of backfilling in a finished simulation whose starts were recorded."""
     found = simulation.dynamics()
     delay = np.where(found.suffered > 0, simulation.start - found.initial_shadow, 0)
     return Dynamics(found.wild, found.suffered, delay, found.shortest, found.alone, simulation.sequence)

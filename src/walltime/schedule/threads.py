@@ -1,4 +1,4 @@
-"""Independent simulations on all cores: the kernels hold no interpreter lock, so threads over shared arrays do."""
+"""Independent simulations on all cores: the kernels release the interpreter lock, so threads with shared arrays suffice."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TypeVar
 T = TypeVar("T")
 Worker = Callable[[int, Callable[[int], None]], T]
 LOOK = 0.1
-"""Seconds between two looks at how far the threads are."""
+"""Seconds between two checks of the threads' progress."""
 
 
 def in_threads(
     make_worker: Callable[[], Worker[T]], count: int, workers: int | None = None, progress: Callable[[int], None] | None = None
 ) -> list[T]:
-    """The results of `worker(number, check)` for the numbers 0 to count - 1, in their order.
+    """The results of `worker(number, check)` for the numbers 0 to count - 1, in this order.
 
-    Each thread makes a worker of its own with `make_worker`, and takes the next number when it has done one; so a worker may
-    keep working memory. `check` is to be called from time to time with any number; it stops the worker when another one
-    failed, or after Ctrl-C. `progress` is called in the calling thread with how many are done. `workers`: threads, by default
-    one per core.
+    Each thread creates its own worker with `make_worker`, and takes the next number when one is done; so a worker may keep
+    working memory. Workers must call `check` from time to time with any number; it stops the worker after another one failed,
+    or after Ctrl-C. `progress` is called in the calling thread with the number done. `workers`: threads, by default one per
+    core.
     """
     numbers: Iterator[int] = iter(range(count))
     taking = threading.Lock()

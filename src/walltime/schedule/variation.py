@@ -1,4 +1,4 @@
-"""What can be done to a log before it is run, and what each seed changes."""
+"""Variations of a log before a simulation, and what each seed changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.workload import Workload, scaling
 
 @dataclass(frozen=True)
 class Variation:
-    """How a log is varied: what is the same in every replication, and what each seed changes."""
+    """How a log is varied: what is common to all replications, and what each seed changes."""
 
     load: float | None = None
     scale_by: str = "interarrival"
@@ -27,7 +27,7 @@ class Variation:
     feedback: bool = False
 
     def apply(self, workload: Workload, seed: int) -> Workload:
-        """Everything but shaking and estimates: filters first, then the part of the log, then the load."""
+        """Everything except shaking and estimates: first filters, then the part of the log, then the load."""
         if self.scale_by != "interarrival" and self.load is None:
             raise PolicyError("scale_by says how to reach a load; give both")
 
@@ -46,17 +46,30 @@ class Variation:
         return workload
 
     def replica(self, workload: Workload, model: EstimateModel, seed: int) -> Workload:
-        """What one seed makes of the workload: shaken, with estimates drawn."""
+        """The workload of one seed: shaken, with estimates drawn."""
         return self.shaken(workload, seed).with_estimates(model, seed)
 
     def shaken(self, workload: Workload, seed: int) -> Workload:
-        """The workload, shaken as this seed does it."""
+        """The workload, shaken with this seed."""
         return scaling.shake(workload, self.shake, seed) if self.shake else workload
 
     def check_replications(self, model: EstimateModel) -> None:
-        """Replications that would all be the same tell nothing; raises PolicyError."""
+        """Raise PolicyError if all replications would be the same."""
         if not self.shake and not model.random:
             raise PolicyError("replications would all be the same; shake the log (shake=30) or draw estimates (estimates=f:4)")
+
+
+def parse_seconds(text: str) -> int:
+    """Seconds of a time such as 3600, 90m or 1h, at least 1; raises PolicyError.
+
+    >>> parse_seconds("90m")
+    5400
+    """
+    match = re.fullmatch(r"(\d{1,12})([smhdw]?)", text.strip())
+    seconds = int(match[1]) * UNITS[match[2]] if match else 0
+    if seconds < 1:
+        raise PolicyError(f"{text!r} is no length of time; write seconds, or a number with m, h, d or w, such as 1h")
+    return seconds
 
 
 def parse_span(text: str) -> tuple[int, int]:

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta, timezone, tzinfo
 from os import PathLike, fspath
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from walltime import notebook
 from walltime.errors import WorkloadError, shown
 from walltime.workload.draws import seed_fault
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Array = np.ndarray
 
@@ -181,6 +185,39 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.submit)
+
+    def table(self) -> pl.DataFrame:
+        """The jobs as a polars table, one row per job: the arrays, then the other columns of the log."""
+        import polars as pl
+
+        names = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+        return pl.DataFrame({name: getattr(self, name) for name in names} | dict(self.columns))
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
+        import pandas as pd
+
+        return pd.DataFrame({column.name: column.to_numpy() for column in self.table()})
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table for any library that reads Arrow."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
+        users = self.columns.get("user")
+        known = 0 if users is None else len(np.unique(users[users >= 0]))
+        dropped = sum(self.origin.dropped.values())
+        rows = [
+            ("jobs", f"{len(self):,}"),
+            ("processors", f"{self.machine_procs:,}"),
+            ("days of submissions", f"{span / 86_400:,.1f}"),
+            ("offered load", notebook.number(self.offered_load)),
+            ("users", f"{known:,}" if known else "unknown"),
+            ("records dropped", f"{dropped:,}"),
+        ]
+        return notebook.facts(self.origin.name, rows, "; ".join(self.origin.steps))
 
     def __repr__(self) -> str:
         return f"<Workload {self.origin.name}: {len(self):,} jobs on {self.machine_procs:,} processors>"

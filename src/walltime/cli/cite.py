@@ -1,0 +1,30 @@
+"""`walltime cite`: how to cite the program, and the papers whose algorithms and definitions it uses."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import Annotated
+
+import typer
+
+from walltime.errors import PolicyError
+
+_ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
+
+
+def cite(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="walltime, feitelson98, ...; all without any.")] = None,
+) -> None:
+    """Print BibTeX entries: of the program, and of the papers whose algorithms and definitions it uses."""
+    known = entries()
+    for name in names or []:
+        if name not in known:
+            raise PolicyError(f"there is no entry {name!r}; known are {', '.join(known)}")
+    typer.echo("\n\n".join(known[name] for name in names or known))
+
+
+def entries() -> dict[str, str]:
+    """The entries of references.bib by name."""
+    text = (resources.files("walltime") / "references.bib").read_text(encoding="utf-8")
+    return {match[1]: match[0] for match in _ENTRY.finditer(text)}

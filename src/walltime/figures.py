@@ -1,0 +1,187 @@
+"""Figures for papers and talks: each draws on matplotlib axes, given or new ones, and returns them.
+
+They can be told apart in grey and in print: lines differ in dashes, areas in hatching or lightness. `WIDTHS` has the usual sizes;
+`save` writes PDF, SVG or PNG with the same bytes every time.
+
+>>> import walltime as wt
+>>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+>>> axes = wt.figures.wait_distribution(wt.simulate(jobs, "easy"), wt.simulate(jobs, "fcfs"))
+>>> [line.get_label() for line in axes.lines]
+['EASY', 'FCFS']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from walltime import metrics
+from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.report import estimates as of_estimates
+from walltime.report import figures as of_schedules
+from walltime.report.stretch import choose_stretch
+from walltime.schedule import Schedule
+from walltime.workload import Workload
+
+Array = np.ndarray
+WIDTHS = {"column": 3.4, "page": 7.1, "slide": 9.2}
+"""Widths of new figures, inches: one column of a two-column page, the whole page, a slide."""
+RATIO = 0.68
+"""Height of a new figure over its width."""
+
+
+def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
+    """Cumulative distribution of the waits, a line for each schedule; the left end, at 1 s, is the share that does not wait at all.
+
+    `ax`: axes to draw on, new ones without it. `trim`: as in `Schedule.summary`. `width`: of a new figure, in inches or by a name of
+    `WIDTHS`. Raises WorkloadError without schedules.
+    """
+    found = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, found, _measured(found, trim)), ax, width, legend=True)
+
+
+def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
+    """Cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
+    found = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, found, _measured(found, trim)), ax, width, legend=True)
+
+
+def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
+    """Waiting jobs over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
+    found = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, found), ax, width, legend=True, ratio=0.4)
+
+
+def utilization(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
+    """Share of busy processors over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
+    found = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_utilization(axes, found), ax, width, legend=True, ratio=0.35)
+
+
+def gantt(
+    schedule: Schedule, begin: int | None = None, end: int | None = None, *, ax: Axes | None = None, width: str | float = "page"
+) -> Axes:
+    """Jobs as rectangles of processors and time, shaded by how they started.
+
+    `begin`, `end`: seconds from the start of the log; without them a stretch of a hundred jobs or so in which backfilling shows. The
+    simulation counts processors only: the places drawn are chosen so that jobs stay in one piece where they can.
+    """
+    found = _checked((schedule,))
+    if begin is None or end is None:
+        begin, end = choose_stretch(found)
+    first, last = begin, end
+    return _drawn(lambda axes: of_schedules.draw_gantt(axes, schedule, first, last), ax, width, ratio=0.4)
+
+
+def estimate_use(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
+    """Histogram of how much of their estimates jobs use (mualem01, Fig. 8)."""
+    runtime, requested = _estimates(workload)
+    return _drawn(lambda axes: of_estimates.draw_use(axes, runtime, requested), ax, width)
+
+
+def estimates_against_runtimes(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
+    """Estimates against runtimes, a point for each job (mualem01, Fig. 7)."""
+    runtime, requested = _estimates(workload)
+    return _drawn(lambda axes: of_estimates.draw_scatter(axes, runtime, requested), ax, width)
+
+
+def estimate_distribution(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
+    """Cumulative distributions of runtimes and of estimates (tsafrir06, section VII)."""
+    runtime, requested = _estimates(workload)
+    return _drawn(lambda axes: of_estimates.draw_distributions(axes, runtime, requested), ax, width)
+
+
+def accuracy_by_runtime(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
+    """Mean accuracy of estimates, runtime over estimate, from the shortest jobs to the longest (tsafrir06, section VII)."""
+    runtime, requested = _estimates(workload)
+    return _drawn(lambda axes: of_estimates.draw_accuracy(axes, runtime, requested), ax, width)
+
+
+def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
+    """A new figure with axes in the style of these ones, to draw several on: the figure, and its axes as `Figure.subplots` gives them.
+
+    `height`: inches, without it as usual for the width of a panel. `options` go to `Figure.subplots`.
+    """
+    inches = _inches(width)
+    with of_schedules.style():
+        figure = Figure(figsize=(inches, height or inches / columns * RATIO * rows), layout="constrained")
+        return figure, figure.subplots(rows, columns, **options)
+
+
+OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = {
+    "wait": wait_distribution,
+    "slowdown": slowdown_distribution,
+    "queue": queue_length,
+    "utilization": utilization,
+    "gantt": gantt,
+}
+"""What `--figure NAME=FILE` draws; `gantt` is of the first schedule."""
+
+
+def save(drawn: Axes | Figure, path: str | Path) -> Path:
+    """Write a figure to .pdf, .svg or .png, whole or not at all, with the same bytes every time; returns the path. Raises OutputError."""
+    figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
+    if not isinstance(figure, Figure):
+        raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}")
+    return of_estimates.write_figure(figure, path)
+
+
+def named_file(text: str) -> tuple[str, Path]:
+    """What `--figure` says: `NAME=FILE`, or a file that is called as the figure, such as wait.pdf. Raises PolicyError.
+
+    >>> named_file("queue.svg"), named_file("gantt=out/first.png")
+    (('queue', PosixPath('queue.svg')), ('gantt', PosixPath('out/first.png')))
+    """
+    name, equals, file = text.partition("=")
+    path = Path(file if equals else text)
+    name = name if equals else path.stem
+    if name not in OF_SCHEDULES:
+        known = ", ".join(OF_SCHEDULES)
+        raise PolicyError(f"there is no figure {name!r}; known are {known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
+    of_estimates.figure_format(path)
+    return name, path
+
+
+def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *, legend: bool = False, ratio: float = RATIO) -> Axes:
+    inches = _inches(width)
+    with of_schedules.style():
+        axes = ax
+        if axes is None:
+            axes = Figure(figsize=(inches, inches * ratio), layout="constrained").subplots()
+        draw(axes)
+        if legend and len(axes.get_legend_handles_labels()[1]) > 1:
+            axes.legend(loc="best", fontsize=8)
+    return axes
+
+
+def _inches(width: str | float) -> float:
+    if isinstance(width, str):
+        if width not in WIDTHS:
+            raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches")
+        return WIDTHS[width]
+    return float(width)
+
+
+def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
+    everything: tuple[object, ...] = schedules
+    if not schedules:
+        raise WorkloadError("there is no schedule to draw")
+    for given in everything:
+        if not isinstance(given, Schedule):
+            raise WorkloadError(f"{shown(given)} is no schedule; draw what walltime.simulate returns")
+    return schedules
+
+
+def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
+    return [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+
+
+def _estimates(workload: Workload) -> tuple[Array, Array]:
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"{shown(workload)} is no workload; draw what walltime.read returns")
+    return np.minimum(workload.runtime, workload.requested), workload.requested

@@ -1,0 +1,219 @@
+"""Heat maps of the mean wait: by size and requested time, by hour and day of the week."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.figure import Figure
+
+from walltime.errors import WorkloadError
+from walltime.report.figures import style, to_svg
+from walltime.report.tables import scroll, table, text
+from walltime.report.text import human_time, in_prose, labels
+from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
+from walltime.schedule.schedule import Schedule
+
+Array = np.ndarray
+
+SHADES = LinearSegmentedColormap.from_list("walltime", ["#eef3f7", "#a9cbe2", "#5096c4", "#1d5f93", "#0b2e4f"])
+"""From light to dark, so that it reads the same without colour."""
+ON_LIGHT, ON_DARK = "#10161d", "#ffffff"
+Scale = tuple[float, float]
+SHORTEST = 60.0
+"""Mean waits up to this, s, always have the lightest shade."""
+BEHIND = "all numbers are in a table below the figures."
+MOST_POLICIES = 4
+"""Heat maps are drawn of the first ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Mean wait (float64 s, nan without jobs) and number of jobs of each row and column, shape (rows, columns)."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    wait: Array
+    jobs: Array
+
+
+def size_grid(schedule: Schedule, mask: Array) -> Grid:
+    """By size and requested time, of the measured jobs (bool, shape (jobs,))."""
+    sizes, lengths = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("size", "length"))
+    return _grid(sizes, lengths, schedule.wait, mask)
+
+
+def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
+    """By day of the week and hour of the submission, local time; None if the log does not say when it begins."""
+    try:
+        days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
+    except WorkloadError:  # its times are outside the calendar
+        return None
+    if list(days.names) == [UNKNOWN]:
+        return None
+    every_day, every_hour = DAYS, [f"{hour:02d}" for hour in range(24)]
+    return _grid(_among(every_day, days), _among(every_hour, hours), schedule.wait, mask)
+
+
+def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
+    """The mean wait by size (upwards) and requested time; in each cell its mean and its jobs."""
+    with style():
+        figure = Figure(figsize=(4.9, 0.9 + 0.36 * len(grid.rows)), layout="constrained")
+        axes = figure.subplots()
+        _cells(axes, grid, scale)
+        for k, j in np.argwhere(grid.jobs > 0):
+            colour = _ink(grid.wait[k, j], scale)
+            axes.text(j, k + 0.13, short_time(grid.wait[k, j]), ha="center", va="center", fontsize=7.5, color=colour)
+            axes.text(j, k - 0.26, f"{grid.jobs[k, j]:,}", ha="center", va="center", fontsize=5.8, color=colour)
+        axes.set_xticks(range(len(grid.columns)), [_two_lines(name) for name in grid.columns])
+        axes.tick_params(axis="x", labelsize=7.5)
+        axes.set_ylabel("processors")
+        axes.set_xlabel("requested time")
+        axes.set_title(title)
+    return figure
+
+
+def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
+    """The mean wait by day of the week (downwards) and hour, in hours; bars for the numbers of jobs."""
+    with style():
+        figure = Figure(figsize=(9.2, 2.9), layout="constrained")
+        (above, nothing), (axes, right) = figure.subplots(2, 2, height_ratios=(1, 5), width_ratios=(14, 1), sharex="col", sharey="row")
+        nothing.set_axis_off()
+        _cells(axes, grid, scale)
+        for k, j in np.argwhere(grid.jobs > 0):
+            hours = grid.wait[k, j] / 3600
+            said = f"{hours:.1f}" if hours < 9.95 else f"{hours:.0f}"
+            axes.text(j, k, said, ha="center", va="center", fontsize=6.8, color=_ink(grid.wait[k, j], scale))
+        above.bar(range(24), grid.jobs.sum(axis=0), width=0.9, color="#808890")
+        right.barh(range(7), grid.jobs.sum(axis=1), height=0.9, color="#808890")
+        above.set_title(title)
+        above.set_ylabel("jobs", rotation=0, ha="right", va="center")
+        right.set_xlabel("jobs")
+        for side in (above, right):
+            for spine in side.spines.values():
+                spine.set_visible(False)
+            side.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
+        axes.set_xticks(range(24), grid.columns)
+        axes.set_yticks(range(7), grid.rows)
+        axes.invert_yaxis()
+        axes.set_xlabel("hour of the day of the submission, local time; in the cells the mean wait in hours")
+    return figure
+
+
+def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:
+    """The heat maps as parts of a page, the same shades for all policies, with the numbers as tables behind them."""
+    names = labels(schedules)[:MOST_POLICIES]
+    chosen = list(zip(names, schedules, masks, strict=False))
+    sizes = [size_grid(schedule, mask) for _, schedule, mask in chosen]
+    weeks = [grid for grid in (week_grid(schedule, mask) for _, schedule, mask in chosen) if grid is not None]
+    said = "Darker is longer, on the same logarithmic scale for all policies."
+    more = f" Of the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
+    parts = [
+        "<h2>Who waits</h2>",
+        f'<p class="note">{text(f"Mean wait by processors and requested time; small print: jobs. {said}{more}")}</p>',
+        '<div class="pair">',
+    ]
+    for k, (name, grid) in enumerate(zip(names, sizes, strict=True)):
+        parts.append(_figure(size_map(grid, name, scale_of(sizes)), f"size{k + 1}", f"{_worst(grid, name)}; {BEHIND}"))
+    parts.append("</div>")
+    parts += [
+        _behind(grid, name, "processors, by requested time", "sizes and requested times") for name, grid in zip(names, sizes, strict=True)
+    ]
+    if not weeks:
+        return parts
+    parts.append(f'<p class="note">{text(f"Mean wait by hour and day of the submission. {said}")}</p>')
+    for k, (name, grid) in enumerate(zip(names, weeks, strict=True)):
+        alt = f"{_worst(grid, name)}; {BEHIND}"
+        parts.append(_figure(week_map(grid, name, scale_of(weeks)), f"week{k + 1}", alt, wide=True))
+    return parts + [_behind(grid, name, "day, by hour", "hours and days of the week") for name, grid in zip(names, weeks, strict=True)]
+
+
+def short_time(seconds: float) -> str:
+    """A time for a narrow cell.
+
+    >>> short_time(41), short_time(2500), short_time(7500), short_time(180_000)
+    ('41 s', '42 min', '2.1 h', '2.1 d')
+    """
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    if seconds < 99.5 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86_400:.1f} d"
+
+
+def _two_lines(name: str) -> str:
+    r"""The name of a length on two lines.
+
+    >>> _two_lines("up to 10 min"), _two_lines("1 h to 4 h"), _two_lines("over 1 d")
+    ('up to\n10 min', '1 h\nto 4 h', 'over\n1 d')
+    """
+    first, _, last = name.partition(" to ")
+    return f"{first} to\n{last}" if first == "up" else f"{first}\nto {last}" if last else name.replace(" ", "\n", 1)
+
+
+def _grid(rows: Groups, columns: Groups, wait: Array, mask: Array) -> Grid:
+    shape = len(rows.names), len(columns.names)
+    cell = (rows.of * shape[1] + columns.of)[mask]
+    jobs = np.bincount(cell, minlength=shape[0] * shape[1])
+    total = np.bincount(cell, weights=wait[mask].astype(np.float64), minlength=shape[0] * shape[1])
+    mean = np.where(jobs > 0, total / np.maximum(jobs, 1), np.nan)
+    return Grid(rows.names, columns.names, mean.reshape(shape), jobs.reshape(shape))
+
+
+def _among(names: Sequence[str], groups: Groups) -> Groups:
+    """The same groups, with those that have no jobs."""
+    place = np.array([list(names).index(name) for name in groups.names])
+    return Groups(names, place[groups.of])
+
+
+def scale_of(grids: Sequence[Grid]) -> Scale:
+    """The waits (s) of the lightest and the darkest shade: most cells of all grids lie between."""
+    waits = np.concatenate([grid.wait[grid.jobs > 0] for grid in grids])
+    low = max(SHORTEST, float(np.percentile(waits, 5))) if len(waits) else SHORTEST
+    return low, max(2.0 * low, float(waits.max()) if len(waits) else 0.0)
+
+
+def _ink(seconds: float, scale: Scale) -> str:
+    return ON_DARK if LogNorm(*scale)(max(seconds, scale[0])) > 0.55 else ON_LIGHT
+
+
+def _cells(axes: Axes, grid: Grid, scale: Scale) -> None:
+    edges = np.arange(len(grid.columns) + 1) - 0.5, np.arange(len(grid.rows) + 1) - 0.5
+    values = np.ma.masked_invalid(np.maximum(grid.wait, scale[0]))
+    axes.pcolormesh(*edges, values, cmap=SHADES, norm=LogNorm(*scale), edgecolors="face", linewidth=0.2)
+    axes.set_yticks(range(len(grid.rows)), grid.rows)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _worst(grid: Grid, name: str) -> str:
+    """The beginning of a description: where the waits are longest."""
+    if not grid.jobs.any():
+        return f"Heat map of the mean wait under {in_prose(name)}, without jobs:"
+    k, j = divmod(int(np.nanargmax(grid.wait)), len(grid.columns))
+    where = f"{grid.rows[k]}, {grid.columns[j]}"
+    return f"Heat map of the mean wait under {in_prose(name)}; the longest, {human_time(float(grid.wait[k, j]))}, is at {where}"
+
+
+def _figure(figure: Figure, prefix: str, alt: str, wide: bool = False) -> str:
+    image = f'<div role="img" aria-label="{text(alt)}">{to_svg(figure, prefix)}</div>'
+    return f"<figure>{scroll(image, alt, 'wide') if wide else image}</figure>"
+
+
+def _behind(grid: Grid, name: str, corner: str, what: str) -> str:
+    """The numbers of a heat map as a table, collapsed."""
+    rows: list[list[Any]] = []
+    for k, row in enumerate(grid.rows):
+        cells = [
+            f"{human_time(float(wait))}<small>{count:,} job{'' if count == 1 else 's'}</small>" if count else ""
+            for wait, count in zip(grid.wait[k], grid.jobs[k], strict=True)
+        ]
+        rows.append([text(row), *cells])
+    title = f"Mean wait under {in_prose(name)} by {what}"
+    inside = table([corner, *map(text, grid.columns)], rows, title, "months")
+    return f"<details><summary>{text(title)}</summary>{inside}</details>"

@@ -1,0 +1,276 @@
+"""Jobs in groups: by calendar, size, length, user, queue; for tables of who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.metrics import month_starts
+from walltime.policy import Calendar
+from walltime.schedule.variation import parse_seconds
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+LONG = 3600
+"""Jobs that run longer than this, s, are long."""
+WIDE = 8
+"""Jobs of more processors than this are wide."""
+HEAVY, MEDIUM = 0.5, 0.9
+"""The users that ask for most, up to these shares of all processor time, are heavy and medium; the others are light."""
+LENGTHS = (600, 3600, 4 * 3600, 12 * 3600, 86_400)
+"""Usual edges of requested times, s."""
+USERS = 10
+"""Usual number of single users."""
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+GROUPINGS: Mapping[str, str] = {
+    "month": "calendar month in which the job ends",
+    "class": f"short or long (over {LONG:,} s), narrow or wide (over {WIDE} processors)",
+    "user": "heavy, medium or light users: those with the most processor time that make up the first 50 %, up to 90 %, the rest",
+    "users": f"the {USERS} single users with the most processor time, the others together",
+    "size": "processors, by powers of two as far as there are such jobs",
+    "length": "requested time: up to 10 min, 1 h, 4 h, 12 h, 1 d, more",
+    "size-length": "size and length together",
+    "hour": "hour of the day of the submission, local time of the site",
+    "weekday": "day of the week of the submission, local time of the site",
+    "hour-of-week": "hour and day of the submission together",
+    "queue": "queue of the log",
+    "partition": "partition of the log",
+}
+UNKNOWN = "unknown"
+Edges = Sequence[int] | Sequence[Sequence[int]] | int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The names of groups in their natural order, and of each job the place of its group among them, int64, shape (jobs,)."""
+
+    names: Sequence[str]
+    of: Array
+
+    def __mul__(self, other: Groups) -> Groups:
+        """The groups of two groupings together, the first one's outermost; those that have no job are left out."""
+        pairs, of = np.unique(self.of * len(other.names) + other.of, return_inverse=True)
+        return Groups([f"{self.names[p // len(other.names)]}, {other.names[p % len(other.names)]}" for p in pairs.tolist()], of)
+
+    def members(self, mask: Array) -> list[tuple[str, Array]]:
+        """Each group that has jobs in this mask (bool, shape (jobs,)), with their places, int64, in order of arrival."""
+        chosen = np.flatnonzero(mask)
+        order = chosen[np.argsort(self.of[chosen], kind="stable")]
+        found, first = np.unique(self.of[order], return_index=True)
+        return [(self.names[k], part) for k, part in zip(found.tolist(), np.split(order, first[1:]), strict=True)] if len(order) else []
+
+
+def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Edges = None) -> Groups:
+    """Put the jobs into groups; a group "unknown" is for jobs of which the log does not say.
+
+    `submit, end`: int64 seconds, shape (jobs,). `edges`: for `size` and `length` the largest processors or requested seconds of each
+    group but the last, for `size-length` both, for `users` how many. Raises PolicyError for an unknown grouping or bad edges.
+    """
+    if by not in GROUPINGS:
+        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}")
+    if edges is not None and by not in ("size", "length", "size-length", "users"):
+        raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have")
+    match by:
+        case "month":
+            return _months(workload, end)
+        case "class":
+            return _of_names(
+                ["short narrow", "short wide", "long narrow", "long wide"], 2 * (workload.runtime > LONG) + (workload.procs > WIDE)
+            )
+        case "user":
+            return _user_classes(workload)
+        case "users":
+            return _single_users(workload, USERS if edges is None else edges)
+        case "size":
+            return _sizes(workload.procs, edges)
+        case "length":
+            return _lengths(workload.requested, edges)
+        case "size-length":
+            two = _two(edges)
+            return _sizes(workload.procs, two[0]) * _lengths(workload.requested, two[1])
+        case "hour" | "weekday" | "hour-of-week":
+            return _clock(workload, submit, by)
+    return _numbers(workload, by)
+
+
+def check_known(workload: Workload, by: str, groups: Groups) -> None:
+    """Raise WorkloadError where the log says of no job to which group it belongs."""
+    if list(groups.names) != [UNKNOWN]:
+        return
+    column = {"user": "user", "users": "user", "queue": "queue", "partition": "partition"}.get(by)
+    if column is None:
+        raise WorkloadError(f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}")
+    raise WorkloadError(f"{workload.origin.name} does not say the {column} of its jobs; group them by another property")
+
+
+def check_same_jobs(first: Workload, other: Workload) -> None:
+    """Raise WorkloadError where two workloads are not of the same jobs."""
+    if other is first:
+        return
+    if len(other) != len(first) or (other.job_id != first.job_id).any() or (other.submit != first.submit).any():
+        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} are not of the same jobs")
+
+
+def parse_grouping(text: str) -> tuple[str, Edges]:
+    """A grouping as it is spelled on the command line, and its edges; raises PolicyError.
+
+    >>> parse_grouping("size:8,64"), parse_grouping("size-length:8,64/1h,1d"), parse_grouping("users:20"), parse_grouping("month")
+    (('size', [8, 64]), ('size-length', [[8, 64], [3600, 86400]]), ('users', 20), ('month', None))
+    """
+    by, given, values = text.strip().partition(":")
+    if by not in GROUPINGS:
+        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}")
+    if not given:
+        return by, None
+    try:
+        match by:
+            case "users":
+                return by, int(values)
+            case "size":
+                return by, [int(value) for value in values.split(",")]
+            case "size-length":
+                sizes, lengths = values.split("/")
+                return by, [[int(value) for value in sizes.split(",")], [parse_seconds(value) for value in lengths.split(",")]]
+            case "length":
+                return by, [parse_seconds(value) for value in values.split(",")]
+    except ValueError:
+        raise PolicyError(f"{text!r} is no grouping; write e.g. size:8,64 or length:1h,1d or size-length:8,64/1h,1d or users:20") from None
+    raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have")
+
+
+def local_seconds(workload: Workload, submit: Array) -> Array | None:
+    """Local time of the site at each submission, int64 s from a Monday at midnight; None where the log does not say when it begins."""
+    from walltime.engine.ordering import clock_of
+
+    origin = workload.origin
+    if origin.unix_start_time is None or not len(submit):
+        return None
+    clock = clock_of(Calendar(origin.unix_start_time, origin.tzinfo()), int(submit.min()), int(submit.max()) + 1)
+    offsets, changes = np.array(clock[0::2], np.int64), np.array(clock[1::2], np.int64)
+    return submit + offsets[np.searchsorted(changes, submit, side="right")]
+
+
+def _of_names(names: Sequence[str], of: Array) -> Groups:
+    """Groups of which those without jobs are left out."""
+    found, place = np.unique(of, return_inverse=True)
+    return Groups([names[k] for k in found.tolist()], place)
+
+
+def _unknown(jobs: int) -> Groups:
+    return Groups([UNKNOWN], np.zeros(jobs, np.int64))
+
+
+def _months(workload: Workload, end: Array) -> Groups:
+    begin = workload.origin.unix_start_time
+    if begin is None or not len(workload):
+        return _unknown(len(workload))
+    months = month_starts(begin + int(end.min()), begin + int(end.max()), workload.origin.tzinfo())
+    names = [f"{year}-{month:02d}" for year, month, _ in months]
+    return _of_names(names, np.searchsorted([first for _, _, first in months], begin + end, side="right") - 1)
+
+
+def _use(workload: Workload) -> Array:
+    """Processor-seconds of each job, float64."""
+    return (workload.procs * workload.runtime).astype(np.float64)
+
+
+def _user_classes(workload: Workload) -> Groups:
+    users = workload.columns.get("user")
+    if users is None or not len(workload) or (users < 0).all():
+        return _unknown(len(workload))
+    known, place = np.unique(users, return_inverse=True)
+    area = np.bincount(place, weights=_use(workload))
+    order = np.argsort(-area, kind="stable")
+    before = np.empty(len(known))
+    before[order] = np.concatenate([[0.0], np.cumsum(area[order])[:-1]]) / max(area.sum(), 1.0)
+    classes = np.where(before < HEAVY, 0, np.where(before < MEDIUM, 1, 2))
+    return _of_names(["heavy", "medium", "light", UNKNOWN], np.where(users < 0, 3, classes[place]))
+
+
+def _single_users(workload: Workload, most: Any) -> Groups:
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise PolicyError(f"the number of single users must be a whole number of at least 1, not {shown(most)}")
+    users = workload.columns.get("user")
+    if users is None or not len(workload) or (users < 0).all():
+        return _unknown(len(workload))
+    known, place = np.unique(users, return_inverse=True)
+    area = np.where(known < 0, -1.0, np.bincount(place, weights=_use(workload)))
+    order = np.argsort(-area, kind="stable")
+    shown_users = order[known[order] >= 0][:most]
+    rank = np.full(len(known), len(shown_users))
+    rank[shown_users] = np.arange(len(shown_users))
+    rank[known < 0] = len(shown_users) + 1
+    return _of_names([*(f"user {number}" for number in known[shown_users].tolist()), "other users", UNKNOWN], rank[place])
+
+
+def _sizes(procs: Array, edges: Any) -> Groups:
+    if edges is None:
+        if not len(procs):
+            return Groups([], np.zeros(0, np.int64))
+        edges = [2**k for k in range(int(procs.max() - 1).bit_length() + 1)]
+    bounds = _checked(edges, "size", 1)
+    names = [f"{low + 1}-{high}" if low + 1 < high else str(high) for low, high in zip([0, *bounds[:-1]], bounds, strict=True)]
+    return _of_names([*names, f"over {bounds[-1]}"], np.searchsorted(bounds, procs, side="left"))
+
+
+def _lengths(requested: Array, edges: Any) -> Groups:
+    bounds = _checked(LENGTHS if edges is None else edges, "length", 1)
+    said = [round_time(seconds) for seconds in bounds]
+    names = [f"up to {said[0]}", *(f"{low} to {high}" for low, high in pairwise(said)), f"over {said[-1]}"]
+    return _of_names(names, np.searchsorted(bounds, requested, side="left"))
+
+
+def round_time(seconds: int) -> str:
+    """A time in its largest whole unit.
+
+    >>> round_time(5400), round_time(7200), round_time(59)
+    ('90 min', '2 h', '59 s')
+    """
+    count, unit = next(
+        (seconds // length, unit) for length, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")) if not seconds % length
+    )
+    return f"{count} {unit}"
+
+
+def _checked(edges: Any, what: str, least: int) -> list[int]:
+    whole = isinstance(edges, Sequence | np.ndarray) and len(edges) and all(isinstance(edge, int | np.integer) for edge in edges)
+    if not whole or edges[0] < least or any(b <= a for a, b in pairwise(edges)):
+        raise PolicyError(f"edges of {what} must be growing whole numbers, such as [8, 64], not {shown(edges)}")
+    return [int(edge) for edge in edges]
+
+
+def _two(edges: Any) -> tuple[Any, Any]:
+    if edges is None:
+        return None, None
+    if not isinstance(edges, Sequence) or len(edges) != 2:
+        raise PolicyError(f"edges of size-length are those of sizes and those of lengths, not {shown(edges)}")
+    return edges[0], edges[1]
+
+
+def _clock(workload: Workload, submit: Array, by: str) -> Groups:
+    local = local_seconds(workload, submit)
+    if local is None:
+        return _unknown(len(workload))
+    hours = Groups([f"{hour:02d}" for hour in range(24)], local // 3600 % 24)
+    days = Groups(DAYS, local // 86_400 % 7)
+    if by == "hour-of-week":
+        return _of_names([f"{day} {hour}" for day in days.names for hour in hours.names], days.of * 24 + hours.of)
+    chosen = hours if by == "hour" else days
+    return _of_names(chosen.names, chosen.of)
+
+
+def _numbers(workload: Workload, by: str) -> Groups:
+    values = workload.columns.get(by)
+    if values is None or not len(workload) or (values < 0).all():
+        return _unknown(len(workload))
+    known, place = np.unique(values, return_inverse=True)
+    order = np.argsort(known < 0, kind="stable")  # what is unknown comes last
+    rank = np.empty(len(known), np.int64)
+    rank[order] = np.arange(len(known))
+    return Groups([UNKNOWN if known[k] < 0 else f"{by} {known[k]}" for k in order.tolist()], rank[place])

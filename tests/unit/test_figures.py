@@ -1,0 +1,106 @@
+"""Figures for papers and talks: on given axes or new ones, and from the command line."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import walltime as wt
+from tests.cli import HEADER, call, one_line, record
+from walltime import figures
+
+JOBS = wt.Workload.from_arrays(
+    submit=np.arange(60) * 40,
+    runtime=30 + np.arange(60) * 7 % 200,
+    requested=300 + np.arange(60) * 11 % 900,
+    procs=1 + np.arange(60) % 4,
+    machine_procs=4,
+)
+SCHEDULES = [wt.simulate(JOBS, name) for name in ("easy", "fcfs")]
+OF_WORKLOADS = (figures.estimate_use, figures.estimates_against_runtimes, figures.estimate_distribution, figures.accuracy_by_runtime)
+
+
+@pytest.mark.parametrize("name", figures.OF_SCHEDULES)
+def test_figure__draws_on_given_axes_or_new_ones(name):
+    draw = figures.OF_SCHEDULES[name]
+    given = Figure().subplots()
+    what = SCHEDULES[:1] if name == "gantt" else SCHEDULES
+    assert draw(*what, ax=given) is given
+    new = draw(*what, width="column")
+    assert isinstance(new, Axes)
+    assert new.get_figure().get_figwidth() == figures.WIDTHS["column"]
+    assert draw(*what, width=5).get_figure().get_figwidth() == 5
+    if name != "gantt":
+        assert [text.get_text() for text in new.get_legend().get_texts()] == ["EASY", "FCFS"]
+
+
+@pytest.mark.parametrize("draw", OF_WORKLOADS, ids=lambda draw: draw.__name__)
+def test_figure__of_a_workload(draw):
+    given = Figure().subplots()
+    assert draw(JOBS, ax=given) is given
+    assert draw(JOBS).get_figure().get_figwidth() == figures.WIDTHS["column"]
+
+
+def test_wait_distribution__is_the_share_of_jobs_that_wait_less():
+    axes = wt.figures.wait_distribution(SCHEDULES[1])
+    x, y = (np.asarray(values) for values in axes.lines[0].get_data())
+    assert y.tolist() == [100 * float((SCHEDULES[1].wait < at).mean()) for at in x]
+    assert axes.get_legend() is None  # a single line needs none
+
+
+def test_figures__leave_the_users_settings_alone_and_keep_grids_below_the_data(tmp_path):
+    before = dict(matplotlib.rcParams)
+    axes = figures.queue_length(*SCHEDULES)
+    assert dict(matplotlib.rcParams) == before
+    assert axes.get_axisbelow() is True
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+def test_save__gives_the_same_bytes_every_time(tmp_path, ending):
+    files = [figures.save(figures.wait_distribution(*SCHEDULES), tmp_path / f"{k}.{ending}") for k in range(2)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].stat().st_size > 2000
+
+
+def test_figures__say_what_they_cannot_draw(tmp_path):
+    with pytest.raises(wt.WorkloadError, match="no schedule to draw"):
+        figures.wait_distribution()
+    with pytest.raises(wt.WorkloadError, match=r"is no schedule; draw what walltime\.simulate returns"):
+        figures.gantt(JOBS)
+    with pytest.raises(wt.WorkloadError, match="is no workload"):
+        figures.estimate_use(SCHEDULES[0])
+    with pytest.raises(wt.PolicyError, match="unknown width 'poster'; known are column, page, slide"):
+        figures.wait_distribution(SCHEDULES[0], width="poster")
+    with pytest.raises(wt.PolicyError, match="saved from its axes or itself"):
+        figures.save(None, tmp_path / "x.pdf")
+    with pytest.raises(wt.OutputError, match="can be written as"):
+        figures.save(figures.gantt(SCHEDULES[0]), tmp_path / "x.gif")
+
+
+@pytest.fixture
+def log(tmp_path):
+    file = tmp_path / "small.swf"
+    file.write_text(HEADER + "".join(record(i, i * 5, 20 + i * 3 % 17, 1 + i % 4, 60) for i in range(1, 30)))
+    return file
+
+
+def test_command_line__draws_what_is_asked_for(capsys, log, tmp_path):
+    wait, queue = tmp_path / "wait.pdf", tmp_path / "q.svg"
+    options = ("--figure", wait, "--figure", f"queue={queue}")
+    status, out, _ = call(capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", *options)
+    assert status == 0
+    assert f"wait drawn in {wait}" in out.replace("\n", "")
+    assert wait.read_bytes().startswith(b"%PDF")
+    assert "<svg" in queue.read_text()
+    assert call(capsys, "simulate", log, "--figure", tmp_path / "gantt.png")[0] == 0
+    assert (tmp_path / "gantt.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_command_line__refuses_figures_that_there_are_not(capsys, log, tmp_path):
+    assert "there is no figure 'x'; known are wait, slowdown" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "x.pdf"))
+    assert "can be written as" in one_line(*call(capsys, "simulate", log, "--figure", "wait.gif"))
+    assert "cannot be written" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "none" / "wait.pdf"))
+    assert "show one run" in one_line(*call(capsys, "compare", log, "--figure", tmp_path / "wait.pdf", "--shake", 5, "--replications", 2))
