@@ -336,7 +336,7 @@ def test_command__lists_the_longest_waits(log, capsys):
         (("--job", 9), "log has no job 9; its 4 jobs have numbers from 1 to 4"),
         (("--longest", 2, "--no-sooner"), "--figure and --no-sooner are for one job; name it with --job"),
         (("--job", 1, "--replications", 3), "walltime explain tells of one run; leave out --replications"),
-        (("--job", 1, "--figure", "story.jpg"), "story.jpg: is to be written as .svg, .png, .pdf; name a file with such an ending"),
+        (("--job", 1, "--figure", "story.jpg"), ".svg, .png, .pdf; name a file"),
     ],
 )
 def test_command__errors_are_one_line(log, capsys, arguments, said):

@@ -59,8 +59,8 @@ def simulate(
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> simulate(jobs, Easy()).start.tolist()
     [0, 10, 2]
-    >>> simulate(jobs, "easy:backfill-order=sjf,predictor=tsafrir07").label
-    'easy:backfill-order=sjf,predictor=tsafrir07'
+    >>> simulate(jobs, "easy:backfill-order=sjf,predictor=exact").label
+    'easy:backfill-order=sjf,predictor=exact'
     """
     check_workload(workload)
     scheduler = Scheduler.of(policy, prediction)
