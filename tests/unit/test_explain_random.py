@@ -114,6 +114,27 @@ def test_delays__are_the_wild_backfills_of_the_dynamics(data, workload):
         assert {one.job for one in story.overtaken_by if one.delay > 0} == wild & {one.job for one in story.overtaken_by}
 
 
+@given(st.data(), ANY_WORKLOAD)
+@examples(80)
+def test_how__follows_from_who_ran_and_when_each_was_expected_to_end(data, workload):
+    schedule = wt.simulate(workload, wt.Easy())
+    start, procs, believed = schedule.start, workload.procs, workload.believed
+    index_of = {int(number): index for index, number in enumerate(workload.job_id)}
+    for job in some_jobs(data, schedule):
+        for one in schedule.explain(int(workload.job_id[job]), sooner=False).overtaken_by:
+            index, now = index_of[one.job], one.start
+            waiting = [i for i in range(len(workload)) if schedule.submit[i] <= now < start[i]]
+            assert index_of[one.head] == waiting[0]
+            before = [i for i in range(len(workload)) if start[i] < now or (start[i] == now and i < index)]
+            running = [i for i in before if schedule.end[i] > now or start[i] == now]
+            free, shadow = workload.machine_procs - procs[running].sum(), now
+            for end, width in sorted((max(start[i] + believed[i], now), procs[i]) for i in running):
+                if free >= procs[waiting[0]]:
+                    break
+                free, shadow = free + width, end
+            assert one.how == ("in time" if now + believed[index] <= shadow else "extra"), shrunk(workload)
+
+
 def changed(workload: wt.Workload, job: int, **values: int) -> wt.Workload:
     """The workload with one job's values replaced, made from its arrays anew."""
     arrays = {name: getattr(workload, name).tolist() for name in ("job_id", "submit", "runtime", "requested", "believed", "procs")}

@@ -126,7 +126,7 @@ def _watch_kernel(schedule: Result, scheduler: Scheduler, job: int) -> Iterator[
         if jobs.start[job] < 0 and job not in waiting:
             continue
         runs = simulation.memory.running[: int(state.running)]
-        waiting = np.sort(waiting) if not schedule.workload.feedback else waiting[np.argsort(jobs.arrival[waiting], kind="stable")]
+        waiting = waiting[np.argsort(jobs.arrival[waiting])]
         seen = Snapshot(
             now=int(state.now),
             free=int(state.free),
@@ -203,13 +203,11 @@ class _Watched(Reference):
 
     def _pass(self) -> None:
         job, started = self.jobs[self.watched], self._started
-        first = [(waiting, waiting.reserved_start) for waiting in self.waiting]
-        for waiting in self.waiting:
-            waiting.reserved_start = -1
+        before = list(self.waiting)
+        for one in before:
+            one.reserved_start = -1  # each pass notes those that it makes
         super()._pass()
-        noted = {waiting.index: waiting.reserved_start for waiting, _ in first if waiting.start < 0}
-        for waiting, before in first:
-            waiting.reserved_start = before if before >= 0 else waiting.reserved_start
+        noted = {one.index: one.reserved_start for one in before if one.start < 0}
         if job.arrival < 0:
             return
         begun = [one for one in self.running if one.ticket >= started]
