@@ -54,6 +54,7 @@ NO_RESULTS = (
     "schedule/files.py",
     "schedule/recorded.py",
     "schedule/replication.py",
+    "schedule/spread.py",
     "schedule/threads.py",
 )
 """...without these: how the engine is kept and loaded, what only checks, compares, fetches or writes."""

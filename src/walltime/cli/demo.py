@@ -21,18 +21,21 @@ def demo(
     """Replay a workload made up by the model Lublin'99 under FCFS, EASY and conservative backfilling; no files needed."""
     from walltime.cli import common
     from walltime.cli.compare import DEFAULT, as_object, print_comparison, write_page
+    from walltime.report.care import cautions_of
     from walltime.workload.models import MODELS
 
     common.check_output(out, (".html", ".htm"))
     workload = common.make_up(MODELS["lublin99"], jobs, procs, load, seed)
     schedules = [common.run_policy(workload, name, coincident="batch", overrun="kill") for name in DEFAULT]
-    write_page(out, schedules, "none", seed=seed)
+    spread = common.find_spread(schedules, "none")
+    cautions = cautions_of(schedules, "none", spread=spread)
+    write_page(out, schedules, "none", spread, seed=seed)
     if as_json:
         records = [
             common.run_record(s, "none", trace=Path(workload.origin.name), seconds_read=0.0, estimates="user", seed=seed)[0]
             for s in schedules
         ]
-        common.print_json(as_object(records, [], out))
+        common.print_json(as_object(records, [], out, cautions, spread))
         return
-    print_comparison(schedules, "none")
+    print_comparison(schedules, "none", cautions, spread)
     typer.echo(f"report written to {out}")

@@ -13,6 +13,7 @@ from walltime.schedule.replication import Replications, replicate
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
+from walltime.schedule.spread import Spread, shaking_spread
 
 __all__ = [
     "CHECKS",
@@ -28,6 +29,7 @@ __all__ = [
     "Replications",
     "Schedule",
     "Scheduler",
+    "Spread",
     "Violation",
     "audit",
     "compare",
@@ -36,6 +38,7 @@ __all__ = [
     "read_schedule",
     "replay_predictions",
     "replicate",
+    "shaking_spread",
     "simulate",
     "simulate_many",
 ]
