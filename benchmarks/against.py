@@ -45,7 +45,7 @@ DEEP = {"jobs": 300_000, "procs": 128, "load": 0.97}
 LONG = 2.0
 """Seconds: what takes longer is run twice only."""
 SCRIPT = """
-import hashlib, json, sys, time
+import dataclasses, hashlib, json, sys, time
 import numpy as np
 import walltime as wt
 from walltime import *
@@ -61,6 +61,8 @@ if {log!r}:
     jobs = wt.read({log!r})
 else:
     jobs = MODELS["lublin99"].generate({jobs}, {procs}, {load}, 1).with_estimates(wt.FModel(4), seed=1)
+    users = np.random.default_rng(1).integers(0, 200, len(jobs))  # the model has none, and predictors ask for them
+    jobs = dataclasses.replace(jobs, columns=jobs.columns | dict(user=users))
 word = "prediction" if hasattr(wt, "Prediction") else "predictor"
 wt.simulate(jobs, Easy())
 for line in sys.stdin:

@@ -54,6 +54,7 @@ NO_RESULTS = (
     "schedule/files.py",
     "schedule/recorded.py",
     "schedule/replication.py",
+    "schedule/spread.py",
     "schedule/threads.py",
 )
 """...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
-    from walltime.schedule import Fairness, Schedule
+    from walltime.schedule import Fairness, Schedule, Spread
     from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
@@ -128,6 +128,24 @@ def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness
     jobs = min(sample or SAMPLE, len(schedule))
     with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
         return fairness(schedule, jobs or 1, seed, progress=progress)
+
+
+def find_spread(schedules: Sequence[Schedule], trim: str) -> Spread | None:
+    """How far the averages move when the log is shaken, with a progress bar if it takes long; None where it would take too long."""
+    from walltime.schedule.spread import COPIES, shaking_spread
+
+    if len(schedules) < 2:
+        return None
+    with progress_bar(COPIES * len(schedules), "shaken copies of the log") as progress:
+        return shaking_spread(schedules, trim, progress)
+
+
+def print_cautions(cautions: Sequence[str]) -> None:
+    """Print what a reader of the results should know, one item a line."""
+    if cautions:
+        typer.echo("read with care:")
+    for caution in cautions:
+        typer.echo(f"* {caution}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from walltime.cli.groups import Part, Reading, Scheduling
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.schedule import Schedule
+    from walltime.schedule import Schedule, Spread
 
 DEFAULT = ("fcfs", "easy", "conservative")
 
@@ -33,6 +33,10 @@ def compare(
         bool,
         typer.Option("--gains", help="Say who gains and who loses: jobs, users, the largest changes.", rich_help_panel=o.OUTPUT),
     ] = False,
+    no_spread: Annotated[
+        bool,
+        typer.Option("--no-spread", help="Do not measure how far the means move when the log is shaken.", rich_help_panel=o.OUTPUT),
+    ] = False,
     report: o.ReportOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
@@ -41,6 +45,7 @@ def compare(
     from walltime.cli import common
     from walltime.cli.vary import run_replications
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
+    from walltime.report.care import cautions_of
 
     chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
@@ -84,13 +89,15 @@ def compare(
     if gains:
         for record, schedule in zip(records[1:], schedules[1:], strict=True):
             record["gains"] = schedules[0].gains(schedule, run.trim.value).as_dict()
+    spread = None if no_spread else common.find_spread(schedules, run.trim.value)
+    cautions = cautions_of(schedules, run.trim.value, run.estimates, spread)
     if report is not None:
-        write_page(report, schedules, run.trim.value, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
+        write_page(report, schedules, run.trim.value, spread, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
     common.draw_figures(drawn, schedules, run.trim.value)
     if as_json:
-        common.print_json(as_object(records, months, report))
+        common.print_json(as_object(records, months, report, cautions, spread))
         return
-    print_comparison(schedules, run.trim.value)
+    print_comparison(schedules, run.trim.value, cautions, spread)
     if monthly:
         _print_months(schedules, months)
     print_compared_breakdowns(schedules, breakdowns)
@@ -102,15 +109,17 @@ def compare(
         typer.echo(f"{name} drawn in {path}")
 
 
-def write_page(path: Path, schedules: Sequence[Schedule], trim: str, **settings: Any) -> None:
+def write_page(path: Path, schedules: Sequence[Schedule], trim: str, spread: Spread | None, **settings: Any) -> None:
     """Write the HTML page, with the command line in its provenance."""
     from walltime.report import write_report
 
-    write_report(path, schedules, trim=trim, settings={"command": ["walltime", *sys.argv[1:]], **settings})
+    write_report(path, schedules, trim=trim, spread=spread, settings={"command": ["walltime", *sys.argv[1:]], **settings})
 
 
-def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None) -> dict[str, Any]:
-    """The `--json` record: what all runs share, then the runs."""
+def as_object(
+    records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None, cautions: Sequence[str], spread: Spread | None
+) -> dict[str, Any]:
+    """What `--json` prints: what all runs share, then the runs."""
     shared = (
         "trace",
         "sha256",
@@ -130,15 +139,17 @@ def as_object(records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]]
     )
     value: dict[str, Any] = {name: records[0][name] for name in shared}
     value["report"] = None if report is None else str(report)
+    value["cautions"] = list(cautions)
+    value["spread"] = None if spread is None else spread.as_dict()
     value["runs"] = list(records)
     for record, rows in zip(value["runs"], months, strict=False):
         record["months"] = [month.as_dict() for month in rows]
     return value
 
 
-def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
-    """Print one row per policy, then the answer in a sentence."""
-    from walltime.cli.common import percent, print_table
+def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequence[str], spread: Spread | None) -> None:
+    """Print one row per policy, then the answer in a sentence, then the cautions."""
+    from walltime.cli.common import percent, print_cautions, print_table
     from walltime.report import answer, human_number, human_time, labels
     from walltime.schedule.comparison import compare as side_by_side
 
@@ -163,7 +174,8 @@ def print_comparison(schedules: Sequence[Schedule], trim: str) -> None:
     title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(workload.offered_load)}"
     columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
     print_table(title, columns, rows)
-    typer.echo(answer(workload.origin.name, names, schedules, comparison.summaries))
+    typer.echo(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
+    print_cautions(cautions)
 
 
 def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]) -> None:

@@ -64,6 +64,7 @@ def simulate(
     from walltime.cli import common
     from walltime.cli.vary import run_replications
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
+    from walltime.report.care import cautions_of
     from walltime.schedule.files import FORMATS, write_table
     from walltime.schedule.variation import parse_seconds
 
@@ -139,6 +140,8 @@ def simulate(
     fairness = common.find_fairness(schedule, sample, run.seed) if fair else None
     if fairness is not None:
         record["fairness"] = fairness.as_dict()
+    cautions = cautions_of([schedule], run.trim.value, run.estimates)
+    record["cautions"] = cautions
     recorded = recorded_object(schedule, run.trim.value)
     if recorded is not None:
         record["recorded"] = recorded
@@ -148,6 +151,7 @@ def simulate(
         common.print_json(record)
         return
     _print(record, summary, schedule)
+    common.print_cautions(cautions)
     if batches is not None:
         interval = batches.interval
         typer.echo(

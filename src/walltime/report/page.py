@@ -23,6 +23,7 @@ from walltime.report.tables import scroll, text, unbroken
 from walltime.report.text import answer, human_percent, human_time, in_prose, labels
 from walltime.schedule.kind import Kind
 from walltime.schedule.schedule import Schedule
+from walltime.schedule.spread import Spread
 
 Array = np.ndarray
 
@@ -35,17 +36,19 @@ def write_report(
     trim: str = "none",
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
+    spread: Spread | None = None,
 ) -> Path:
     """Write a page that compares these schedules of one workload; the first is the baseline.
 
     The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
     `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
     further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
-    string or a list of arguments. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
+    string or a list of arguments. `spread`: from `walltime.schedule.shaking_spread`, so that the page says which differences shaking
+    the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
     PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
     path = Path(path)
-    page = render(schedules, title=title, trim=trim, notes=notes, settings=settings)
+    page = render(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread)
     with whole_file(path) as file:
         file.write(page.encode())
     return path
@@ -58,6 +61,7 @@ def render(
     trim: str = "none",
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
+    spread: Spread | None = None,
 ) -> str:
     """The page of `write_report` as a string."""
     _check(schedules)
@@ -71,11 +75,11 @@ def render(
     chosen = {"policies": [s.policy.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
     chosen["feedback"] = any(s.workload.feedback for s in schedules)
     record = provenance(workload, **chosen)
-    care = [*cautions(names, schedules, summaries, masks, trim, settings.get("estimates")), *notes]
+    care = [*cautions(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes]
     body = [
         '<p class="eyebrow">walltime: what every job would have waited</p>',
         f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries)))}</p>',
+        f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries, spread)))}</p>',
         tables.facts(workload, record),
         _care(care),
         "<h2>The numbers</h2>",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from walltime.metrics import Summary
+from walltime.metrics import Summary, relative_difference
 from walltime.schedule.schedule import Schedule
+from walltime.schedule.spread import Spread
 from walltime.wording import UNDEFINED as UNDEFINED
 from walltime.wording import human_time as human_time
 
+CLOSE = 5.0
+"""Difference in percent below which two means count as close."""
 MOST_IN_ONE_SENTENCE = 4
 """With more policies than this, the sentence names the best ones instead of all."""
 
@@ -57,6 +60,13 @@ def human_difference(percent: float) -> str:
     return f"{'-' if percent < 0 else '+'}{abs(percent):,.{digits}f} %"
 
 
+SHOW: Mapping[str, tuple[Callable[[float], str], str]] = {
+    "mean_wait": (human_time, "mean wait"),
+    "mean_bounded_slowdown": (human_number, "mean bounded slowdown"),
+}
+"""The measures of the answer: how each is shown, and what it is called."""
+
+
 def labels(schedules: Sequence[Schedule]) -> list[str]:
     """One name for each schedule; if a policy occurs more than once, its schedules are numbered.
 
@@ -67,10 +77,13 @@ def labels(schedules: Sequence[Schedule]) -> list[str]:
     return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def answer(log: str, names: Sequence[str], schedules: Sequence[Schedule], summaries: Sequence[Summary]) -> str:
+def answer(
+    log: str, names: Sequence[str], schedules: Sequence[Schedule], summaries: Sequence[Summary], spread: Spread | None = None
+) -> str:
     """The result of the comparison, in one sentence; the first schedule is the baseline.
 
-    `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order.
+    `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order. `spread`: of the same
+    schedules; a difference that shaking the log can undo is not announced as one, nor a small one where the spread is not known.
     """
     first = summaries[0]
     if not first.measured_jobs:
@@ -82,14 +95,56 @@ def answer(log: str, names: Sequence[str], schedules: Sequence[Schedule], summar
             f"{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
-        return _best(log, names, summaries)
+        return _best(log, names, summaries, spread)
     second = summaries[1]
-    told = f"On {log}, {in_prose(names[1])} {_change(first, second, names[0])}{_share(schedules[1], second)}"
+    unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
+    if unclear:
+        told = f"On {log}, {_no_clear(unclear, names, summaries, spread)}{_backfills(names[1], schedules[1], second)}"
+    else:
+        told = f"On {log}, {in_prose(names[1])} {_change(first, second, names[0])}{_share(schedules[1], second)}"
     others = [
         f"{in_prose(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}{_share(schedule, s)}"
         for name, schedule, s in zip(names[2:], schedules[2:], summaries[2:], strict=True)
     ]
     return "; ".join([told, *others]) + "."
+
+
+def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: Spread | None) -> bool:
+    """Whether two schedules differ in this measure by more than chance, or are shown as equal anyway.
+
+    With a spread, by more than the difference scatters when the log is shaken; without one, by at least 5 %.
+    """
+    before, after = getattr(summaries[a], field), getattr(summaries[b], field)
+    show, _ = SHOW[field]
+    if show(before) == show(after):
+        return True
+    return spread.clear(field, a, b) if spread is not None else abs(relative_difference(after, before)) >= CLOSE
+
+
+def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
+    """What is said where one or both of the measures do not differ clearly."""
+    first, second = summaries[0], summaries[1]
+    both = f"between {in_prose(names[0])} and {in_prose(names[1])}"
+    moved = [f"±{SHOW[field][0](spread.difference(field, 0, 1)[1])}" for field in unclear] if spread is not None else []
+    values = [f"{SHOW[f][1]} ({SHOW[f][0](getattr(first, f))} against {SHOW[f][0](getattr(second, f))})" for f in unclear]
+    if spread is None:
+        why = f"; a difference below {CLOSE:.0f} % may be chance, and its spread is not known"
+    else:
+        scatters = "the difference scatters" if len(unclear) == 1 else "the differences scatter"
+        why = f", while {scatters} by {' and '.join(moved)} in copies of the log shaken by {spread.seconds} s"
+    if len(unclear) == len(SHOW):
+        return f"there is no clear difference {both}, neither in the {' nor in the '.join(values)}{why}"
+    field = next(f for f in SHOW if f not in unclear)
+    show, said = SHOW[field]
+    before, after = getattr(first, field), getattr(second, field)
+    verb = _verb(before, after, show)
+    change = f"{in_prose(names[1])} {verb} the {said} {_move(verb, before, after, show)}, compared with {in_prose(names[0])}"
+    return f"{change}; there is no clear difference in the {values[0]}{why}"
+
+
+def _backfills(name: str, schedule: Schedule, summary: Summary) -> str:
+    share = _share(schedule, summary).removeprefix(", with ").removesuffix(" backfilled")
+    return f"; {in_prose(name)} backfills {share}" if share else ""
 
 
 def in_prose(name: str) -> str:
@@ -136,15 +191,23 @@ def _move(verb: str, before: float, after: float, show: Callable[[float], str]) 
     return f"at {show(after)}" if before == after else f"practically unchanged at {show(after)}"
 
 
-def _best(log: str, names: Sequence[str], summaries: Sequence[Summary]) -> str:
+def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
     waits = [s.mean_wait for s in summaries]
     ratios = [s.mean_bounded_slowdown for s in summaries]
     a, b = waits.index(min(waits)), ratios.index(min(ratios))
     wait, ratio = human_time(waits[a]), human_number(ratios[b])
     if human_time(max(waits)) == wait and human_number(max(ratios)) == ratio:
         return f"On {log}, all {len(names)} policies come to a mean wait of {wait} and a mean bounded slowdown of {ratio}."
+    wait += _like("mean_wait", a, names, summaries, spread)
+    ratio += _like("mean_bounded_slowdown", b, names, summaries, spread)
     start = f"Of {len(names)} policies on {log}, {in_prose(names[a])} has the shortest mean wait ({wait}) and "
     middle = f"the lowest mean bounded slowdown ({ratio})" if a == b else f"{in_prose(names[b])} the lowest mean bounded slowdown ({ratio})"
     if 0 in (a, b):
         return f"{start}{middle}."
     return f"{start}{middle}; {in_prose(names[0])}, the first of them, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
+
+
+def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
+    """Which others are not clearly worse than the best one."""
+    others = [in_prose(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
+    return f", with no clear difference to {' and '.join(others)}" if others else ""

@@ -14,6 +14,7 @@ from walltime.schedule.replication import Replications, replicate
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
+from walltime.schedule.spread import Spread, shaking_spread
 from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Running",
     "Schedule",
     "Scheduler",
+    "Spread",
     "Story",
     "Submission",
     "Violation",
@@ -47,6 +49,7 @@ __all__ = [
     "read_schedule",
     "replay_predictions",
     "replicate",
+    "shaking_spread",
     "simulate",
     "simulate_many",
 ]

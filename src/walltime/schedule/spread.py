@@ -1,0 +1,102 @@
+"""How far averages move when the log is shaken: what a difference between policies must exceed to mean anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.schedule.replication import replicate
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler
+from walltime.workload import Workload
+from walltime.workload.scaling import shake
+
+Array = np.ndarray
+
+SHAKE = 30
+"""Seconds by which each submission is moved at most, as in tsafrir06."""
+COPIES, FEWEST = 5, 3
+"""Shaken copies of the log, and how few are worth anything."""
+MOST_JOBS = 4_000_000
+"""Jobs that are simulated for it at most, over all copies and policies."""
+MOST_SECONDS = 5.0
+"""What the simulations may take, by the seconds of the runs themselves."""
+CONFIDENCE = 0.95
+MEASURES = ("mean_wait", "mean_bounded_slowdown")
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Averages of some schedules, and of the same policies on shaken copies of the log; the same copies for all of them."""
+
+    seconds: int
+    """of the shake"""
+    own: Sequence[metrics.Summary]
+    """one per schedule"""
+    shaken: Sequence[Sequence[metrics.Summary]]
+    """for each schedule one per copy"""
+
+    @property
+    def copies(self) -> int:
+        """Shaken copies of the log."""
+        return len(self.shaken[0])
+
+    def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
+        """What schedule b has more of this measure than a: the mean over the log and its copies, and by how much single ones scatter.
+
+        The scatter is half the width of the band in which a further copy would lie with a probability of 95 % (Student's t).
+        """
+        runs = zip([self.own[a], *self.shaken[a]], [self.own[b], *self.shaken[b]], strict=True)
+        values = np.array([getattr(after, name) - getattr(before, name) for before, after in runs])
+        interval = metrics.mean_interval(values, CONFIDENCE)
+        return interval.mean, float(interval.half_width * np.sqrt(len(values) + 1))
+
+    def clear(self, name: str, a: int, b: int) -> bool:
+        """Whether the difference is larger than its scatter; else a further copy may well show none, or the opposite."""
+        mean, scatter = self.difference(name, a, b)
+        return abs(mean) > scatter
+
+    def as_dict(self) -> dict[str, Any]:
+        """The differences to the first schedule, ready for JSON; one entry for each other schedule."""
+        return {
+            "shake": self.seconds,
+            "copies": self.copies,
+            "differences": [{name: self._shown(name, k) for name in MEASURES} for k in range(1, len(self.own))],
+        }
+
+    def _shown(self, name: str, k: int) -> dict[str, Any]:
+        mean, scatter = self.difference(name, 0, k)
+        return {"mean": mean, "scatter": scatter, "clear": abs(mean) > scatter}
+
+
+def shaking_spread(schedules: Sequence[Schedule], trim: str = "none", progress: Callable[[int], None] | None = None) -> Spread | None:
+    """Simulate up to 5 shaken copies of the log under the policies of these schedules; None where that would take too long.
+
+    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long is: over 4 million jobs for 3 copies, over 5 s by what the
+    given runs took, or on the reference engine. `progress` is called with the number of copies done.
+    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; that a difference is to exceed its scatter is ours.
+    """
+    jobs = sum(len(schedule) for schedule in schedules)
+    copies = min(COPIES, MOST_JOBS // max(jobs, 1))
+    seconds = copies * sum(schedule.seconds.get("simulate", 0.0) for schedule in schedules)
+    if copies < FEWEST or seconds > MOST_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
+        return None
+    shaken: list[Sequence[metrics.Summary]] = []
+    for schedule in schedules:
+        done = len(shaken) * copies
+        scheduler = Scheduler(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
+        rules: dict[str, Any] = {"coincident": schedule.coincident, "overrun": schedule.overrun, "trim": trim}
+
+        def copy(seed: int, workload: Workload = schedule.workload) -> Workload:
+            return shake(workload, SHAKE, seed)
+
+        def told(number: int, done: int = done) -> None:
+            if progress is not None:
+                progress(done + number)
+
+        shaken.append(replicate(copy, scheduler, range(copies), progress=told, **rules).summaries)
+    return Spread(SHAKE, [schedule.summary(trim) for schedule in schedules], shaken)

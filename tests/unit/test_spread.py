@@ -1,0 +1,166 @@
+"""How far averages move when the log is shaken, and what is said of differences that this can undo."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from tests.traces import trace_path
+from walltime.metrics import Summary
+from walltime.report.care import cautions_of, longest_queue
+from walltime.report.text import answer, distinct, labels
+from walltime.schedule import Spread, shaking_spread
+
+JOBS = wt.Lublin99().generate(400, 32, 0.8, 3)
+
+
+@pytest.fixture(scope="module")
+def schedules():
+    return [wt.simulate(JOBS, policy) for policy in ("fcfs", "easy", "conservative")]
+
+
+def spread_of(schedules, waits, slowdowns) -> Spread:
+    """A spread with these values for each schedule: the first is the log's own."""
+
+    def summaries(k: int) -> list[Summary]:
+        base = schedules[k].summary()
+        return [replace(base, mean_wait=w, mean_bounded_slowdown=s) for w, s in zip(waits[k], slowdowns[k], strict=True)]
+
+    of = [summaries(k) for k in range(len(waits))]
+    return Spread(30, [one[0] for one in of], [one[1:] for one in of])
+
+
+def test_spread__worked_by_hand(schedules):
+    found = spread_of(schedules[:2], [[10, 10, 10], [12, 13, 14]], [[1, 1, 1], [1, 2, 0]])
+    mean, scatter = found.difference("mean_wait", 0, 1)
+    assert mean == 3
+    assert scatter == pytest.approx(4.302653 * 1 * np.sqrt(1 + 1 / 3))  # t of 2 degrees of freedom, standard deviation 1
+    assert not found.clear("mean_wait", 0, 1)
+    assert found.difference("mean_wait", 1, 0) == (-3, scatter)
+    assert spread_of(schedules[:2], [[10, 10], [12, 12]], [[1, 1], [1, 1]]).clear("mean_wait", 0, 1)
+
+
+def test_shaking_spread__simulates_the_same_copies_under_every_policy(schedules):
+    found = shaking_spread(schedules)
+    assert found is not None
+    assert (found.seconds, found.copies) == (30, 5)
+    for schedule, summaries, own in zip(schedules, found.shaken, found.own, strict=True):
+        assert own.as_dict() == schedule.summary().as_dict()
+        for seed, summary in enumerate(summaries):
+            assert summary.as_dict() == wt.simulate(wt.shake(JOBS, 30, seed), schedule.policy).summary().as_dict()
+    assert found.clear("mean_wait", 0, 1), "first come, first served waits much longer"
+
+
+def test_shaking_spread__is_unknown_where_it_would_take_long(schedules):
+    assert shaking_spread([replace(schedules[0], seconds={"simulate": 1.1})]) is None
+    assert shaking_spread([wt.simulate(JOBS, "fcfs", engine="reference")]) is None
+    assert shaking_spread([wt.simulate(wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=1), "fcfs")]) is None
+
+
+def said(schedules, summaries, spread) -> str:
+    return answer("log", labels(schedules), schedules, summaries, spread)
+
+
+def test_answer__a_difference_within_the_scatter_is_none(schedules):
+    two = schedules[1:]
+    both = spread_of(two, [[7860, 7860, 7860], [7680, 8000, 7700]], [[37.4, 37, 37], [36.2, 38, 36]])
+    told = said(two, both.own, both)
+    assert told.startswith(
+        "On log, there is no clear difference between EASY and conservative, neither in the mean wait (2 h 11 min against 2 h 08 min) nor "
+        "in the mean bounded slowdown (37.4 against 36.2), while the differences scatter by ±"
+    )
+    assert " in copies of the log shaken by 30 s; conservative backfills " in told
+    assert "cuts" not in told
+    assert "raises" not in told
+    one = spread_of(two, [[7860, 7860, 7860], [3600, 3610, 3605]], [[37.4, 37, 37], [36.2, 38, 36]])
+    assert "conservative cuts the mean wait from 2 h 11 min to 1 h 00 min, compared with EASY; there is no clear" in said(two, one.own, one)
+    clear = spread_of(two, [[7860, 7860, 7860], [3600, 3610, 3605]], [[37, 37, 37], [20, 20.5, 20]])
+    assert "conservative cuts the mean wait from 2 h 11 min to 1 h 00 min and the mean bounded slowdown" in said(two, clear.own, clear)
+
+
+def test_answer__a_small_difference_of_unknown_scatter_is_none(schedules):
+    two = schedules[1:]
+    summaries = spread_of(two, [[7860, 1], [7680, 1]], [[37.4, 1], [20, 1]]).own
+    told = said(two, summaries, None)
+    assert "there is no clear difference in the mean wait (2 h 11 min against 2 h 08 min); a difference below 5 % may be chance" in told
+    assert distinct("mean_bounded_slowdown", 0, 1, summaries, None)
+
+
+def test_answer__the_best_of_many_names_its_equals(schedules):
+    five = [schedules[1]] * 5
+    waits = [[100 + 100 * (k // 2), 101 + 100 * (k // 2) + k % 2, 100 + 100 * (k // 2)] for k in range(5)]
+    found = spread_of(five, waits, [[9 - k, 9 - k, 9 - k] for k in range(5)])
+    waits[1][0] = 101
+    assert "has the shortest mean wait (1 min 40 s" in said(five, found.own, found)
+    found = spread_of(five, waits, [[9 - k, 9 - k, 9 - k] for k in range(5)])
+    assert "(1 min 40 s, with no clear difference to EASY (2))" in said(five, found.own, found)
+
+
+def test_cautions__say_what_shaking_can_undo(schedules):
+    two = schedules[1:]
+    wait = two[0].summary().mean_wait
+    near = spread_of(two, [[wait, wait, wait], [two[1].summary().mean_wait, 0, 3 * wait]], [[1, 1, 1], [1, 1, 1]])
+    assert any(line.startswith("No clear difference: in mean wait ") for line in cautions_of(two, "none", spread=near))
+    assert any("is not known" in line for line in cautions_of(two, "none"))
+    assert not any("is not known" in line for line in cautions_of(two[:1], "none"))
+
+
+# ------------------------------------------------------------------------------------------------------------- saturation
+
+
+def test_longest_queue__worked_by_hand():
+    """Ten jobs wait from 10 to 20, one job from 30 to 90, the last arrival."""
+    submit = [0, *[10] * 10, 30, 90]
+    start = [0, *[20] * 10, 90, 90]
+    one = np.ones(len(submit), np.int64)
+    workload = wt.Workload.from_arrays(submit=submit, runtime=one, procs=one, machine_procs=20)
+    start = np.array(start)
+    schedule = wt.Schedule(workload, wt.Easy(), start, start + 1, one, one.astype(np.uint8), -one)
+    assert longest_queue(schedule) == (10, 10 / 90), "one waiting job is no queue to speak of"
+
+
+@pytest.mark.parametrize(
+    ("log", "saturated"), [("KTH-SP2-1996-2.1-cln", ["FCFS"]), ("CTC-SP2-1996-3.1-cln.recon", ["FCFS"]), ("ALCF-Theta-2022-23", ["FCFS"])]
+)
+def test_cautions__first_come_first_served_saturates_real_logs(log, saturated):
+    workload = wt.read(trace_path(log))
+    schedules = [wt.simulate(workload, policy) for policy in ("fcfs", "easy", "conservative")]
+    told = [line for line in cautions_of(schedules, "none") if line.startswith("Saturated under")]
+    assert [line.split()[2].rstrip(":") for line in told] == saturated
+
+
+# ------------------------------------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.swf"
+    wt.write_swf(path, JOBS)
+    return path
+
+
+def test_commands__print_the_cautions_of_the_page(capsys, log, tmp_path):
+    page = tmp_path / "report.html"
+    status, out, _ = call(capsys, "compare", log, "--report", page)
+    assert status == 0
+    printed = [line.removeprefix("* ") for line in out.splitlines() if line.startswith("* ")]
+    found = json.loads(call(capsys, "compare", log, "--json")[1])
+    assert found["cautions"] == printed
+    assert any(line.startswith("No trimming") for line in printed)
+    for line in printed:
+        assert line.split(":")[0] in page.read_text().replace("&nbsp;", " ")
+    status, out, _ = call(capsys, "simulate", log)
+    assert "read with care:" in out
+    assert any(line.startswith("Only 400 jobs") for line in json.loads(call(capsys, "simulate", log, "--json")[1])["cautions"])
+
+
+def test_compare__the_spread_can_be_left_out(capsys, log):
+    found = json.loads(call(capsys, "compare", log, "--json")[1])["spread"]
+    assert (found["shake"], found["copies"], len(found["differences"])) == (30, 5, 2)
+    assert set(found["differences"][0]["mean_wait"]) == {"mean", "scatter", "clear"}
+    without = json.loads(call(capsys, "compare", log, "--no-spread", "--json")[1])
+    assert without["spread"] is None
+    assert any("is not known" in line for line in without["cautions"])
