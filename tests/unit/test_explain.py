@@ -10,7 +10,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
-from walltime.schedule.alternatives import requests, sizes
+from walltime.schedule.alternatives import requests, sizes, with_request
 from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running
 
 # On 4 processors: job 1 ends early, and job 3 has by then been backfilled, in time for what was expected of job 1, but not for what it did.
@@ -187,6 +187,10 @@ def test_alternatives__what_is_tried():
     assert requests(60, 60) == requests(60, 99) == []
     assert sizes(96) == [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1]
     assert sizes(1) == []
+    planned = WILD.with_believed([40, 10, 80, 20])
+    for seconds, believed in ((60, 40), (30, 30)):
+        changed = with_request(planned, 0, seconds)
+        assert (changed.requested.tolist(), changed.believed.tolist()) == ([seconds, 10, 80, 20], [believed, 10, 80, 20])
 
 
 # ------------------------------------------------------------------------------------- what cannot be told, and errors
