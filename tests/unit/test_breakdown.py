@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.cli import HEADER, call, one_line
 from tests.strategies import workloads
+from walltime.campaign.groups import MEASURES as CAMPAIGN_MEASURES
+from walltime.campaign.groups import group_rows
 from walltime.errors import PolicyError, WorkloadError
 from walltime.schedule.breakdown import MEASURES
 from walltime.schedule.groups import GROUPINGS, check_known, group_jobs, local_seconds, parse_grouping
@@ -95,6 +97,17 @@ def test_breakdown__the_groups_share_out_all_jobs(workload, by):
     for row in table.iter_rows(named=True):
         inside = np.array([groups.names[k] == row["group"] for k in groups.of])
         assert row["p90_wait"] == pytest.approx(np.percentile(schedule.wait[inside], 90))
+
+
+@given(workloads(), st.sampled_from(sorted(GROUPINGS)))
+def test_group_rows__of_a_campaign_are_those_of_a_breakdown(workload, by):
+    schedule = wt.simulate(workload, wt.Easy(), engine="reference")
+    everybody = np.ones(len(workload), bool)
+    rows = group_rows(workload, by, schedule.start, schedule.submit, schedule.runtime, everybody)
+    assert [row["group"] for row in rows] == sorted(row["group"] for row in rows)
+    if [row["group"] for row in rows] != ["unknown"]:
+        table = {row["group"]: row for row in schedule.breakdown(by).iter_rows(named=True)}
+        assert all(row[name] == table[row["group"]][name] for row in rows for name in CAMPAIGN_MEASURES)
 
 
 @given(st.lists(st.integers(0, 700 * 86_400), min_size=1, max_size=30), st.sampled_from(["Europe/Stockholm", "US/Pacific", "UTC", "-3600"]))

@@ -12,11 +12,11 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import SCHEMA, Store, Threads, plan_keys, read_plan, run_campaign, status
-from walltime.campaign.groups import group_names
 from walltime.campaign.store import OLDER_NAMES
 from walltime.estimates import parse_estimates
 from walltime.logs import write_swf
 from walltime.policy import parse_policy
+from walltime.schedule.groups import group_jobs
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import scale_load, shake
 
@@ -34,6 +34,12 @@ estimates = ["user", "f:4"]
 shake = [0, 600]
 load = ["default", 0.9]
 """
+
+
+def group_names(workload: wt.Workload, by: str, end: np.ndarray) -> np.ndarray:
+    """The group of each job."""
+    groups = group_jobs(workload, by, workload.submit, end)
+    return np.array(groups.names)[groups.of]
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,16 @@ def test_page__has_heat_maps_with_a_description_and_a_table():
     assert "by hours and days" not in render([schedule(wt.Origin())])
 
 
+def test_page__has_tables_of_groups_that_the_log_knows():
+    users = {"user": np.array([1, 2, 2, 3]), "queue": np.array([1, 1, 1, 2])}
+    workload = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10] * 4, procs=[1, 2, 2, 1], machine_procs=2, columns=users)
+    page = render([wt.simulate(workload, "fcfs"), wt.simulate(workload, "easy")])
+    assert "Mean wait by heavy, medium and light users" in page
+    assert "Mean wait by queue" in page
+    assert "Mean wait by partition" not in page
+    assert "mean wait, EASY" in page
+
+
 def test_heat_maps__only_of_the_first_policies():
     parts = "".join(heat_maps([schedule()] * 5, [everybody(schedule())] * 5))
     assert "Of the first 4 of 5 policies." in parts

@@ -136,7 +136,7 @@ def find_spread(schedules: Sequence[Schedule], trim: str) -> Spread | None:
 
     if len(schedules) < 2:
         return None
-    with progress_bar(COPIES * len(schedules), "shaken copies of the log") as progress:
+    with progress_bar(COPIES, "shaken copies of the log") as progress:
         return shaking_spread(schedules, trim, progress)
 
 

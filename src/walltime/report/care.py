@@ -111,15 +111,8 @@ def longest_queue(schedule: Schedule) -> tuple[float, float]:
 
     The share is of the time from the first to the last arrival; both are 0 where there is no such stretch.
     """
-    timeline = metrics.timeline(
-        submit=schedule.submit,
-        start=schedule.start,
-        end=schedule.end,
-        procs=schedule.workload.procs,
-        requested=schedule.workload.requested,
-    )
+    times, queued = metrics.queue_length(schedule.submit, schedule.start)
     last, first = schedule.last_submit, int(schedule.submit.min())
-    times, queued = timeline["time"], timeline["queued_jobs"]
     length = np.diff(np.minimum(times, last), append=last)
     stretch = np.cumsum(queued == 0)  # the same number until the queue is empty again
     waiting = np.bincount(stretch, weights=length * (queued > 0))

@@ -14,6 +14,7 @@ from walltime.logs import whole_file
 from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
+from walltime.report.breakdowns import breakdown_tables
 from walltime.report.care import cautions
 from walltime.report.gains import gains_section
 from walltime.report.recorded import recorded_section
@@ -179,6 +180,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         ),
         "</div>",
         *heat_maps(schedules, masks),
+        *breakdown_tables(names, schedules, trim),
         "<h2>The queue and the machine over time</h2>",
         show(
             figures.queue_and_utilization(schedules),

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
-from walltime.schedule.replication import replicate
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.simulation import simulate
+from walltime.schedule.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
@@ -21,7 +22,7 @@ SHAKE = 30
 """Seconds by which each submission is moved at most, as in tsafrir06."""
 COPIES, FEWEST = 5, 3
 """Shaken copies of the log, and how few are worth anything."""
-MOST_JOBS = 4_000_000
+MOST_JOBS = 2_500_000
 """Jobs that are simulated for it at most, over all copies and policies."""
 MOST_SECONDS = 5.0
 """What the simulations may take, by the seconds of the runs themselves."""
@@ -76,7 +77,7 @@ class Spread:
 def shaking_spread(schedules: Sequence[Schedule], trim: str = "none", progress: Callable[[int], None] | None = None) -> Spread | None:
     """Simulate up to 5 shaken copies of the log under the policies of these schedules; None where that would take too long.
 
-    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long is: over 4 million jobs for 3 copies, over 5 s by what the
+    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long is: over 2.5 million jobs for 3 copies, over 5 s by what the
     given runs took, or on the reference engine. `progress` is called with the number of copies done.
     Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; that a difference is to exceed its scatter is ours.
     """
@@ -85,18 +86,22 @@ def shaking_spread(schedules: Sequence[Schedule], trim: str = "none", progress: 
     seconds = copies * sum(schedule.seconds.get("simulate", 0.0) for schedule in schedules)
     if copies < FEWEST or seconds > MOST_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
         return None
-    shaken: list[Sequence[metrics.Summary]] = []
-    for schedule in schedules:
-        done = len(shaken) * copies
-        scheduler = Scheduler(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
-        rules: dict[str, Any] = {"coincident": schedule.coincident, "overrun": schedule.overrun, "trim": trim}
+    schedulers = [Scheduler(s.policy, None if s.predictions is None else s.predictions.prediction) for s in schedules]
 
-        def copy(seed: int, workload: Workload = schedule.workload) -> Workload:
-            return shake(workload, SHAKE, seed)
+    def make_worker() -> Callable[[int, Callable[[int], None]], list[metrics.Summary]]:
+        def run(seed: int, check: Callable[[int], None]) -> list[metrics.Summary]:
+            shaken: dict[int, Workload] = {}
+            found = []
+            for schedule, scheduler in zip(schedules, schedulers, strict=True):
+                w = schedule.workload
+                if id(w) not in shaken:
+                    shaken[id(w)] = shake(w, SHAKE, seed)
+                rules: dict[str, Any] = {"coincident": schedule.coincident, "overrun": schedule.overrun}
+                found.append(simulate(shaken[id(w)], scheduler, progress=check, **rules).summary(trim))
+            return found
 
-        def told(number: int, done: int = done) -> None:
-            if progress is not None:
-                progress(done + number)
+        return run
 
-        shaken.append(replicate(copy, scheduler, range(copies), progress=told, **rules).summaries)
+    by_copy = in_threads(make_worker, copies, None, progress)
+    shaken = list(zip(*by_copy, strict=True))
     return Spread(SHAKE, [schedule.summary(trim) for schedule in schedules], shaken)
