@@ -42,6 +42,8 @@ POLICIES = {
 }
 DEEP = {"jobs": 300_000, "procs": 128, "load": 0.97}
 """A generated log whose queue is hundreds deep."""
+NOT_DEEP = ("easy, backfill SJF", "easy++")
+"""Policies that are left out there, since an older version may take many minutes."""
 LONG = 2.0
 """Seconds: what takes longer is run twice only."""
 SCRIPT = """
@@ -134,6 +136,8 @@ def speed(versions: dict[str, Path], caches: dict[str, Path], options: Options) 
             call = [sys.executable, "-c", script]
             processes[version] = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
         for label, (policy, predictor) in POLICIES.items():
+            if not log and label in NOT_DEEP:
+                continue
             found = turns(processes, f"{policy};{predictor}", options.runs)
             if found["before"]["digest"] != found["now"]["digest"]:
                 raise AssertionError(f"{label} on {name}: the two versions give different schedules")

@@ -55,11 +55,11 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
     """Peak memory of a process that generates a workload and simulates it under EASY."""
     from benchmarks.common import lublin, peak_bytes
-    from walltime.engine.load import load
+    from walltime.engine.load import load as load_kernel
     from walltime.policy import Easy
     from walltime.schedule import simulate
 
-    load("easy")
+    load_kernel("easy")
     before = peak_bytes()
     simulate(lublin(int(jobs), float(load)), Easy())
     peak = peak_bytes()
