@@ -9,9 +9,8 @@ import numpy as np
 
 from benchmarks.common import Numbers, Options, Result, lublin, paper_logs, show, take_turns
 from walltime.engine.load import load
-from walltime.estimates import parse_predictor
 from walltime.policy import Easy
-from walltime.predictors import STATISTICS, WINDOWS, Predictor, Tang13
+from walltime.predictors import STATISTICS, WINDOWS, Predictor, Tang13, parse_predictor
 from walltime.schedule import simulate
 from walltime.schedule.replay import replay_predictions
 from walltime.workload import Workload

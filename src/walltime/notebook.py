@@ -37,7 +37,7 @@ def number(value: object) -> str:
     """A value for a cell: whole numbers with separators, others with four significant digits.
 
     >>> number(28489), number(6887.38), number(None), number(0.70415)
-    ('28,489', '6,887', 'n/a', '0.7041')
+    ('28,489', '6,887', 'n/a', '0.7042')
     """
     if value is None:
         return "n/a"

@@ -123,7 +123,7 @@ def test_simulation__without_belief_is_the_one_without_predictions(data):
 def test_predictions__do_not_know_the_future(engine, data):
     workload = data.draw(with_users(workloads(max_size=25, min_size=4)), label="workload")
     predictor = data.draw(predictors().filter(lambda p: p != wt.ExactRuntime()), label="predictor")
-    options = {"predictor": predictor, "believe": data.draw(st.sampled_from(BITS)), "engine": engine}
+    options = {"prediction": wt.Prediction(predictor, data.draw(st.sampled_from(BITS))), "engine": engine}
     policy = data.draw(policies(), label="policy")
     before = wt.simulate(workload, policy, **options)
     moment = int(data.draw(st.sampled_from(before.end.tolist())))

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line
+from tests.profiles import examples
 from tests.strategies import policies, workloads
 from tests.traces import trace_path
 from walltime.errors import PolicyError, WorkloadError
@@ -45,7 +46,7 @@ def test_fair_starts__worked_by_hand():
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(workloads(max_size=8), policies(own=False))
 def test_fair_starts__are_those_of_the_reference_engine_job_by_job(workload, policy):
     schedule = wt.simulate(workload, policy)
@@ -56,7 +57,7 @@ def test_fair_starts__are_those_of_the_reference_engine_job_by_job(workload, pol
     assert fair[-1] == schedule.start[-1], "nobody arrives after the last job"
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(workloads(max_size=8))
 def test_fairness__first_come_first_served_is_fair_to_all(workload):
     found = fairness(wt.simulate(workload, "fcfs"), workers=1)

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
+from tests.profiles import examples
 from tests.strategies import policies, workloads
 from walltime import metrics
 from walltime.errors import PolicyError
@@ -52,7 +53,7 @@ def test_timeline__its_integrals_are_those_of_the_jobs(workload, policy):
     assert table.tail(1).drop("time").row(0) == (0, 0, 0, 0) if len(table) else schedule.runtime.sum() == 0
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(workloads(), st.integers(1, 50))
 def test_timeline__means_have_the_same_integral(workload, interval):
     schedule = wt.simulate(workload, wt.Easy(), engine="reference")
