@@ -1,14 +1,14 @@
-"""Who may move in a compression: what keeps conservative backfilling from trying every job at every early end.
+"""Which jobs may move in a compression; this saves conservative backfilling from trying every job at every early termination.
 
-A job that has found no earlier place can only find one later if processors have been given back since: all else that happens,
-starts and arrivals and the passing of time, only narrows the holes. An earlier place either reaches the job's own place, which
-a look at the step before it tells; or it is a whole hole before it, and then one that was not there before. So where processors are
-given back, we look how far the hole there extends, and mark the jobs for which it is long enough now and was not before.
+A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the
+passing of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it
+reveals, or lies entirely before it, and then it is new. So wherever processors are released, we measure how long the hole there is
+now, and mark the jobs for which it is long enough now and was not before.
 
-In a deep queue this asks tens of times in a compression for whom an opening is of use, and the answer is mostly: for nobody. So
-shelves tell first whether anybody has about the size and the length at all. Then what tells is compared, kept for each job in three
-coarse numbers (Traits in plan.py) of which the processor takes sixteen at once; who passes is looked at closely. Coarse numbers
-keep the order of exact ones, and shelves that of coarse ones, so that they let too many jobs pass, but never too few.
+In a deep queue, a single compression asks dozens of times which jobs can use an opening, and usually there are none. Shelves therefore
+tell first whether any waiting job has about the right size and length. Then three coarse numbers per job (Traits in plan.py), of which the
+processor compares sixteen at once, narrow the choice, and only the jobs that pass are checked exactly. Coarse numbers preserve the
+order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass, but never too few.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _shelf(coarse, least):
 
 @called_kernel
 def join(slots, waiting, traits, i):
-    """Note what tells for whom an opening may be of use, of a job that has just got its first reservation."""
+    """Record the coarse traits of a job that has just received its first reservation."""
     traits.procs[i], traits.length[i] = _coarse(waiting[i].procs), _coarse(waiting[i].length)
     note_latest(slots, waiting, traits, i)
     row, column = _shelf(traits.procs[i], 0), _shelf(traits.length[i], SHORTEST)
@@ -76,7 +76,7 @@ def note_latest(slots, waiting, traits, i):
 
 @called_kernel
 def survey(slots, waiting, traits, count, now):
-    """Bound the times of each chunk. If one is too late to be told from later ones, make all of them coarse anew."""
+    """Bound the times of each chunk. If a time is too late to be distinguished from later ones, choose a new scale for all of them."""
     last = np.uint16(0)
     for first in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
         latest = np.uint16(0)
@@ -102,7 +102,7 @@ def survey(slots, waiting, traits, count, now):
 
 @called_kernel
 def give_back_until(slots, steps, waiting, traits, count, step, last, procs):
-    """Give processors back from one step up to another, and mark for whom they open a hole.
+    """Release processors from one step up to another, and mark the jobs for which this opens a hole.
 
     `count`: so many jobs wait. A step that is opened lets the hole grow that it is in: for as many processors as are free there now,
     and for fewer the wider, until there were enough before.
@@ -147,7 +147,7 @@ def _mark(slots, waiting, traits, count, below, height, begin, end, before, low)
     """Mark the jobs of more processors than `below` and at most `height` for which there is a hole now, and was none.
 
     It begins with the step `low`, at `begin`, and lasts until `end`; its part of length `before` was there already, so that for
-    a job that is not longer nothing earlier has opened. `low` of a job is put down to a coarse time, which may be too early.
+    a job that is not longer nothing earlier has opened. `low` of a job is set to a coarse time, which may be too early.
     """
     fewest, most = _coarse(below + 1), _coarse(height)
     shortest, longest = _coarse(before + 1), _coarse(end - begin)

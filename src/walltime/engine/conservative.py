@@ -19,8 +19,8 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     Source: mualem01, section 2.1. Returns how many steps it took at most.
 
     While a running job is overdue nobody knows when its processors will be free, and no reservation can be kept: all
-    are then made afresh at every arrival and termination, as in the variant from scratch. They are
-    made afresh once where a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
+    are then recomputed at every arrival and termination, as in the variant from scratch. They are
+    recomputed once if a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
     slots, steps, waiting, traits = kept.plan

@@ -142,7 +142,7 @@ def remove(folder: Path) -> bool:
     """Remove a folder of kernels; returns whether it has gone.
 
     It is renamed first, so that another process finds all of it or nothing. One that is using it loses nothing but what it
-    would have kept: it makes the folder anew.
+    would have kept: it creates the folder again.
     """
     gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
     try:

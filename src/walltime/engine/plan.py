@@ -51,10 +51,10 @@ SHORTEST = 16
 
 
 class Traits(NamedTuple):
-    """What tells for whom an opening may be of use, by place in the queue: coarse uint16, so that many are compared at once.
+    """Traits that tell which jobs an opening may help, by place in the queue: coarse uint16, so that many are compared at once.
 
     `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
-    WAITING), that begins earlier; 0 where nobody waits. `chunk_latest`: by chunk of places, none of them is later. `shelf_jobs`
+    WAITING), that begins earlier; 0 if no job waits there. `chunk_latest`: by chunk of places, none of them is later. `shelf_jobs`
     (int64): how many jobs there are by class of processors and class of length; `shelf_lengths` (uint64): by class of processors,
     a bit for each class of length that there is.
     """
@@ -95,7 +95,7 @@ def new_plan(jobs: int) -> Plan:
 
 @kernel
 def plan_of_running(slots, steps, running, count, now, free):
-    """Make the plan afresh from the running jobs; one that is overdue is assumed to end in a second."""
+    """Rebuild the plan from the running jobs; one that is overdue is assumed to end in a second."""
     slots.used, slots.spare, slots.turn = 1, BORDER, 0
     slots.since, slots.shift = now, 0
     steps[BORDER].time = NEVER

@@ -70,7 +70,7 @@ def size_class(procs):
 
 @called_kernel
 def profile_of_running(profile, running, count, now, free):
-    """Make the profile afresh from the running jobs; one that is overdue is assumed to end in a second."""
+    """Rebuild the profile from the running jobs; one that is overdue is assumed to end in a second."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     for place in range(counts.blocks):
         profile.spare[counts.spare] = profile.order[place]

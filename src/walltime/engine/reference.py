@@ -26,7 +26,7 @@ class Predictions(NamedTuple):
     """How runtimes are predicted, and where that is believed: a `walltime.predictors.Prediction` taken apart.
 
     `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, `started(index, submit,
-    start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted anew at every pass.
+    start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted again at every pass.
     """
 
     history: Any
@@ -72,7 +72,7 @@ class Reference:
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
         self.ended_early = False
-        self.reservations_void = False  # the reservations are to be made afresh
+        self.reservations_void = False  # the reservations must be recomputed
         self.overdue = False  # a running job was overdue at the last pass
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
@@ -411,7 +411,7 @@ class Reference:
     def _keep_reservations(self, order: Order, compression: str) -> None:
         """Algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
-        The reservations are void, and all reservations are made afresh: while a running job is overdue; once when a prediction has
+        All reservations are recomputed: while a running job is overdue; once when a prediction has
         been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run
         for longer than the place that it was given.
         """
