@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+import walltime as wt
 from walltime.policy import Easy, order
 from walltime.provenance import jobs_sha256, plain, provenance, version
+from walltime.report.page import render
 from walltime.workload import Origin, Workload
 
 
@@ -49,3 +51,9 @@ def test_plain__odd_values():
     assert plain({1: {"b", "a"}, "x": np.array([1.5, np.inf]), "y": True}) == {"1": ["a", "b"], "x": [1.5, None], "y": True}
     assert plain(len)["function"] == "len"
     assert plain(1 + 2j) == "(1+2j)"
+
+
+def test_page__names_whole_schedulers():
+    jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[5, 5], procs=[1, 1], machine_procs=1)
+    page = render([wt.simulate(jobs, "easy:predictor=exact,believe=selective")])
+    assert '<td class="wrap">easy:predictor=exact,believe=selective</td>' in page

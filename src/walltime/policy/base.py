@@ -69,7 +69,7 @@ class Policy:
     @property
     def backfills(self) -> bool:
         """Whether a job may overtake another waiting job."""
-        return True
+        return self.passes is None or self.passes.backfills
 
     @property
     def passes(self) -> Passes | None:

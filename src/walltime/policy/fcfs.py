@@ -29,11 +29,6 @@ class NoBackfilling(Policy):
         return ("fcfs_order", "head_waits")
 
     @property
-    def backfills(self) -> bool:
-        """No job overtakes another."""
-        return False
-
-    @property
     def passes(self) -> Passes:
         """Starts from the head, without a search."""
         return Passes("head", 0, backfills=False)

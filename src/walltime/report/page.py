@@ -73,7 +73,7 @@ def render(
     log = workload.origin.name
     heading = title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}")
     settings = settings or {}
-    chosen = {"policies": [s.policy.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
+    chosen = {"policies": [s.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
     chosen["feedback"] = any(s.workload.feedback for s in schedules)
     record = provenance(workload, **chosen)
     care = [*cautions(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes]

@@ -65,63 +65,27 @@ class LublinClass:
         return replace(self, low=min(self.low, med), med=med, hi=hi)
 
 
-BATCH = LublinClass(
-    serial=0.2927,
-    pow2=0.6686,
-    low=1.2,
-    med=5,
-    hi=7,
-    prob=0.875,
-    a1=6.57,
-    b1=0.823,
-    a2=639.1,
-    b2=0.0156,
-    pa=-0.003,
-    pb=0.6986,
-    aarr=6.0415,
-    barr=0.8531,
-    anum=6.1271,
-    bnum=5.2740,
-    arar=1.0519,
-)
-INTERACTIVE = LublinClass(
-    serial=0.1541,
-    pow2=0.625,
-    low=1,
-    med=3,
-    hi=5.5,
-    prob=0.705,
-    a1=3.8351,
-    b1=0.6605,
-    a2=7.073,
-    b2=0.6856,
-    pa=-0.0118,
-    pb=0.9156,
-    aarr=6.5510,
-    barr=0.6621,
-    anum=8.9186,
-    bnum=3.6680,
-    arar=0.9797,
-)
-TYPELESS = LublinClass(
-    serial=0.244,
-    pow2=0.576,
-    low=0.8,
-    med=4.5,
-    hi=7,
-    prob=0.86,
-    a1=4.2,
-    b1=0.94,
-    a2=312,
-    b2=0.03,
-    pa=-0.0054,
-    pb=0.78,
-    aarr=10.2303,
-    barr=0.4871,
-    anum=8.1737,
-    bnum=3.9631,
-    arar=1.0225,
-)
+_CONSTANTS = {
+    "serial": (0.2927, 0.1541, 0.244),
+    "pow2": (0.6686, 0.625, 0.576),
+    "low": (1.2, 1, 0.8),
+    "med": (5, 3, 4.5),
+    "hi": (7, 5.5, 7),
+    "prob": (0.875, 0.705, 0.86),
+    "a1": (6.57, 3.8351, 4.2),
+    "b1": (0.823, 0.6605, 0.94),
+    "a2": (639.1, 7.073, 312),
+    "b2": (0.0156, 0.6856, 0.03),
+    "pa": (-0.003, -0.0118, -0.0054),
+    "pb": (0.6986, 0.9156, 0.78),
+    "aarr": (6.0415, 6.5510, 10.2303),
+    "barr": (0.8531, 0.6621, 0.4871),
+    "anum": (6.1271, 8.9186, 8.1737),
+    "bnum": (5.2740, 3.6680, 3.9631),
+    "arar": (1.0519, 0.9797, 1.0225),
+}
+"""Of batch jobs, of interactive jobs, and of all jobs without distinction."""
+BATCH, INTERACTIVE, TYPELESS = (LublinClass(*(float(values[k]) for values in _CONSTANTS.values())) for k in range(3))
 
 
 @dataclass(frozen=True)
