@@ -46,5 +46,5 @@ changelog: setup ## show what changelog.d/ adds to the next release
 	@.venv/bin/towncrier build --draft
 
 clean: ## remove everything that was made here, .venv too
-	@rm -rf .venv site report.html dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache .coverage
+	@rm -rf .venv site report.html dist screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache .coverage
 	@find src tests docs benchmarks validation -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -4,7 +4,7 @@ import pytest
 
 from tests import profiles  # noqa: F401 - loads the profile before any test is collected, for tests with no number of examples too
 
-SLOW = ("campaign", "papers")
+SLOW = ("browser", "campaign", "papers")
 """Folders in which every test counts as slow."""
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walltime.errors import WorkloadError
-from walltime.metrics import relative_difference
-from walltime.report.tables import table, text
-from walltime.report.text import human_difference, human_percent, human_time, in_prose
+from walltime.report.tables import compared, table, text
+from walltime.report.text import human_percent, human_time, in_prose
 from walltime.schedule.schedule import Schedule
 
 TITLES = {
@@ -40,9 +39,9 @@ def breakdown_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: 
             for k, row in enumerate(rows):
                 wait = row["mean_wait"] if row else float("nan")
                 before = first["mean_wait"] if first else float("nan")
-                cells.append(human_time(wait) + (f"<small>{human_difference(relative_difference(wait, before))}</small>" if k else ""))
+                cells.append(compared(human_time(wait), wait, str(group), k, before))
             lines.append(cells)
         head = ["", "jobs", "of all use", *(f"mean wait, {text(in_prose(name))}" for name in names)]
-        inside = table(head, lines, f"Mean wait by {title}", "months")
+        inside = table(head, lines, f"Mean wait by {title}", "months", column_policies=[None, None, None, *range(len(names))])
         parts.append(f"<details><summary>Mean wait by {title}</summary>{inside}</details>")
     return parts

@@ -122,12 +122,18 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
 
 def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
     """The same on axes that are there; without a legend."""
+    grid, shares = wait_curves(schedules, masks)
+    _cumulative(axes, schedules, grid, shares, "wait less than")
+    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= grid[-1]][:: 1 if _inches(axes) > NARROW else 2]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+
+
+def wait_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
+    """Times from 1 s on, and for each schedule the share of jobs, in percent, that wait less than each of them."""
     waits = _chosen([s.wait for s in schedules], masks)
     longest = max((int(w.max()) for w in waits if len(w)), default=1)
     grid = np.geomspace(1, max(longest + 1, 60), POINTS)
-    _cumulative(axes, schedules, waits, grid, "left", "wait less than")
-    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= grid[-1]][:: 1 if _inches(axes) > NARROW else 2]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+    return grid, [_shares(own, grid, "left") for own in waits]
 
 
 def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
@@ -144,12 +150,18 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
 
 def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
     """The same on axes that are there; without a legend."""
+    grid, shares = slowdown_curves(schedules, masks)
+    _cumulative(axes, schedules, grid, shares, "bounded slowdown at most")
+    axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= grid[-1]]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+
+
+def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
+    """Ratios from 1 on, and for each schedule the share of jobs, in percent, with at most each of them as bounded slowdown."""
     ratios = _chosen([metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules], masks)
     highest = max((float(r.max()) for r in ratios if len(r)), default=1.0)
     grid = np.geomspace(1, max(highest * 1.001, 10), POINTS)
-    _cumulative(axes, schedules, ratios, grid, "right", "bounded slowdown at most")
-    axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= grid[-1]]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    return grid, [_shares(own, grid, "right") for own in ratios]
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
@@ -299,13 +311,15 @@ def _panel() -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _cumulative(
-    axes: Axes, schedules: Sequence[Schedule], values: Sequence[Array], grid: Array, side: Literal["left", "right"], xlabel: str
-) -> None:
-    """A cumulative distribution for each schedule, at these values, on a logarithmic axis."""
-    for k, (name, own) in enumerate(zip(labels(schedules), values, strict=True)):
-        share = np.searchsorted(np.sort(own), grid, side=side) / max(len(own), 1)
-        axes.plot(grid, 100 * share, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
+def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array:
+    """The cumulative distribution of values, in percent, at the points of a grid."""
+    return 100 * np.searchsorted(np.sort(values), grid, side=side) / max(len(values), 1)
+
+
+def _cumulative(axes: Axes, schedules: Sequence[Schedule], grid: Array, shares: Sequence[Array], xlabel: str) -> None:
+    """A cumulative distribution for each schedule, on a logarithmic axis."""
+    for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
+        axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))

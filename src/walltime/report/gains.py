@@ -41,15 +41,16 @@ def gains_section(names: Sequence[str], schedules: Sequence[Schedule], trim: str
     if len(schedules) < 2 or not len(schedules[0]):
         return ""
     parts = ["<h2>Who gains, who loses</h2>"]
-    for name, schedule in zip(names[1:], schedules[1:], strict=True):
+    for k, (name, schedule) in enumerate(zip(names[1:], schedules[1:], strict=True), 1):
         found = schedules[0].gains(schedule, trim)
         said = f"From {in_prose(names[0])} to {in_prose(name)}"
-        parts.append(f"<h3>{text(said)}</h3>")
+        parts.append(f'<div data-p="0 {k}">\n<h3>{text(said)}</h3>')
         parts.append(table(list(SIDES), [[text(cell) for cell in row] for row in sides(found)], f"{said}: who gains"))
         rows = [[text(cell) for cell in row] for row in changes(found)]
         if rows:
             inside = table(list(CHANGES), rows, f"{said}: the largest changes", "months")
             parts.append(f"<details><summary>The largest changes</summary>{inside}</details>")
+        parts.append("</div>")
     parts.append(
         '<p class="note">A user is counted where the sum of the waits is shorter, equal or longer. The largest changes of users are in '
         "that sum; shown are their mean waits.</p>"

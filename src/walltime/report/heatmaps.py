@@ -118,18 +118,22 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str
         '<div class="pair">',
     ]
     for k, (name, grid) in enumerate(zip(names, sizes, strict=True)):
-        parts.append(_figure(size_map(grid, name, scale_of(sizes)), f"size{k + 1}", f"{_worst(grid, name)}; {BEHIND}"))
+        parts.append(_figure(size_map(grid, name, scale_of(sizes)), f"size{k + 1}", f"{_worst(grid, name)}; {BEHIND}", k))
     parts.append("</div>")
     parts += [
-        _behind(grid, name, "processors, by requested time", "sizes and requested times") for name, grid in zip(names, sizes, strict=True)
+        _behind(grid, name, "processors, by requested time", "sizes and requested times", k)
+        for k, (name, grid) in enumerate(zip(names, sizes, strict=True))
     ]
     if not weeks:
         return parts
     parts.append(f'<p class="note">{text(f"Mean wait by hour and day of the submission. {said}")}</p>')
     for k, (name, grid) in enumerate(zip(names, weeks, strict=True)):
         alt = f"{_worst(grid, name)}; {BEHIND}"
-        parts.append(_figure(week_map(grid, name, scale_of(weeks)), f"week{k + 1}", alt, wide=True))
-    return parts + [_behind(grid, name, "day, by hour", "hours and days of the week") for name, grid in zip(names, weeks, strict=True)]
+        parts.append(_figure(week_map(grid, name, scale_of(weeks)), f"week{k + 1}", alt, k, wide=True))
+    return parts + [
+        _behind(grid, name, "day, by hour", "hours and days of the week", k)
+        for k, (name, grid) in enumerate(zip(names, weeks, strict=True))
+    ]
 
 
 def short_time(seconds: float) -> str:
@@ -200,12 +204,12 @@ def _worst(grid: Grid, name: str) -> str:
     return f"Heat map of the mean wait under {in_prose(name)}; the longest, {human_time(float(grid.wait[k, j]))}, is at {where}"
 
 
-def _figure(figure: Figure, prefix: str, alt: str, wide: bool = False) -> str:
+def _figure(figure: Figure, prefix: str, alt: str, policy: int, wide: bool = False) -> str:
     image = f'<div role="img" aria-label="{text(alt)}">{to_svg(figure, prefix)}</div>'
-    return f"<figure>{scroll(image, alt, 'wide') if wide else image}</figure>"
+    return f'<figure data-p="{policy}">{scroll(image, alt, "wide") if wide else image}</figure>'
 
 
-def _behind(grid: Grid, name: str, corner: str, what: str) -> str:
+def _behind(grid: Grid, name: str, corner: str, what: str, policy: int) -> str:
     """The numbers of a heat map as a table, collapsed."""
     rows: list[list[Any]] = []
     for k, row in enumerate(grid.rows):
@@ -216,4 +220,4 @@ def _behind(grid: Grid, name: str, corner: str, what: str) -> str:
         rows.append([text(row), *cells])
     title = f"Mean wait under {in_prose(name)} by {what}"
     inside = table([corner, *map(text, grid.columns)], rows, title, "months")
-    return f"<details><summary>{text(title)}</summary>{inside}</details>"
+    return f'<details data-p="{policy}"><summary>{text(title)}</summary>{inside}</details>'

@@ -17,6 +17,19 @@ from walltime.report import tables
 from walltime.report.breakdowns import breakdown_tables
 from walltime.report.care import cautions
 from walltime.report.gains import gains_section
+from walltime.report.live import (
+    ALLOWED,
+    CHARTS_OF_WAITS,
+    CHARTS_OVER_TIME,
+    CHOICE,
+    EVERYTHING,
+    GANTTS,
+    TABLES,
+    can_live,
+    live_data,
+    scripts,
+)
+from walltime.report.longest import longest_section
 from walltime.report.recorded import recorded_section
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.style import CSS
@@ -38,10 +51,13 @@ def write_report(
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     spread: Spread | None = None,
+    live: bool = True,
 ) -> Path:
     """Write a page that compares these schedules of one workload; the first is the baseline.
 
     The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
+    `live`: with scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and
+    in browsers without scripts, the page is smaller, and its figures stand still.
     `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
     further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
     string or a list of arguments. `spread`: from `walltime.schedule.shaking_spread`, so that the page says which differences shaking
@@ -49,7 +65,7 @@ def write_report(
     PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
     path = Path(path)
-    page = render(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread)
+    page = render(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread, live=live)
     with whole_file(path) as file:
         file.write(page.encode())
     return path
@@ -63,6 +79,7 @@ def render(
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     spread: Spread | None = None,
+    live: bool = True,
 ) -> str:
     """The page of `write_report` as a string."""
     _check(schedules)
@@ -76,6 +93,7 @@ def render(
     chosen = {"policies": [s.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
     chosen["feedback"] = any(s.workload.feedback for s in schedules)
     record = provenance(workload, **chosen)
+    live = live and can_live(schedules)
     care = [*cautions(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes]
     body = [
         '<p class="eyebrow">walltime: what every job would have waited</p>',
@@ -83,6 +101,7 @@ def render(
         f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries, spread)))}</p>',
         tables.facts(workload, record),
         _care(care),
+        CHOICE if live else "",
         "<h2>The numbers</h2>",
         tables.summary_table(names, summaries, trim),
         tables.details_table(names, summaries),
@@ -91,17 +110,25 @@ def render(
         recorded_section(names, schedules),
     ]
     if len(workload):
-        body += _figures(names, schedules, masks, trim)
+        body += _figures(names, schedules, masks, trim, live)
         body += ["<h2>How the jobs started</h2>", tables.kinds_table(names, [_shares(s, m) for s, m in zip(schedules, masks, strict=True)])]
     body += ["<h2>What was dropped or changed</h2>", tables.rules_table(workload)]
     body += ["<h2>Where this comes from</h2>", tables.provenance_table(record), tables.repeat(schedules, record, trim)]
     body.append(f"<footer>Made by walltime {text(record['version'])}. The page holds everything it shows; nothing is loaded.</footer>")
+    behind = [live_data(names, schedules, masks), scripts(EVERYTHING, library=True)] if live else [scripts(TABLES)]
+    return whole_page(heading, body, behind)
+
+
+def whole_page(title: str, body: Sequence[str], behind: Sequence[str] = (), css: str = "") -> str:
+    """A page of these parts, with scripts behind them, and further rules of style."""
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" {ALLOWED}>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(heading)}</title>\n<style>{CSS}</style>\n</head>\n"
+        f"<title>{text(title)}</title>\n<style>{CSS}{css}</style>\n</head>\n"
     )
-    return head + "<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+    inside = "\n".join(part for part in body if part)
+    return head + "<body>\n<main>\n" + "\n".join([inside, "</main>", *behind]) + "\n</body>\n</html>\n"
 
 
 def _check(schedules: Sequence[Schedule]) -> None:
@@ -141,7 +168,7 @@ def _care(sentences: Sequence[str]) -> str:
     return f'<aside class="care" aria-labelledby="care"><h2 id="care">Read with care</h2>\n<ul>\n{items}\n</ul></aside>'
 
 
-def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str) -> list[str]:
+def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str, live: bool) -> list[str]:
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
     from walltime.report.heatmaps import heat_maps
 
@@ -163,7 +190,8 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     where = f"The {human_time(end - begin)} from {since} on: {why}"
     out = [
         "<h2>How the waits are spread</h2>",
-        '<div class="pair">',
+        CHARTS_OF_WAITS if live else "",
+        '<div class="pair only-static">',
         show(
             figures.wait_distribution(schedules, masks),
             "wait",
@@ -181,13 +209,19 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         "</div>",
         *heat_maps(schedules, masks),
         *breakdown_tables(names, schedules, trim),
+        longest_section(names, schedules),
         "<h2>The queue and the machine over time</h2>",
+        CHARTS_OVER_TIME if live else "",
+        '<div class="only-static">',
         show(
             figures.queue_and_utilization(schedules),
             "time",
             f"Number of waiting jobs and share of busy processors over time, for {', '.join(names)}.",
             "All jobs, also those that are not measured." if trim != "none" else "",
         ),
+        "</div>",
+        GANTTS if live else "",
+        '<section class="only-static">',
         "<h2>A stretch of the schedules</h2>",
         f'<p class="note">{text(where)} Each rectangle is a job, its height the processors, its width the time. The model gives a job a '
         "number of processors and no places; the places are chosen for the drawing, so a job may come in several strips.</p>",
@@ -196,4 +230,4 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
         alt = f"Gantt chart of {running:,} jobs under {in_prose(name)}, {human_time(end - begin)} from {since} on."
         out.append(show(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alt))
-    return out
+    return [*out, "</section>"]

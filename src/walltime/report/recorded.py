@@ -30,6 +30,7 @@ def recorded_section(names: Sequence[str], schedules: Sequence[Schedule]) -> str
     for said, field in (("correlation with the recorded waits", "correlation"), ("rank correlation", "rank_correlation")):
         rows.append([said, "", *(_ratio(getattr(record, field)) for record in found)])
     head = ["", "recorded", *map(text, names)]
+    policies = [*range(len(names))]
     steps = schedules[0].workload.origin.steps
     changed = (
         f" The log was changed before the simulation ({'; '.join(steps)}); the recorded waits are those of its unchanged jobs."
@@ -40,7 +41,7 @@ def recorded_section(names: Sequence[str], schedules: Sequence[Schedule]) -> str
     parts = [
         "<h2>Recorded waits</h2>",
         f'<p class="note">{text(known + MEANING + changed)}</p>',
-        table(head, rows, "Recorded and simulated waits"),
+        table(head, rows, "Recorded and simulated waits", column_policies=[None, None, *policies]),
     ]
     for by, title in (("class", "by class"), ("month", "by month of submission")):
         by_schedule = [schedule.recorded_by(by) for schedule in schedules]
@@ -55,9 +56,8 @@ def recorded_section(names: Sequence[str], schedules: Sequence[Schedule]) -> str
             ]
             for k, group in enumerate(by_schedule[0])
         ]
-        inside = table(
-            ["", "jobs", "mean recorded", *(f"mean, {text(in_prose(name))}" for name in names)], lines, f"Waits {title}", "months"
-        )
+        columns = ["", "jobs", "mean recorded", *(f"mean, {text(in_prose(name))}" for name in names)]
+        inside = table(columns, lines, f"Waits {title}", "months", column_policies=[None, None, None, *policies])
         parts.append(f"<details><summary>Recorded waits {title}</summary>{inside}</details>")
     return "\n".join(parts)
 

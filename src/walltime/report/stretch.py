@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
@@ -95,41 +96,56 @@ def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int
     >>> job.tolist(), first.tolist(), count.tolist()
     ([0, 1, 2, 2], [0, 1, 0, 3], [1, 2, 1, 1])
     """
-    free = np.ones(machine_procs, bool)
+    lows, highs = [0], [machine_procs]  # the free blocks, from the lowest up: first processor, and the one behind the last
     running: list[tuple[int, int]] = []
-    held: dict[int, Array] = {}
+    held: dict[int, list[tuple[int, int]]] = {}
     strips: list[tuple[int, int, int]] = []
+    starts, ends, wanted = start.tolist(), end.tolist(), procs.tolist()
     for job in np.argsort(start, kind="stable").tolist():
-        now = int(start[job])
+        now = starts[job]
         while running and running[0][0] <= now:
-            free[held.pop(heappop(running)[1])] = True
-        if end[job] <= now:
+            for low, high in held.pop(heappop(running)[1]):
+                _free(lows, highs, low, high)
+        if ends[job] <= now:
             continue
-        wanted = int(procs[job])
-        pieces = _pieces(free, wanted)
-        if sum(count for _, count in pieces) < wanted:
+        pieces = _take(lows, highs, wanted[job])
+        if pieces is None:
             raise WorkloadError(f"at {now} s the schedule needs more than the {machine_procs} processors of the machine; audit it first")
-        taken = np.concatenate([np.arange(first, first + count) for first, count in pieces])
-        free[taken] = False
-        held[job] = taken
-        heappush(running, (int(end[job]), job))
-        strips += [(job, first, count) for first, count in pieces]
+        held[job] = pieces
+        heappush(running, (ends[job], job))
+        strips += [(job, low, high - low) for low, high in pieces]
     job, first, count = np.array(strips, np.int64).reshape(-1, 3).T
     return job, first, count
 
 
-def _pieces(free: Array, wanted: int) -> list[tuple[int, int]]:
-    """First processor and length of the blocks for one job, as few and as low as possible."""
-    change = np.flatnonzero(np.diff(free.astype(np.int8), prepend=0, append=0))
-    first, length = change[::2], change[1::2] - change[::2]
-    fits = np.flatnonzero(length >= wanted)
-    if len(fits):
-        return [(int(first[fits[0]]), wanted)]
+def _take(lows: list[int], highs: list[int], wanted: int) -> list[tuple[int, int]] | None:
+    """The lowest free block that holds so many processors, else the lowest free ones, taken; None if there are not enough."""
+    for k, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        if high - low >= wanted:
+            lows[k] = low + wanted
+            if lows[k] == high:
+                del lows[k], highs[k]
+            return [(low, low + wanted)]
     pieces = []
-    for begin, size in zip(first.tolist(), length.tolist(), strict=True):
-        take = min(size, wanted)
-        pieces.append((begin, take))
-        wanted -= take
-        if wanted == 0:
-            break
-    return pieces
+    while wanted and lows:
+        low, high = lows[0], min(highs[0], lows[0] + wanted)
+        pieces.append((low, high))
+        wanted -= high - low
+        if high == highs[0]:
+            del lows[0], highs[0]
+        else:
+            lows[0] = high
+    return None if wanted else pieces
+
+
+def _free(lows: list[int], highs: list[int], low: int, high: int) -> None:
+    """Give a block back, and join it with its neighbours."""
+    k = bisect_left(lows, low)
+    if k < len(lows) and lows[k] == high:
+        high = highs[k]
+        del lows[k], highs[k]
+    if k and highs[k - 1] == low:
+        highs[k - 1] = high
+    else:
+        lows.insert(k, low)
+        highs.insert(k, high)

@@ -3,14 +3,18 @@
 CSS = """
 :root {
   color-scheme: light dark;
-  --paper: #fdfdfc; --ink: #1d2127; --soft: #565d68; --line: #dcdfe4; --panel: #f4f5f6; --accent: #0072b2;
+  --paper: #fdfdfc; --ink: #1d2127; --soft: #565d68; --line: #dcdfe4; --control: #868d98; --panel: #f4f5f6; --accent: #0072b2;
   --care: #fff6e0; --care-line: #e69f00; --best: #e4f1ea;
   --immediate: #b8bcc2; --reserved: #e69f00; --backfilled: var(--blue); --blue: #0072b2;
+  --ran: #8a9099; --before: #c9cdd3; --later: var(--blue); --itself: #009e73;
+  --on-immediate: #1d2127; --on-reserved: #1d2127; --on-backfilled: #ffffff;
+  --on-ran: #1d2127; --on-before: #1d2127; --on-later: #ffffff; --on-itself: #1d2127;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --paper: #15181c; --ink: #e7e9ec; --soft: #a3abb6; --line: #343a43; --panel: #1d2126; --accent: #6bb8e8;
+    --paper: #15181c; --ink: #e7e9ec; --soft: #a3abb6; --line: #343a43; --control: #6c7480; --panel: #1d2126; --accent: #6bb8e8;
     --care: #2b2415; --care-line: #e69f00; --best: #1d3329; --blue: #4a9fd8;
+    --on-backfilled: #1d2127; --on-later: #1d2127;
   }
 }
 * { box-sizing: border-box; }
@@ -63,6 +67,8 @@ figcaption { color: var(--soft); font-size: .9rem; margin: .3rem 0 0; max-width:
 .bar { display: flex; min-width: 12rem; height: 1.15rem; border-radius: 4px; overflow: hidden; background: var(--line); }
 .bar i { display: block; height: 100%; }
 .immediate { background: var(--immediate); } .reserved { background: var(--reserved); } .backfilled { background: var(--backfilled); }
+.ran { background: var(--ran); } .before { background: var(--before); } .later { background: var(--later); }
+.itself { background: var(--itself); }
 .key { display: inline-block; width: .75em; height: .75em; border-radius: 2px; margin-right: .35em; }
 details { margin: .8rem 0; }
 summary { cursor: pointer; color: var(--accent); }
@@ -71,5 +77,42 @@ pre {
   font: .85rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+.only-live { display: none; }
+.live .only-live { display: block; }
+.live .only-static, [hidden] { display: none !important; }
+button, input, select {
+  font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--control); border-radius: 6px; padding: .2rem .6rem;
+}
+button { cursor: pointer; }
+button:focus-visible, input:focus-visible, select:focus-visible, canvas:focus-visible, .chart:focus-visible {
+  outline: 2px solid var(--accent); outline-offset: 2px;
+}
+.sort { all: unset; cursor: pointer; font-weight: 600; }
+.sort::after { content: " ↕"; opacity: .55; }
+[aria-sort="descending"] .sort::after { content: " ↓"; opacity: 1; }
+[aria-sort="ascending"] .sort::after { content: " ↑"; opacity: 1; }
+.sort:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.link { all: unset; cursor: pointer; color: var(--accent); text-decoration: underline; }
+.link:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+fieldset { border: 1px solid var(--line); border-radius: 6px; display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; margin: 1.6rem 0 0; }
+fieldset select { margin-left: .3rem; max-width: 100%; }
+.bar-of-buttons { display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; margin: .8rem 0 .4rem; }
+.bar-of-buttons form { display: flex; gap: .4rem; align-items: center; margin-left: auto; }
+.range { font-variant-numeric: tabular-nums; display: block; }
+.keys { display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; font-size: .9rem; margin: .3rem 0; }
+.gantt { margin: .8rem 0; }
+.gantt figcaption { font-weight: 600; color: var(--ink); font-size: .95rem; }
+.gantt canvas { width: 100%; height: 15rem; display: block; touch-action: pan-y; cursor: grab; }
+.chart { width: 100%; overflow: hidden; }
+.uplot { color: var(--ink); }
+.u-legend { font-size: .85rem !important; text-align: left !important; }
+.u-legend tr, .u-legend th, .u-legend td { border: 0; width: auto; }
+.tip {
+  position: fixed; z-index: 9; max-width: 22rem; pointer-events: none; background: var(--paper); color: var(--ink);
+  border: 1px solid var(--line); border-radius: 6px; padding: .4rem .7rem; font-size: .85rem; box-shadow: 0 2px 10px rgb(0 0 0 / .25);
+}
+.tip div:first-child { font-weight: 600; }
+.story:not(:empty) { background: var(--panel); border-radius: 6px; padding: .2rem 1.1rem 1rem; }
+@media print { .bar-of-buttons, fieldset, .tip, .sort::after { display: none; } }
 @media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } .wide svg { min-width: 0; } }
 """

@@ -65,14 +65,47 @@ def scroll(inside: str, label: str, name: str = "") -> str:
     return f'<div class="scroll {name}" tabindex="0" role="region" aria-label="{text(label)}">{inside}</div>'
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], label: str, name: str = "") -> str:
-    """A table from prepared cells; a cell that starts with `<td` is used unchanged, the first of a row is its heading."""
-    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    body = "\n".join(
-        f'<tr><th scope="row">{row[0]}</th>' + "".join(c if c.startswith("<td") else f"<td>{c}</td>" for c in row[1:]) + "</tr>"
-        for row in rows
-    )
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    label: str,
+    name: str = "",
+    *,
+    row_policies: Sequence[int] = (),
+    column_policies: Sequence[int | None] = (),
+) -> str:
+    """A table from prepared cells; a cell that starts with `<td` is used unchanged, the first of a row is its heading.
+
+    `row_policies`: the number of the policy of each row; `column_policies`: that of each column, None for none. The reader of a page
+    with scripts can hide what belongs to a policy.
+    """
+    columns = column_policies or [None] * len(head)
+    top = "".join(f'<th scope="col"{_of(policy)}>{cell}</th>' for cell, policy in zip(head, columns, strict=True))
+    lines = []
+    for k, row in enumerate(rows):
+        mine = row_policies[k] if row_policies else None
+        cells = [f'<th scope="row"{_of(mine)}>{row[0]}</th>']
+        for cell, policy in zip(row[1:], columns[1:], strict=True):
+            inside = cell.removeprefix("<td") if cell.startswith("<td") else f">{cell}</td>"
+            cells.append(f"<td{_of(policy if mine is None else mine)}{inside}")
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    body = "\n".join(lines)
     return scroll(f'<table class="{name}"><thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody></table>', label)
+
+
+def compared(shown: str, value: float, key: str, policy: int, base: float, title: str = "") -> str:
+    """A cell that can be compared with that of another policy: its value, and in small print how it differs from that of the first one.
+
+    `key`: the same for all cells that are compared with each other, in one table.
+    """
+    small = f"<small>{human_difference(relative_difference(value, base))}</small>" if policy else ""
+    number = f' data-v="{value:.10g}"' if math.isfinite(value) else ""
+    hint = f' title="{text(title)}"' if title else ""
+    return f'<td data-key="{text(key)}" data-of="{policy}"{number}{hint}>{shown}{small}</td>'
+
+
+def _of(policy: int | None) -> str:
+    return "" if policy is None else f' data-p="{policy}"'
 
 
 def facts(workload: Workload, record: Mapping[str, Any]) -> str:
@@ -110,17 +143,23 @@ def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str 
             alone = sum(getattr(s, field) == value for s in summaries) < len(summaries)
             if value == best.get(field) and alone:
                 shown = f'<span class="best">{shown}</span>'
-            if k and field in LESS_IS_BETTER:
-                shown += f"<small>{human_difference(relative_difference(value, getattr(first, field)))}</small>"
-            cells.append(f'<td title="{text(raw(value, unit))}">{shown}</td>')
+            exact = raw(value, unit)
+            if field in LESS_IS_BETTER:
+                cells.append(compared(shown, value, field, k, getattr(first, field), exact))
+            else:
+                cells.append(f'<td title="{text(exact)}">{shown}</td>')
         rows.append(cells)
     head = ["policy", "jobs measured", *(label for _, label, *_ in COLUMNS)]
     note = ["Point at a value for its exact number."]
     if len(names) > 1:
-        note = [f"Small print: difference from {in_prose(names[0])}. Shaded: the lowest of a column.", *note]
+        note = [
+            f'Small print: difference from <span class="base">{text(in_prose(names[0]))}</span>. Shaded: the lowest of a column.',
+            *note,
+        ]
     if trim != "none":
         note.append("Trimmed as in tsafrir06; utilization, offered load, makespan, months and the queue over time still include all jobs.")
-    return table(head, rows, "Averages, one row per policy") + f'<p class="note">{text(" ".join(note))}</p>'
+    inside = table(head, rows, "Averages, one row per policy", row_policies=range(len(names)))
+    return inside + f'<p class="note">{" ".join(note)}</p>'
 
 
 def raw(value: float, unit: str) -> str:
@@ -138,7 +177,8 @@ def raw(value: float, unit: str) -> str:
 def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> str:
     """All fields of the summaries, unrounded, collapsed."""
     rows = [[text(f.name), *(text(raw(getattr(s, f.name), "")) for s in summaries)] for f in fields(Summary)]
-    inside = table(["seconds, processors, ratios", *map(text, names)], rows, "All values of the summaries")
+    head = ["seconds, processors, ratios", *map(text, names)]
+    inside = table(head, rows, "All values of the summaries", column_policies=[None, *range(len(names))])
     return f"<details><summary>All numbers, unrounded</summary>{inside}</details>"
 
 
@@ -173,7 +213,8 @@ def months_table(names: Sequence[str], schedules: Sequence[Schedule]) -> str:
     note = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {in_prose(names[0])}."
     if two:
         note += f" Difference: of {in_prose(names[1])} from {in_prose(names[0])}."
-    inside = table(head, rows, "Averages by month", "months") + f'<p class="note">{text(note)}</p>'
+    columns = [None, None, None, *([*range(len(names)), *([None] if two else [])] * 2)]
+    inside = table(head, rows, "Averages by month", "months", column_policies=columns) + f'<p class="note">{text(note)}</p>'
     title = f"{len(keys)} months, {rows[0][0]} to {rows[-1][0]}"
     return f"<h2>By month</h2>\n<details><summary>{title}</summary>{inside}</details>"
 
@@ -187,7 +228,8 @@ def kinds_table(names: Sequence[str], shares: Sequence[Mapping[str, float]]) -> 
         rows.append([text(name), *cells, f'<td aria-hidden="true"><div class="bar">{bar}</div></td>'])
     head = ["policy", *(f'<span class="key {kind}"></span>{kind}' for kind in KINDS), ""]
     meaning = "; ".join(f"{kind}: {said}" for kind, said in KINDS.items())
-    return table(head, rows, "How the jobs started, one row per policy") + f'<p class="note">{text(meaning)}.</p>'
+    inside = table(head, rows, "How the jobs started, one row per policy", row_policies=range(len(names)))
+    return inside + f'<p class="note">{text(meaning)}.</p>'
 
 
 def rules_table(workload: Workload) -> str:
@@ -234,13 +276,21 @@ def repeat(schedules: Sequence[Schedule], record: Mapping[str, Any], trim: str) 
     settings = record["settings"]
     users = settings.get("estimates", "user") == "user"
     command = settings.get("command") or (repeat_command(schedules, trim) if users else None)
-    how = f"<h3>To repeat it</h3>\n<pre>{text(_line(command))}</pre>" if command else ""
+    how = f'<h3>To repeat it</h3>\n<pre tabindex="0">{text(_line(command))}</pre>' if command else ""
     whole = text(json.dumps(record, indent=2, ensure_ascii=False))
-    return f"{how}\n<details><summary>The same as JSON</summary><pre>{whole}</pre></details>"
+    return f'{how}\n<details><summary>The same as JSON</summary><pre tabindex="0">{whole}</pre></details>'
 
 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
     """The command line that produces these schedules, or None if no single command can."""
+    options = spelled_options(schedules)
+    if options is None:
+        return None
+    return shlex.join(["walltime", "compare", schedules[0].workload.origin.name, *options, "--trim", trim, "--report", "report.html"])
+
+
+def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
+    """The options of a command on the log with which these schedules come about, or None if they cannot be spelled."""
     workload = schedules[0].workload
     runs = {(s.overrun, s.coincident) for s in schedules}
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
@@ -248,11 +298,8 @@ def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
     if len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
         return None
     ((overrun, coincident),) = runs
-    words = ["walltime", "compare", workload.origin.name, "--procs", str(workload.machine_procs)]
-    for s in schedules:
-        words += ["--policy", s.label]
-    words += ["--overrun", overrun, "--coincident", coincident, "--trim", trim, "--report", "report.html"]
-    return shlex.join(words)
+    policies = [word for s in schedules for word in ("--policy", s.label)]
+    return ["--procs", str(workload.machine_procs), *policies, "--overrun", overrun, "--coincident", coincident]
 
 
 def _can_be_spelled(schedule: Schedule) -> bool:
