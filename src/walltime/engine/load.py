@@ -14,9 +14,10 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, draw, dynamics, jit, loop
+from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
+from walltime.engine.cluster_memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, as_lists, new_cluster_memory
 from walltime.engine.compilation import Compilation, tell
 from walltime.engine.folder import cache_folder
 from walltime.engine.learning import Compiled, new_predicting, nothing_predicted
@@ -72,6 +73,12 @@ def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
     return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
 
 
+def _example_cluster() -> Arguments:
+    nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
+    rules, jobs = record(CLUSTER_RULES), records(CLUSTER_JOB, 0)
+    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing), 0
+
+
 def _example_dynamics() -> Arguments:
     return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), new_scratch(0, 0), new_found(0)
 
@@ -123,6 +130,7 @@ _TABLE = (
     *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (43, 8), (46, 9)),
     *_loops("scratch", "reservations made afresh", FRESH, True, (35, 6), (38, 7)),
     *_loops("conservative", "conservative backfilling", KEEP, True, (49, 6), (53, 7)),
+    Entry("cluster", "machines of several pools", jit.entry(cluster.run_cluster), _example_cluster, 20, 5),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

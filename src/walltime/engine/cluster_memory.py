@@ -1,0 +1,143 @@
+"""The data of the loop for machines of several pools (cluster.py): jobs with two resources, pools, partitions, outages, limits.
+
+Everything is a record array with named fields, as in memory.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.memory import ITEM, RANKED, _dtype, record, records
+from walltime.engine.profile import NEVER
+
+Array = np.ndarray
+Records = Any
+
+WAITS_FOR_OTHERS, RUNS_AT_FIRST = 1, 2
+"""What is special about a job."""
+
+CLUSTER_JOB = _dtype(
+    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending special"
+)
+"""A job; the fields of memory.JOB, and `second`, what it needs of the second resource; `partition`, by number; `tier`, of which the
+higher comes first; `pending`, how many jobs must end before it can wait; `special`, one of the above. `submit` becomes the time from
+which it waits."""
+
+CLUSTER_RULES = _dtype("depth backfill order order_parameter backfill_order backfill_parameter")
+"""A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
+
+CLUSTER_STATE = _dtype("now arrivals arriving started running events waiting next_change steps candidates")
+"""`arrivals`: jobs that have arrived so far; `arriving`: items in the heap of arrivals to come; `started`, `running`, `events`,
+`waiting`: jobs; `next_change`: the next change of capacity; `steps`: of the plan; `candidates`: jobs to be tried for backfilling."""
+
+POOL = _dtype("free_procs free_second reservations blocked closed")
+"""A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
+whether a job ahead waits for it, and whether it is closed to the jobs behind one that waits."""
+
+OUTAGE = _dtype("pool procs second begin end known phase")
+"""Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
+
+CHANGE = _dtype("time outage phase")
+"""An outage enters a phase."""
+
+LIMIT = _dtype("jobs procs second used_jobs used_procs used_second")
+"""A limit on what runs at the same time for a group of jobs, and what runs now."""
+
+RUNNING = _dtype("expected job")
+
+
+class Lists(NamedTuple):
+    """For each of some things a list of others: that of thing k is `items[first[k] : first[k + 1]]`; int64."""
+
+    first: Array
+    items: Array
+
+
+class ClusterPlan(NamedTuple):
+    """What is free over future time: `time` of each step (int64, shape (steps,)), and `free` of each pool and resource, shape
+    (steps, pools, 2); the last step holds for ever. `least`: scratch, shape (pools, 2)."""
+
+    time: Array
+    free: Array
+    least: Array
+
+
+class ClusterMemory(NamedTuple):
+    """All data of one simulation. `pools_of`: the pools of each partition, in the order in which they are taken; `followers`: the jobs
+    that wait for the end of each job; `limits_of`: the limits of each job; `given`: processors and second resource that each job has
+    of each pool, int64, shape (jobs, pools, 2)."""
+
+    state: Records
+    rules: Records
+    jobs: Records
+    pools: Records
+    pools_of: Lists
+    outages: Records
+    changes: Records
+    limits: Records
+    limits_of: Lists
+    followers: Lists
+    arrivals: Records
+    events: Records
+    running: Records
+    queue: Records
+    candidates: Records
+    given: Array
+    plan: ClusterPlan
+
+
+def as_lists(groups: list[list[int]]) -> Lists:
+    """Lists of numbers, one behind the other."""
+    first = np.zeros(len(groups) + 1, np.int64)
+    np.cumsum([len(group) for group in groups], out=first[1:])
+    return Lists(first, np.array([item for group in groups for item in group], np.int64))
+
+
+def new_cluster_memory(
+    rules: Records,
+    jobs: Records,
+    capacity: Array,
+    pools_of: Lists,
+    outages: Records,
+    limits: Records,
+    limits_of: Lists,
+    followers: Lists,
+) -> ClusterMemory:
+    """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
+    count, pools = len(jobs), records(POOL, len(capacity))
+    pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
+    changes = []
+    for k, outage in enumerate(outages):
+        known = min(int(outage.known), int(outage.begin))
+        times = [(known, 1)] if known < outage.begin else []
+        times += [(int(outage.begin), 2), (int(outage.end), 3)]
+        changes += [(time, k, phase) for time, phase in times if time < NEVER]
+    changes.sort()
+    change = records(CHANGE, len(changes))
+    for k, (time, outage, phase) in enumerate(changes):
+        change[k].time, change[k].outage, change[k].phase = time, outage, phase
+    most_reserved = min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
+    steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
+    return ClusterMemory(
+        state=record(CLUSTER_STATE),
+        rules=rules,
+        jobs=jobs,
+        pools=pools,
+        pools_of=pools_of,
+        outages=outages,
+        changes=change,
+        limits=limits,
+        limits_of=limits_of,
+        followers=followers,
+        arrivals=records(ITEM, count),
+        events=records(ITEM, count),
+        running=records(RUNNING, count),
+        queue=records(RANKED, count),
+        candidates=records(RANKED, count),
+        given=np.zeros((count, len(capacity), 2), np.int64),
+        plan=ClusterPlan(
+            np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)
+        ),
+    )
