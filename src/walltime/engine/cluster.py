@@ -25,10 +25,10 @@ from walltime.engine.queue import rank
 
 
 def run_cluster(
-    state, rules, jobs, pools, pools_of, outages, changes, limits, limits_of, followers, arrivals, events, running, queue, candidates, given,
-    plan, budget,
+    state, rules, jobs, pools, pools_of, outages, changes, limits, limits_of, followers, arrivals, events, running, queue, candidates,
+    given, plan, budget,
 ):  # fmt: skip
-    """Simulate until every job has started and ended, or until about `budget` steps have been taken: DONE, PAUSED or STUCK as in loop.py."""
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
     while budget > 0:
         now = _next_event(state, changes, arrivals, events)
         if now == NEVER:
@@ -232,10 +232,10 @@ def _reservations(pools, pools_of, job):
 @kernel
 def _is_blocked(pools, pools_of, job):
     """Whether a job ahead of this one waits for a pool of its partition."""
+    blocked = False
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        if pools[pools_of.items[k]].blocked:
-            return True
-    return False
+        blocked |= pools[pools_of.items[k]].blocked > 0
+    return blocked
 
 
 @kernel

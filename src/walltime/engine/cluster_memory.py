@@ -15,14 +15,11 @@ from walltime.engine.profile import NEVER
 Array = np.ndarray
 Records = Any
 
-WAITS_FOR_OTHERS, RUNS_AT_FIRST = 1, 2
-"""What is special about a job."""
-
 CLUSTER_JOB = _dtype(
-    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending special"
+    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending"
 )
 """A job; the fields of memory.JOB, and `second`, what it needs of the second resource; `partition`, by number; `tier`, of which the
-higher comes first; `pending`, how many jobs must end before it can wait; `special`, one of the above. `submit` becomes the time from
+higher comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from
 which it waits."""
 
 CLUSTER_RULES = _dtype("depth backfill order order_parameter backfill_order backfill_parameter")
@@ -56,8 +53,10 @@ class Lists(NamedTuple):
 
 
 class ClusterPlan(NamedTuple):
-    """What is free over future time: `time` of each step (int64, shape (steps,)), and `free` of each pool and resource, shape
-    (steps, pools, 2); the last step holds for ever. `least`: scratch, shape (pools, 2)."""
+    """What is free over future time, int64; the last step holds for ever.
+
+    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (steps, pools, 2). `least`: scratch, (pools, 2).
+    """
 
     time: Array
     free: Array
@@ -65,9 +64,12 @@ class ClusterPlan(NamedTuple):
 
 
 class ClusterMemory(NamedTuple):
-    """All data of one simulation. `pools_of`: the pools of each partition, in the order in which they are taken; `followers`: the jobs
-    that wait for the end of each job; `limits_of`: the limits of each job; `given`: processors and second resource that each job has
-    of each pool, int64, shape (jobs, pools, 2)."""
+    """All data of one simulation.
+
+    `pools_of`: the pools of each partition, in the order in which they are taken; `followers`: the jobs that wait for the end of each
+    job; `limits_of`: the limits of each job; `given`: processors and second resource that each job has of each pool, int64, shape
+    (jobs, pools, 2).
+    """
 
     state: Records
     rules: Records
@@ -137,7 +139,5 @@ def new_cluster_memory(
         queue=records(RANKED, count),
         candidates=records(RANKED, count),
         given=np.zeros((count, len(capacity), 2), np.int64),
-        plan=ClusterPlan(
-            np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)
-        ),
+        plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
     )

@@ -94,13 +94,14 @@ class ClusterReference:
         self._arrived = self._started = 0
         match policy:
             case NoBackfilling():
-                self.depth, self.backfills = 0, False
+                self.depth: float = 0
+                self.backfills = False
             case Easy():
                 self.depth, self.backfills = 1, True
             case Hybrid(depth=depth):
                 self.depth, self.backfills = depth, True
             case Conservative(variant="scratch"):
-                self.depth, self.backfills = len(self.jobs), True
+                self.depth, self.backfills = math.inf, True
             case _:
                 raise PolicyError(f"{policy.label} does not run on a machine of several pools")
 

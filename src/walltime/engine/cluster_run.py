@@ -13,7 +13,6 @@ from walltime.engine.cluster_memory import (
     CLUSTER_RULES,
     LIMIT,
     OUTAGE,
-    RUNS_AT_FIRST,
     ClusterMemory,
     Records,
     as_lists,
@@ -46,9 +45,12 @@ class Demands(NamedTuple):
 
 
 class Hardware(NamedTuple):
-    """A machine of several pools. `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the
-    pools of each, in the order in which they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors,
-    second resource, begin, end and the time from which it is known; `limits`: the most jobs, processors and second resource that run."""
+    """A machine of several pools.
+
+    `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in
+    which they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and
+    the time from which it is known; `limits`: the most jobs, processors and second resource that run.
+    """
 
     capacity: Array
     partitions: Sequence[Sequence[int]]
@@ -106,7 +108,6 @@ class ClusterSimulation:
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
         jobs.start = jobs.reserved_start = -1
-        jobs.special = np.where(demands.since < NEVER, RUNS_AT_FIRST, 0)
         followers: list[list[int]] = [[] for _ in range(count)]
         for job, others in enumerate(demands.after):
             jobs[job].pending = len(others)

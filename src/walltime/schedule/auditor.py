@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from walltime import notebook
+from walltime.machine import Placement
+from walltime.machine.placing import NEVER
 from walltime.policy import FCFS, Policy
 from walltime.schedule.kind import Kind
+from walltime.schedule.machine_rules import MACHINE_CHECKS, broken_rules, skipped_rules
 from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload, check_workload
 
@@ -38,7 +41,8 @@ CHECKS = {
     "no_reserved_start": "every job has a first reservation, not before its submission",
     "kind_wrong": "each start is labelled as what it is",
 }
-"""All rules of the auditor, and what they require."""
+"""All rules of the auditor for a machine that is a number of processors, and what they require."""
+OF_POLICIES = ("fcfs_order", "head_waits", "head_delayed", "reserved_start_missed", "no_reserved_start", "kind_wrong")
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,15 @@ def audit(
     overrun: str = "kill",
     coincident: str = "batch",
     bounded: bool = True,
+    placement: Placement | None = None,
 ) -> AuditReport:
     """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy` only the
     rules for all schedules are checked. `bounded`: whether the runtimes that the scheduler planned with are upper bounds,
-    which predictions are not. Raises PolicyError for an unknown overrun rule.
+    which predictions are not. `placement`: what the jobs need on a machine of several pools, from `walltime.machine.place`, whose
+    workload is then given; a column `given` of the schedule, as in `Schedule.given`, tells which pools they had. The rules of policies
+    are for one number of processors, and are not checked then. Raises PolicyError for an unknown overrun rule.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -129,7 +136,7 @@ def audit(
     2 jobs, 13 rules checked, none broken
     """
     check_workload(workload)
-    return _Audit(workload, schedule, policy, overrun, coincident, bounded).report()
+    return _Audit(workload, schedule, policy, overrun, coincident, bounded, placement).report()
 
 
 class _Audit:
@@ -143,9 +150,11 @@ class _Audit:
         overrun: str,
         coincident: str,
         bounded: bool,
+        placement: Placement | None,
     ):
         self.w = workload
         self.bounded = bounded
+        self.placement = placement
         self.file = schedule
         self.policy = policy
         self.coincident = coincident
@@ -156,7 +165,8 @@ class _Audit:
     def report(self) -> AuditReport:
         """The report."""
         violations = sorted(self.run(), key=lambda v: v.time)
-        checked = tuple(rule for rule in CHECKS if rule not in self.skipped)
+        rules = (*CHECKS, *MACHINE_CHECKS) if self.placement is not None else CHECKS
+        checked = tuple(rule for rule in rules if rule not in self.skipped)
         return AuditReport(tuple(violations), checked, self.skipped, len(self.w))
 
     def run(self) -> Iterator[Violation]:
@@ -167,7 +177,10 @@ class _Audit:
         yield from self._same_as_workload()
         yield from self._times()
         yield from self._capacity()
-        yield from self._policy()
+        if self.placement is None:
+            yield from self._policy()
+        else:
+            yield from self._machine(self.placement)
 
     def _rows(self) -> Iterator[Violation]:
         """Match the rows of the schedule to the jobs of the workload; all further checks use the matched ones only."""
@@ -208,7 +221,7 @@ class _Audit:
             _, place, count = np.unique(self.submit, return_inverse=True, return_counts=True)
             self.tied = count[place] > 1
         else:
-            self.submit = self.w.submit[self.job]
+            self.submit = self._eligible()[self.job]
             self.tied = np.zeros(len(self.job), bool)
         self.ids = self.w.job_id[self.job]
         self.procs = self.w.procs[self.job]
@@ -222,6 +235,16 @@ class _Audit:
         self.upper_bounds = self.bounded and bool((self.expected >= self.ran).all())
         self.end = self.file["end"][self.row]
 
+    def _eligible(self) -> Array:
+        """From when on each job waits: its submission, or the end of the last job that it depends on, if that is later."""
+        submit = self.w.submit
+        if self.placement is not None and any(self.placement.after):
+            submit, end = submit.copy(), np.full(len(self.w), -1)
+            end[self.job] = self.file["end"][self.row]
+            for job, others in enumerate(self.placement.after):
+                submit[job] = max([submit[job], *(end[other] for other in others)])
+        return submit
+
     def _same_as_workload(self) -> Iterator[Violation]:
         for rule, name in (("submit_differs", "submit"), ("procs_differ", "procs"), ("requested_differs", "requested")):
             if name not in self.file:
@@ -234,7 +257,8 @@ class _Audit:
                 yield self._violation(rule, message, i)
 
     def _times(self) -> Iterator[Violation]:
-        for i in np.flatnonzero(self.start < self.submit):
+        at_first = np.zeros(len(self.job), bool) if self.placement is None else self.placement.since[self.job] < NEVER
+        for i in np.flatnonzero((self.start < self.submit) & ~at_first):
             message = f"job {self.ids[i]} starts at {self.start[i]}, before it is submitted at {self.submit[i]}"
             yield self._violation("start_before_submit", message, i)
         due = self.start + self.ran
@@ -270,10 +294,27 @@ class _Audit:
             )
             yield Violation("capacity", message, jobs, moment)
 
+    def _machine(self, placement: Placement) -> Iterator[Violation]:
+        """Rules of a machine of several pools; they need all jobs."""
+        why = "the rules of policies are for one number of processors"
+        self.skipped.update(dict.fromkeys(OF_POLICIES, why))
+        if len(self.job) < len(self.w):
+            self.skipped.update(dict.fromkeys(MACHINE_CHECKS, "some jobs are not in the schedule"))
+            return
+        start, end, given = np.empty_like(self.start), np.empty_like(self.end), self.file.get("given")
+        start[self.job], end[self.job] = self.start, self.end
+        if given is not None:
+            by_job = np.empty_like(given)
+            by_job[self.job] = given[self.row]
+            given = by_job
+        self.skipped.update(skipped_rules(placement, given))
+        for rule, message, job, moment in broken_rules(self.w, placement, start, end, given):
+            yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
+
     def _policy(self) -> Iterator[Violation]:
         """Rules of the policy; the queue must be in order of arrival."""
         policy = self.policy
-        rules = ("fcfs_order", "head_waits", "head_delayed", "reserved_start_missed", "no_reserved_start", "kind_wrong")
+        rules = OF_POLICIES
         if policy is None or policy.order != FCFS or not policy.promises:
             why = "no policy was given" if policy is None else f"{policy.label} does not promise it"
             self.skipped.update(dict.fromkeys(rules, why))

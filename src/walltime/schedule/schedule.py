@@ -11,6 +11,7 @@ import numpy as np
 
 from walltime import metrics, notebook
 from walltime.errors import PolicyError
+from walltime.machine import Placement
 from walltime.policy import Policy
 from walltime.schedule.auditor import AuditReport, audit
 from walltime.schedule.breakdown import MEASURES, breakdown
@@ -41,7 +42,8 @@ class Schedule:
     `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 if it never had one.
     `submitted`: int64 seconds, the submit times if they depend on the schedule (feedback), else None. `seconds`: duration of
     the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
-    without a predictor. `engine`: the engine used, `kernel` or `reference`.
+    without a predictor. `engine`: the engine used, `kernel` or `reference`. On a machine of several pools, `placement`: what the jobs
+    need there; `given`: the processors and units of the second resource that each job had of each pool, int64, shape (jobs, pools, 2).
     """
 
     workload: Workload
@@ -58,6 +60,8 @@ class Schedule:
     dynamics: metrics.Dynamics | None = None
     predictions: PredictionRecord | None = None
     engine: str = "kernel"
+    placement: Placement | None = None
+    given: Array | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -248,7 +252,9 @@ class Schedule:
         With predictions no policy guarantees a latest start, since predictions are not upper bounds.
         """
         rules = {"overrun": self.overrun, "coincident": self.coincident}
-        return audit(self.workload, self.columns(), self.policy, bounded=self.predictions is None, **rules)
+        columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
+        bounded = self.predictions is None
+        return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, **rules)
 
     def explain(self, job: int, *, sooner: bool = True) -> Story:
         """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.

@@ -10,10 +10,12 @@ import numpy as np
 
 from walltime.engine.reference import COINCIDENT, Reference
 from walltime.errors import PolicyError
+from walltime.machine import Machine
 from walltime.metrics import Dynamics
 from walltime.policy import Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.schedule.on_machine import run_on_machine
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord
 from walltime.schedule.schedule import Schedule
@@ -36,6 +38,7 @@ def simulate(
     prediction: Prediction | Predictor | str | None = None,
     engine: str = "auto",
     dynamics: bool = False,
+    machine: Machine | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
@@ -48,7 +51,9 @@ def simulate(
     run. `prediction`: a predictor (see `walltime.predictors`) or a `walltime.Prediction`. `engine`: the compiled `kernel`; the slow
     independent `reference`; or `auto` (default): the kernel whenever possible. The reference engine is needed for `one-by-one`,
     policies and predictors in plain Python, and policies with interpretations other than the default; `Schedule.engine` tells which
-    one ran. `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`. `progress` is called from time to time
+    one ran. `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`. `machine`:
+    pools, partitions, outages and limits (`walltime.machine`) in place of one number of processors; the schedule is then of the jobs that
+    can run there, and without predictions and dynamics. `progress` is called from time to time
     with the number of jobs started so far (compiled engine only).
 
     Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the request; WorkloadError
@@ -73,6 +78,8 @@ def simulate(
     if engine == "kernel" and needs:
         raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
     ran = "reference" if needs or engine == "reference" else "kernel"
+    if machine is not None:
+        return _on_machine(workload, scheduler, machine, overrun, coincident, dynamics, ran, progress)
     runtime, _ = effective_times(workload, overrun)
     record = None
     if ran == "reference":
@@ -124,6 +131,23 @@ def simulate(
         predictions=record,
         engine=ran,
     )
+
+
+def _on_machine(
+    workload: Workload,
+    scheduler: Scheduler,
+    machine: Machine,
+    overrun: str,
+    coincident: str,
+    dynamics: bool,
+    engine: str,
+    progress: Callable[[int], None] | None,
+) -> Schedule:
+    if dynamics or coincident != "batch":
+        what = "the effects of backfilling are not recorded" if dynamics else f"simultaneous events are a batch, not {coincident},"
+        raise PolicyError(f"{what} on a machine of several pools")
+    found = run_on_machine(workload, scheduler, machine, overrun, engine, progress)
+    return Schedule(policy=scheduler.policy, overrun=overrun, coincident=coincident, **found)
 
 
 def dynamics_of(simulation: Simulation) -> Dynamics:

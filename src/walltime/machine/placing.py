@@ -1,0 +1,240 @@
+"""Jobs on a machine: which partition each goes to, what it needs there, what it waits for and which limits it counts towards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.machine.machine import Limit, Machine, Outage
+from walltime.workload import MISSING, Workload
+
+Array = np.ndarray
+NEVER = np.iinfo(np.int64).max
+
+PLACING_RULES = {
+    "unknown_partition": ("drop", "The machine has no partition of the job's name."),
+    "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
+    "depends_on_failed": ("drop", "The job was to run after the success of one that failed, was cancelled or is not there."),
+    "first_partition": ("change", "The log does not say the job's partition: it goes to the machine's first one."),
+    "whole_nodes": ("change", "The partition gives whole nodes: the job's processors are rounded up to them."),
+    "over_partition_limit": ("change", "The job asked for longer than its partition allows: its request is cut to that."),
+}
+"""What placing does to jobs: the effect and its meaning, as in `walltime.logs.RULES`."""
+COMPLETED = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """What the jobs of a workload need on a machine besides their processors, one entry per job in order of arrival.
+
+    `partition`: its number; `second`: units of the second resource; `since`: the start of a job that runs at the beginning, NEVER for
+    others (int64). `after`: the jobs that must have ended before, by index; `limits_of`: the limits that it counts towards. `limits`: the
+    most jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s).
+    """
+
+    machine: Machine
+    partition: Array
+    second: Array
+    since: Array
+    after: Sequence[Sequence[int]]
+    limits_of: Sequence[Sequence[int]]
+    limits: Sequence[tuple[int, int, int]]
+    outages: Sequence[tuple[int, int, int, int, int, int]]
+
+
+def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
+    """The jobs that can run on this machine, as they run there, and what they need.
+
+    Of the workload's columns, `partition` (by the names that the log has, else by the number as a name), that of the second resource,
+    `depends_on` and `depends_on_success` (job numbers), `singleton` (1: after all earlier jobs of the same user and executable),
+    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning) are read.
+    All that is dropped or changed is counted in `origin`, by PLACING_RULES.
+    """
+    partition, known = _partitions(workload, machine)
+    second = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
+    capacity = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
+    sums = np.array([capacity[[machine.place_of(p) for p in one.pools]].sum(axis=0) for one in machine.partitions])
+    node = np.array([machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions])
+    exclusive = np.array([one.exclusive for one in machine.partitions])[partition]
+    whole = np.where(exclusive, -(-workload.procs // node[partition]) * node[partition], workload.procs)
+    longest = np.array([NEVER if one.max_time is None else one.max_time for one in machine.partitions])[partition]
+    dropped: dict[str, Array] = {"unknown_partition": ~known}
+    dropped["too_wide_for_partition"] = known & ((whole > sums[partition, 0]) | (second > sums[partition, 1]))
+    kept = known & ~dropped["too_wide_for_partition"]
+    dropped["depends_on_failed"] = kept & _hopeless(workload, kept)
+    kept &= ~dropped["depends_on_failed"]
+    changed = {
+        "first_partition": (workload.columns.get("partition", np.full(len(workload), MISSING)) < 0) & (len(machine.partitions) > 1),
+        "whole_nodes": whole != workload.procs,
+        "over_partition_limit": workload.requested > longest,
+    }
+    origin = workload.origin
+    origin = replace(origin, dropped=_added(origin.dropped, dropped), changed=_added(origin.changed, changed, kept))
+    if not kept.any():
+        raise WorkloadError(
+            f"none of the {len(workload):,} jobs of {origin.name} can run on {machine.name}; compare their partitions and sizes"
+        )
+    chosen = workload if kept.all() else workload.take(kept, "")
+    same, most = chosen.believed is chosen.requested, longest[kept]
+    requested = np.minimum(chosen.requested, most)
+    placed = replace(
+        chosen,
+        procs=whole[kept],
+        requested=requested,
+        believed=requested if same else np.minimum(chosen.believed, most),
+        machine_procs=machine.procs,
+        origin=origin,
+    )
+    limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
+    placement = Placement(
+        machine=machine,
+        partition=partition[kept],
+        second=second[kept],
+        since=_since(placed),
+        after=_after(placed),
+        limits_of=limits_of,
+        limits=limits,
+        outages=[_outage(placed, machine, one) for one in machine.outages],
+    )
+    return placed, placement
+
+
+def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
+    """The number of each job's partition, and whether the machine has it; without one in the log it is the first."""
+    numbers = workload.columns.get("partition", np.full(len(workload), MISSING, np.int64))
+    names = getattr(workload.origin, "names", {}).get("partition", ())
+    places = {one.name: k for k, one in enumerate(machine.partitions)}
+    found = np.zeros(len(workload), np.int64)
+    known = np.ones(len(workload), bool)
+    for number in np.unique(numbers[numbers >= 0]).tolist():
+        name = names[number - 1] if 0 < number <= len(names) else str(number)
+        mine = numbers == number
+        found[mine] = places.get(name, 0)
+        if name not in places and len(machine.partitions) > 1:
+            known[mine] = False
+    return found, known
+
+
+def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:
+    """Counts, with those of the jobs in these masks."""
+    more = {name: int(np.count_nonzero(mask if among is None else mask & among)) for name, mask in masks.items()}
+    return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
+
+
+def _hopeless(workload: Workload, kept: Array) -> Array:
+    """Jobs whose condition cannot come true: to run after the success of a job that did not succeed, or that will not run itself."""
+    wanted = workload.columns.get("depends_on_success")
+    hopeless = np.zeros(len(workload), bool)
+    if wanted is None:
+        return hopeless
+    place = {int(number): k for k, number in enumerate(workload.job_id)}
+    status = workload.columns.get("status", np.full(len(workload), COMPLETED))
+    for job in np.flatnonzero(wanted >= 0).tolist():  # in order of arrival, so that what follows from a drop is dropped too
+        other = place.get(int(wanted[job]))
+        hopeless[job] = other is None or not kept[other] or hopeless[other] or status[other] not in (COMPLETED, MISSING)
+    return hopeless
+
+
+def _after(workload: Workload) -> list[list[int]]:
+    """For each job those that must have ended; one that is not in the log has ended."""
+    place = {int(number): k for k, number in enumerate(workload.job_id)}
+    after: list[list[int]] = [[] for _ in range(len(workload))]
+    for name in ("depends_on", "depends_on_success"):
+        others = workload.columns.get(name)
+        for job in [] if others is None else np.flatnonzero(others >= 0).tolist():
+            assert others is not None
+            other = place.get(int(others[job]))
+            if other is not None and other != job and other not in after[job]:
+                after[job].append(other)
+    alone = workload.columns.get("singleton")
+    if alone is not None:
+        nobody = np.full(len(workload), MISSING)
+        users, programs = (workload.columns.get(name, nobody).tolist() for name in ("user", "executable"))
+        earlier: dict[tuple[int, int], list[int]] = {}
+        for job in range(len(workload)):
+            mine = earlier.setdefault((users[job], programs[job]), [])
+            if alone[job] == 1:
+                after[job] += [other for other in mine if other not in after[job]]
+                mine.clear()  # whoever comes later waits for this one, which waits for those
+            mine.append(job)
+    return after
+
+
+def _since(workload: Workload) -> Array:
+    since = workload.columns.get("running_since")
+    starts = np.full(len(workload), NEVER, np.int64)
+    if since is not None:
+        starts[since != MISSING] = since[since != MISSING]
+    return starts
+
+
+def _limits(workload: Workload, machine: Machine, partition: Array, second: Array) -> tuple[list[list[int]], list[tuple[int, int, int]]]:
+    """The limits of each job, and their values: one for each group of jobs that is counted apart."""
+    limits: list[tuple[int, int, int]] = []
+    of: list[list[int]] = [[] for _ in range(len(workload))]
+    for limit in machine.limits:
+        keys: list[Array] = []
+        for name in limit.by:
+            column = partition if name == "partition" else workload.columns.get(name)
+            keys += [] if column is None else [column]
+        if len(keys) < len(limit.by):
+            continue  # the log does not say who they are
+        chosen = np.ones(len(workload), bool)
+        if limit.partition is not None:
+            chosen &= partition == [one.name for one in machine.partitions].index(limit.partition)
+        for key in keys:
+            chosen &= key >= 0
+        rows = np.stack([np.zeros(len(workload), np.int64), *keys], axis=1)[chosen]
+        group = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        _check_fit(workload, second, limit, chosen)
+        most_jobs, most_procs, most_second = (NEVER if most is None else most for most in (limit.jobs, limit.procs, limit.second))
+        for job, k in zip(np.flatnonzero(chosen).tolist(), group.tolist(), strict=True):
+            of[job].append(len(limits) + k)
+        limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
+    arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
+    if arrays is not None and most is not None:
+        for number in np.unique(arrays[(arrays >= 0) & (most > 0)]).tolist():
+            mine = np.flatnonzero((arrays == number) & (most > 0))
+            for job in mine.tolist():
+                of[job].append(len(limits))
+            limits.append((int(most[mine[0]]), NEVER, NEVER))
+    return of, limits
+
+
+def _check_fit(workload: Workload, second: Array, limit: Limit, chosen: Array) -> None:
+    """A job that is over a limit by itself would wait for ever."""
+    for values, most, what in ((workload.procs, limit.procs, "processors"), (second, limit.second, "of the second resource")):
+        over = np.flatnonzero(chosen & (values > (NEVER if most is None else most)))
+        if len(over):
+            raise WorkloadError(
+                f"job {workload.job_id[over[0]]} needs {values[over[0]]} {what}, and a limit by {', '.join(limit.by) or 'nothing'} allows "
+                f"{most}: it would wait for ever, with {len(over) - 1} others; raise the limit, or filter them out"
+            )
+
+
+def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, int, int, int, int, int]:
+    pool = machine.pools[machine.place_of(outage.pool)]
+    nodes = pool.nodes if outage.nodes is None else outage.nodes
+    if not 1 <= nodes <= pool.nodes:
+        raise WorkloadError(f"an outage of {nodes} nodes of the pool {pool.name!r}, which has {pool.nodes}")
+    begin = _seconds(workload, outage.begin)
+    end = NEVER if outage.end is None else _seconds(workload, outage.end)
+    if end <= begin:
+        raise WorkloadError(f"an outage of the pool {pool.name!r} ends before it begins")
+    known = begin if outage.announced is None else min(_seconds(workload, outage.announced), begin)
+    return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, begin, end, known
+
+
+def _seconds(workload: Workload, time: int | datetime) -> int:
+    """A time in s from the start of the log."""
+    if not isinstance(time, datetime):
+        return int(time)
+    start = workload.origin.unix_start_time
+    if start is None:
+        raise WorkloadError("an outage has a date, but the log does not record when it starts; give seconds from the start of the log")
+    local = time if time.tzinfo is not None else time.replace(tzinfo=workload.origin.tzinfo())
+    return int(local.timestamp()) - start

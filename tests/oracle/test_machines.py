@@ -1,0 +1,181 @@
+"""Machines of several pools: the kernel equals the reference, and the auditor, which knows neither, agrees with both."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from tests.profiles import scaled
+from walltime import simulate
+from walltime.errors import EngineError, WorkloadError
+from walltime.machine import Limit, Machine, Outage, Partition, Pool
+from walltime.workload import Origin, Workload
+
+POLICIES = (
+    "fcfs",
+    "fcfs:order=sjf",
+    "easy",
+    "easy:order=wfp",
+    "easy:order=sjf",
+    "easy:backfill-order=sjf",
+    "hybrid:depth=0",
+    "hybrid:depth=0,backfill-order=sjf",
+    "hybrid:depth=2,backfill-order=sjf",
+    "hybrid:depth=3",
+    "conservative-scratch",
+)
+
+
+def machine_of(draw: random.Random) -> Machine:
+    """One to three pools, partitions that share or split them, outages of all kinds, limits."""
+    pools = tuple(Pool(f"p{k}", draw.choice((1, 2, 4)), draw.choice((1, 2)), draw.choice((0, 0, 1))) for k in range(draw.randint(1, 3)))
+    partitions = []
+    for k in range(draw.randint(1, 3)):
+        chosen = draw.sample(pools, draw.randint(1, len(pools)))
+        exclusive = draw.random() < 0.3 and len({pool.procs for pool in chosen}) == 1
+        longest = draw.choice((None, None, 20))
+        partitions.append(Partition(str(k + 1), tuple(pool.name for pool in chosen), exclusive, draw.choice((0, 0, 1)), longest))
+    outages = []
+    for _ in range(draw.choice((0, 0, 1, 2))):
+        pool, begin = draw.choice(pools), draw.randint(0, 60)
+        known = draw.choice((None, begin - 10, begin - 100))
+        outages.append(Outage(pool.name, begin, begin + draw.randint(1, 40), draw.randint(1, pool.nodes), known))
+    limits = [
+        Limit(draw.choice((("user",), ("partition",), ("user", "partition"), ())), None, draw.choice((1, 2, 3)))
+        for _ in range(draw.choice((0, 0, 1, 2)))
+    ]
+    return Machine(pools, tuple(partitions), tuple(outages), tuple(limits))
+
+
+def workload_of(draw: random.Random, machine: Machine) -> Workload:
+    """Random jobs, some with dependencies, arrays, and places from the beginning; some outlive their estimates."""
+    count, now = draw.randint(1, 30), 0
+    rows = []
+    for _ in range(count):
+        now += draw.choice((0, 0, 0, 1, 2, 5))
+        runtime = draw.choice((0, 1, 2, 3, 5, 8, 13, 30))
+        requested = max(1, runtime + draw.choice((0, 0, 0, 1, 3, 10, -1, -5)))
+        rows.append(
+            (now, runtime, requested, draw.choice((1, 1, 2, 3, 8)), draw.randint(1, len(machine.partitions)), draw.choice((0, 0, 0, 1, 2)))
+        )
+    submit, runtime, requested, procs, partition, gpus = map(list, zip(*rows, strict=True))
+    columns = {"partition": partition, "gpus": gpus, "user": [draw.randint(1, 3) for _ in rows]}
+    columns["depends_on"] = [draw.randint(1, k) if k and draw.random() < 0.15 else -1 for k in range(count)]
+    columns["depends_on_success"] = [draw.randint(1, k) if k and draw.random() < 0.1 else -1 for k in range(count)]
+    columns["status"] = [draw.choice((1, 1, 1, 0)) for _ in rows]
+    columns["singleton"] = [draw.choice((0, 0, 0, 1)) for _ in rows]
+    columns["executable"] = [draw.randint(1, 3) for _ in rows]
+    columns["array_job"] = [draw.choice((-1, -1, 5)) for _ in rows]
+    columns["array_limit"] = [2] * count
+    at_first = min(draw.choice((0, 0, 1, 2)), count)
+    columns["running_since"] = [-1 - draw.randint(1, 5) if k < at_first else -1 for k in range(count)]
+    if at_first:
+        for k in range(at_first):
+            columns["depends_on"][k] = columns["depends_on_success"][k] = -1
+            columns["singleton"][k] = 0
+    return Workload.from_arrays(
+        submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=99,
+        columns={name: np.array(values) for name, values in columns.items()},
+    )  # fmt: skip
+
+
+def ran(workload, policy, machine, **options):
+    """The schedule, or the kind of error."""
+    try:
+        return simulate(workload, policy, machine=machine, **options)
+    except (EngineError, WorkloadError) as error:
+        return type(error)
+
+
+def columns_of(schedule):
+    names = ("start", "end", "kind", "reserved_start", "given", "submit")
+    return {name: getattr(schedule, name).tolist() for name in names}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_kernel_equals_reference_and_passes_the_audit(policy):
+    errors = 0
+    for seed in range(scaled(150)):
+        draw = random.Random(f"{policy} {seed}")
+        machine = machine_of(draw)
+        workload = workload_of(draw, machine)
+        overrun = draw.choice(("kill", "extend", "overrun"))
+        kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+        if isinstance(kernel, type):
+            assert kernel is reference
+            errors += 1
+            continue
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
+        report = kernel.audit()
+        assert report.ok, f"seed {seed}: {report}"
+    assert errors < scaled(150) / 2
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_one_pool_is_a_number_of_processors(policy):
+    """With one pool, one partition and nothing else, the schedules are those of the loop for one number of processors."""
+    for seed in range(scaled(30)):
+        draw = random.Random(f"one {policy} {seed}")
+        rng = np.random.default_rng(seed)
+        count, procs = draw.randint(1, 120), draw.choice((1, 4, 16))
+        runtime = rng.integers(0, 30, count)
+        workload = Workload.from_arrays(
+            submit=np.sort(rng.integers(0, 300, count)),
+            runtime=runtime,
+            requested=np.maximum(runtime + rng.integers(-3, 20, count), 1),
+            procs=rng.integers(1, procs + 1, count),
+            machine_procs=procs,
+        )
+        machine = Machine((Pool("all", procs, 1),), (Partition("all", ("all",)),))
+        one, other = simulate(workload, policy, machine=machine), simulate(workload, policy)
+        for name in ("start", "end", "kind", "reserved_start"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=f"{name}, seed {seed}")
+
+
+def test_the_auditor_sees_what_is_wrong():
+    """A schedule that is right is made wrong in one way at a time."""
+    machine = Machine(
+        (Pool("a", 2, 2, 1), Pool("b", 2, 2)),
+        (Partition("1", ("a",)), Partition("2", ("b", "a"))),
+        limits=(Limit(("user",), jobs=2),),
+    )
+    columns = {"partition": np.array([1, 2, 1, 2]), "user": np.array([1, 1, 1, 2]), "depends_on": np.array([-1, -1, -1, 1])}
+    workload = Workload.from_arrays(submit=[0, 0, 0, 0], runtime=[10] * 4, procs=[4, 4, 2, 2], machine_procs=8, columns=columns)
+    schedule = simulate(workload, "easy", machine=machine)
+    assert schedule.start.tolist() == [0, 0, 10, 10]
+    assert schedule.audit().ok
+
+    def broken(**changes):
+        return set(replace(schedule, **changes).audit().counts)
+
+    start = np.array([0, 0, 0, 10])
+    assert broken(start=start, end=start + 10) == {"capacity", "limit_exceeded", "pool_capacity"}
+    start = np.array([0, 0, 10, 0])
+    assert broken(start=start, end=start + 10) == {"capacity", "dependency", "pool_capacity", "start_before_submit"}
+    given = schedule.given.copy()
+    given[1] = [[2, 0], [2, 0]]
+    assert broken(given=given) == {"pool_capacity"}
+    given = schedule.given.copy()
+    given[2] = [[0, 0], [2, 0]]
+    assert broken(given=given) == {"pool_capacity"}, "the partition has not that pool"
+    without = replace(schedule, given=None)
+    assert without.audit().ok
+    start = np.array([0, 0, 10, 10])
+    start[3] = 0
+    assert "pool_capacity" in set(replace(without, start=start, end=start + 10).audit().counts)
+
+
+def test_by_hand__maintenance_drain_and_dates():
+    """Jobs of 10 s on 4 processors of a pool that loses 2 of them from 20 s to 50 s, known from 5 s on or not at all."""
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    origin = Origin("log", unix_start_time=int(start.timestamp()))
+    workload = Workload.from_arrays(submit=[0, 12, 12], runtime=[10, 10, 10], procs=[4, 4, 2], machine_procs=4, origin=origin)
+    pool, partition = (Pool("all", 2, 2),), (Partition("all", ("all",)),)
+    dates = [datetime(2026, 3, 1, 0, 0, second) for second in (20, 50, 5)]
+    announced = Machine(pool, partition, (Outage("all", dates[0], dates[1], 1, dates[2]),))
+    sudden = Machine(pool, partition, (Outage("all", 20, 50, 1),))
+    assert simulate(workload, "easy", machine=announced).start.tolist() == [0, 50, 12], "nothing of four processors fits before it"
+    assert simulate(workload, "easy", machine=sudden).start.tolist() == [0, 12, 22], "what runs runs on, and what is left is given out"
+    assert simulate(workload, "fcfs", machine=announced).start.tolist() == [0, 50, 60]
