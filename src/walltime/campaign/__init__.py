@@ -5,6 +5,7 @@ from walltime.campaign.comparison import Line, compare_cells
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.executors import Dask, Executor, Threads
 from walltime.campaign.plan import Plan, read_plan
+from walltime.campaign.results import Results, read_results
 from walltime.campaign.run import Progress, Status, plan_keys, run_campaign, status
 from walltime.campaign.store import SCHEMA, Store
 
@@ -16,6 +17,7 @@ __all__ = [
     "Line",
     "Plan",
     "Progress",
+    "Results",
     "Status",
     "Store",
     "Threads",
@@ -23,6 +25,7 @@ __all__ = [
     "compare_cells",
     "plan_keys",
     "read_plan",
+    "read_results",
     "run_campaign",
     "status",
 ]

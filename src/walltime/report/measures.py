@@ -1,0 +1,62 @@
+"""How the fields of a summary are called and shown on pages and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from walltime.report.text import human_number, human_percent, human_time
+
+TIMES = frozenset(
+    f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("wait", "response", "delay", "miss", "reservation_error")
+) | {"makespan", "mean_runtime_backfilled", "mean_runtime_others", "mean_runtime_wild"}
+SHARES = frozenset({"utilization", "offered_load"})
+UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+SAID = {"max_wait": "longest wait", "p90_wait": "wait, 90 %", "p99_wait": "wait, 99 %", "backfilled_percent": "backfilled"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure as it is shown: its label, a value in words, and for axes the unit and what a value is divided by."""
+
+    name: str
+    label: str
+    show: Callable[[float], str]
+    unit: str = ""
+    divisor: float = 1.0
+
+    @property
+    def axis(self) -> str:
+        """The label of an axis."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether an axis begins at 0; shares differ too little for that."""
+        return not (self.name in SHARES or self.name.endswith("_percent"))
+
+
+def measure(name: str, highest: float = 1.0) -> Measure:
+    """How this field is shown; `highest`: the largest value, which decides the unit of times.
+
+    >>> measure("mean_wait", 7200).axis, measure("mean_wait").show(7200), measure("utilization").show(0.5)
+    ('mean wait (h)', '2 h 00 min', '50 %')
+    """
+    label = SAID.get(name, name.replace("_", " "))
+    if name in TIMES:
+        divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))
+        return Measure(name, label, human_time, unit, divisor)
+    if name in SHARES:
+        return Measure(name, label, lambda share: human_percent(100 * share), "%", 0.01)
+    if name.endswith("_percent"):
+        return Measure(name, label.removesuffix(" percent"), human_percent, "%")
+    return Measure(name, label, human_number)
+
+
+def signed(show: Callable[[float], str], value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(human_number, -2.5), signed(human_number, 0.0)
+    ('-2.50', '±0.00')
+    """
+    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{show(abs(value))}"

@@ -1,0 +1,51 @@
+"""The frame of a page of results: head, list of caveats, figures; used by the pages of campaigns and replications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from walltime.provenance import version
+from walltime.report.style import CSS
+from walltime.report.tables import scroll, text
+
+CSS_OF_RESULTS = """
+td.word, th.word { text-align: left; }
+td.word { white-space: normal; min-width: 5rem; overflow-wrap: anywhere; }
+tbody tr.base td, tbody tr.base th { background: var(--panel); }
+td.clear { font-weight: 600; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+"""
+"""Added to the style sheet of the report."""
+
+
+def page(heading: str, body: Sequence[str]) -> str:
+    """A whole page with this title and these parts, which are HTML."""
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(heading)}</title>\n<style>{CSS}{CSS_OF_RESULTS}</style>\n</head>\n"
+    )
+    footer = f"<footer>Made by walltime {text(version())}. The page holds everything it shows; nothing is loaded.</footer>"
+    return head + "<body>\n<main>\n" + "\n".join([*filter(None, body), footer]) + "\n</main>\n</body>\n</html>\n"
+
+
+def care(sentences: Sequence[str]) -> str:
+    """The caveats; nothing without any."""
+    if not sentences:
+        return ""
+    items = "\n".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    return f'<aside class="care" aria-labelledby="care"><h2 id="care">Read with care</h2>\n<ul>\n{items}\n</ul></aside>'
+
+
+def facts(values: Sequence[tuple[str, str]]) -> str:
+    """Names and values in one line."""
+    return '<dl class="facts">' + "".join(f"<div><dt>{text(a)}</dt><dd>{text(b)}</dd></div>" for a, b in values) + "</dl>"
+
+
+def figure(drawn: Any, prefix: str, alternative: str, caption: str = "", wide: bool = True) -> str:
+    """A matplotlib figure as part of a page, with its alternative text; `wide` ones scroll on narrow screens."""
+    from walltime.report.figures import to_svg
+
+    image = f'<div role="img" aria-label="{text(alternative)}">{to_svg(drawn, prefix)}</div>'
+    return f"<figure>{scroll(image, alternative, 'wide') if wide else image}<figcaption>{text(caption)}</figcaption></figure>"

@@ -1,0 +1,241 @@
+"""Figures of many runs: a measure over a swept parameter with its confidence intervals, and means with error bars."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from walltime.campaign.comparison import Line
+from walltime.errors import PolicyError
+from walltime.report.figures import COLOURS, DASHES, style
+from walltime.report.measures import Measure, measure
+
+MARKS = ("o", "s", "^", "D", "v", "P")
+SCHEDULER = ("policy", "order", "backfill_order", "predictor", "believe", "correction", "estimates")
+"""The parameters that become lines rather than panels, the first that is varied."""
+FAMILIES = ("estimates", "policy", "predictor", "order", "backfill_order")
+"""Texts whose values may form a series of numbers, such as f:1, f:4, f:11."""
+MOST_PANELS = 12
+MOST_ROWS = 60
+WIDE_RANGE = 30.0
+"""Axes are logarithmic if their values differ by more than this factor."""
+_FAMILY = re.compile(r"(.*?[:=])(\d+(?:\.\d+)?)(.*)")
+
+
+def positions(lines: Sequence[Line], over: str) -> tuple[str, dict[Any, float]]:
+    """The label of the axis for this parameter, and the place of each of its values that has one.
+
+    Texts have places if at least three differ in one number only, such as f:1, f:4 and f:11; other values, such as user, have none.
+    """
+    values = list(dict.fromkeys(line.combination[over] for line in lines))
+    numbers = {value: float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)}
+    if numbers or over not in FAMILIES:
+        return over.replace("_", " "), numbers
+    families: dict[tuple[str, str], dict[Any, float]] = {}
+    for value in values:
+        if isinstance(value, str) and (found := _FAMILY.fullmatch(value)):
+            families.setdefault((found[1], found[3]), {})[value] = float(found[2])
+    largest = max(families, key=lambda family: len(families[family]), default=None)
+    if largest is None or len(families[largest]) < 3:
+        return over, {}
+    return f"{over.replace('_', ' ')} {largest[0]}N{largest[1]}", families[largest]
+
+
+def swept(lines: Sequence[Line]) -> list[str]:
+    """The parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
+    found = []
+    for name in lines[0].combination if lines else ():
+        places = positions(lines, name)[1]
+        together: dict[tuple[Any, ...], set[float]] = {}
+        for line in lines:
+            if line.combination[name] in places:
+                rest = tuple(value for other, value in line.combination.items() if other != name)
+                together.setdefault(rest, set()).add(places[line.combination[name]])
+        if any(len(there) > 1 for there in together.values()):
+            found.append(name)
+    return found
+
+
+def said(combination: Mapping[str, Any], words: Sequence[str]) -> str:
+    """The values of these parameters, as a label; values of text stand for themselves.
+
+    >>> said({"policy": "easy", "load": 0.8, "procs": None}, ["policy", "load", "procs"])
+    'easy, load 0.8, procs default'
+    """
+    shown = []
+    for word in words:
+        value = combination[word]
+        if isinstance(value, bool):
+            shown.append(word.replace("_", " ") if value else f"no {word.replace('_', ' ')}")
+        elif isinstance(value, str):
+            shown.append(value)
+        else:
+            shown.append(f"{word.replace('_', ' ')} {'default' if value is None else format(value, 'g')}")
+    return ", ".join(shown)
+
+
+def series_of(lines: Sequence[Line], over: str | None) -> tuple[str | None, list[str]]:
+    """The parameter that becomes lines (None if nothing else is varied), and those that become panels."""
+    words = [name for name in lines[0].combination if name != over and len({line.combination[name] for line in lines}) > 1]
+    first = next((name for name in SCHEDULER if name in words), words[0] if words else None)
+    return first, [name for name in words if name != first]
+
+
+def panels_of(lines: Sequence[Line], words: Sequence[str]) -> dict[str, list[Line]]:
+    """The lines that agree in these parameters, under a title."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(said(line.combination, words), []).append(line)
+    return found
+
+
+def chosen(lines: Sequence[Line], metric: str, where: Mapping[str, Any] | None = None) -> list[Line]:
+    """The lines of this measure with these values of parameters; raises PolicyError if there are none."""
+    found = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
+    if not found:
+        known = ", ".join(dict.fromkeys(line.metric for line in lines)) or "none"
+        raise PolicyError(f"there are no results of {metric!r}{f' with {dict(where)}' if where else ''} to draw; measures are {known}")
+    return found
+
+
+def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str, int] | None = None) -> None:
+    """One measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
+
+    Values without a place on the axis, such as the users' own estimates beside f:1, f:4, ..., are horizontal lines. `styles`: the
+    number of each line's style, by its label. Without a legend.
+    """
+    label, places = positions(lines, over)
+    words = [name for name in lines[0].combination if name != over and len({line.combination[name] for line in lines}) > 1]
+    shown = _measure_of(lines)
+    others = list(dict.fromkeys(line.combination[over] for line in lines if line.combination[over] not in places))
+    logarithmic = _wide([place for place in places.values() if place > 0])
+    for k, (name, mine) in enumerate(panels_of(lines, words).items()):
+        at = (styles or {}).get(name, k)
+        look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "linestyle": DASHES[at % len(DASHES)]}
+        points = sorted((places[line.combination[over]], line) for line in mine if line.combination[over] in places and _drawn(line))
+        if points:
+            x = np.array([place for place, _ in points])
+            mean, low, high = _values([line for _, line in points], shown)
+            axes.plot(x, mean, marker=MARKS[at % len(MARKS)], markersize=4.5, label=name or None, **(look | {"linewidth": 1.5}))
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        for other in others:
+            of = [line for line in mine if line.combination[over] == other]
+            if of:
+                axes.axhline(of[0].band.mean / shown.divisor, linewidth=0.9, alpha=0.8, color=look["color"], linestyle=(0, (1, 2)))
+    if logarithmic and min(places.values(), default=0) > 0:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_xlabel(label)
+    axes.set_ylabel(shown.axis)
+    _value_axis(axes, lines, shown)
+    axes.grid(axis="y")
+
+
+def draw_intervals(axes: Axes, lines: Sequence[Line]) -> None:
+    """One measure of each combination: its mean as a mark, and a bar for its confidence interval."""
+    words = [name for name in lines[0].combination if len({line.combination[name] for line in lines}) > 1]
+    first, _ = series_of(lines, None)
+    order = {value: k for k, value in enumerate(dict.fromkeys(line.combination[first] for line in lines))} if first else {}
+    shown = _measure_of(lines)
+    mean, low, high = _values(lines, shown)
+    for k, line in enumerate(lines):
+        at = order[line.combination[first]] if first else 0
+        look = {"color": COLOURS[at % len(COLOURS)], "marker": MARKS[at % len(MARKS)], "markersize": 5, "linestyle": "none"}
+        axes.errorbar([mean[k]], [k], xerr=[[mean[k] - low[k]], [high[k] - mean[k]]], capsize=3, elinewidth=1.3, **look)
+    axes.set_yticks(range(len(lines)), [said(line.combination, words) or shown.label for line in lines])
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_xlabel(shown.axis)
+    _value_axis(axes, lines, shown, "x")
+    axes.grid(axis="x")
+
+
+def sweep_figure(lines: Sequence[Line], over: str) -> tuple[Figure, int]:
+    """One measure over a parameter, a panel for each combination of further ones; and the number of panels that are left out."""
+    series, further = series_of(lines, over)
+    panels = panels_of(lines, further)
+    usable = {title: mine for title, mine in panels.items() if over in swept(mine)}
+    titles = list(usable)[:MOST_PANELS]
+    across = min(3, len(titles))
+    down = -(-len(titles) // across)
+    names = list(panels_of(lines, [series] if series else []))
+    styles = {name: k for k, name in enumerate(names)}
+    with style():
+        width = 5.6 if across == 1 else 9.2
+        figure = Figure(figsize=(width, 0.5 + (3.2 if across == 1 else 2.7) * down), layout="constrained")
+        grid = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
+        for axes, title in zip(grid, titles, strict=False):
+            draw_sweep(axes, usable[title], over, styles)
+            axes.set_title(title)
+        for axes in grid[len(titles) :]:
+            axes.set_visible(False)
+        if len(names) > 1:
+            found = {name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+            letters = int(width * 11)
+            columns = max(1, min(len(found), letters // (max(map(len, found)) + 7)))
+            figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=columns, borderaxespad=0)
+    return figure, len(panels) - len(titles)
+
+
+def intervals_figure(lines: Sequence[Line]) -> Figure:
+    """Means with error bars, one panel for each measure, the combinations below each other."""
+    measures = list(dict.fromkeys(line.metric for line in lines))
+    rows = max(sum(line.metric == name for line in lines) for name in measures)
+    across = min(2 if rows > 3 else 3, len(measures))
+    down = -(-len(measures) // across)
+    with style():
+        figure = Figure(figsize=(9.2, (0.75 + 0.24 * min(rows, MOST_ROWS)) * down + 0.2), layout="constrained")
+        grid = figure.subplots(down, across, squeeze=False)
+        for k, (axes, name) in enumerate(zip(grid.ravel(), measures, strict=False)):
+            draw_intervals(axes, chosen(lines, name)[:MOST_ROWS])
+            if k % across:
+                axes.tick_params(labelleft=False)
+        for axes in grid.ravel()[len(measures) :]:
+            axes.set_visible(False)
+    return figure
+
+
+def _measure_of(lines: Sequence[Line]) -> Measure:
+    return measure(lines[0].metric, max((line.band.mean for line in lines if math.isfinite(line.band.mean)), default=1.0))
+
+
+def _drawn(line: Line) -> bool:
+    return math.isfinite(line.band.mean)
+
+
+def _values(lines: Sequence[Line], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
+    found = [
+        (line.band.mean, line.interval.low, line.interval.high) if line.interval is not None else (line.band.mean,) * 3 for line in lines
+    ]
+    mean, low, high = np.array(found, np.float64).T / shown.divisor
+    return mean, low, high
+
+
+def _wide(values: Sequence[float]) -> bool:
+    return bool(values) and max(values) > WIDE_RANGE * min(values)
+
+
+def _value_axis(axes: Axes, lines: Sequence[Line], shown: Measure, which: str = "y") -> None:
+    """The axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    low, _ = axes.get_ylim() if which == "y" else axes.get_xlim()
+    if shown.from_zero and _wide([line.band.mean for line in lines]) and min(line.band.mean for line in lines) > 0:
+        _ = axes.set_yscale("log") if which == "y" else axes.set_xscale("log")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if which == "y" else (1,)))
+        axis.set_minor_locator(NullLocator())
+    else:
+        axis.set_major_locator(MaxNLocator(5 if which == "y" else 4))
+        if shown.from_zero and low >= 0:
+            _ = axes.set_ylim(bottom=0) if which == "y" else axes.set_xlim(left=0)
+        elif shown.from_zero:
+            _ = axes.set_ylim(bottom=min(low, 0)) if which == "y" else axes.set_xlim(left=min(low, 0))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
