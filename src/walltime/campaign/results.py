@@ -47,9 +47,7 @@ class Results:
         """One row for each of the cells and each group of jobs, as in `Store.group_table`."""
         return self.store.group_table(self.keys)
 
-    def lines(
-        self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None
-    ) -> list[Line]:
+    def lines(self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None) -> list[Line]:
         """Means, intervals and paired differences, one line for each combination (and group of jobs) and measure.
 
         `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. Raises PolicyError for an

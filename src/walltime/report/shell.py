@@ -10,9 +10,9 @@ from walltime.report.style import CSS
 from walltime.report.tables import scroll, text
 
 CSS_OF_RESULTS = """
-td.word, th.word { text-align: left; }
-td.word { white-space: normal; min-width: 5rem; overflow-wrap: anywhere; }
-tbody tr.base td, tbody tr.base th { background: var(--panel); }
+td.word { text-align: left; white-space: normal; min-width: 5rem; overflow-wrap: anywhere; }
+.words2 th:nth-child(2), .words3 th:nth-child(-n+3), .words4 th:nth-child(-n+4), .words5 th:nth-child(-n+5) { text-align: left; }
+td.base { color: var(--soft); }
 td.clear { font-weight: 600; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 """

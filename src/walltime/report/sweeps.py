@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,96 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from walltime.campaign.comparison import Line
-from walltime.errors import PolicyError
+from walltime.report.combinations import chosen, panels_of, positions, said, series_of, swept, varying
 from walltime.report.figures import COLOURS, DASHES, style
 from walltime.report.measures import Measure, measure
 
 MARKS = ("o", "s", "^", "D", "v", "P")
-SCHEDULER = ("policy", "order", "backfill_order", "predictor", "believe", "correction", "estimates")
-"""The parameters that become lines rather than panels, the first that is varied."""
-FAMILIES = ("estimates", "policy", "predictor", "order", "backfill_order")
-"""Texts whose values may form a series of numbers, such as f:1, f:4, f:11."""
 MOST_PANELS = 12
 MOST_ROWS = 60
 WIDE_RANGE = 30.0
 """Axes are logarithmic if their values differ by more than this factor."""
-_FAMILY = re.compile(r"(.*?[:=])(\d+(?:\.\d+)?)(.*)")
-
-
-def positions(lines: Sequence[Line], over: str) -> tuple[str, dict[Any, float]]:
-    """The label of the axis for this parameter, and the place of each of its values that has one.
-
-    Texts have places if at least three differ in one number only, such as f:1, f:4 and f:11; other values, such as user, have none.
-    """
-    values = list(dict.fromkeys(line.combination[over] for line in lines))
-    numbers = {value: float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)}
-    if numbers or over not in FAMILIES:
-        return over.replace("_", " "), numbers
-    families: dict[tuple[str, str], dict[Any, float]] = {}
-    for value in values:
-        if isinstance(value, str) and (found := _FAMILY.fullmatch(value)):
-            families.setdefault((found[1], found[3]), {})[value] = float(found[2])
-    largest = max(families, key=lambda family: len(families[family]), default=None)
-    if largest is None or len(families[largest]) < 3:
-        return over, {}
-    return f"{over.replace('_', ' ')} {largest[0]}N{largest[1]}", families[largest]
-
-
-def swept(lines: Sequence[Line]) -> list[str]:
-    """The parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
-    found = []
-    for name in lines[0].combination if lines else ():
-        places = positions(lines, name)[1]
-        together: dict[tuple[Any, ...], set[float]] = {}
-        for line in lines:
-            if line.combination[name] in places:
-                rest = tuple(value for other, value in line.combination.items() if other != name)
-                together.setdefault(rest, set()).add(places[line.combination[name]])
-        if any(len(there) > 1 for there in together.values()):
-            found.append(name)
-    return found
-
-
-def said(combination: Mapping[str, Any], words: Sequence[str]) -> str:
-    """The values of these parameters, as a label; values of text stand for themselves.
-
-    >>> said({"policy": "easy", "load": 0.8, "procs": None}, ["policy", "load", "procs"])
-    'easy, load 0.8, procs default'
-    """
-    shown = []
-    for word in words:
-        value = combination[word]
-        if isinstance(value, bool):
-            shown.append(word.replace("_", " ") if value else f"no {word.replace('_', ' ')}")
-        elif isinstance(value, str):
-            shown.append(value)
-        else:
-            shown.append(f"{word.replace('_', ' ')} {'default' if value is None else format(value, 'g')}")
-    return ", ".join(shown)
-
-
-def series_of(lines: Sequence[Line], over: str | None) -> tuple[str | None, list[str]]:
-    """The parameter that becomes lines (None if nothing else is varied), and those that become panels."""
-    words = [name for name in lines[0].combination if name != over and len({line.combination[name] for line in lines}) > 1]
-    first = next((name for name in SCHEDULER if name in words), words[0] if words else None)
-    return first, [name for name in words if name != first]
-
-
-def panels_of(lines: Sequence[Line], words: Sequence[str]) -> dict[str, list[Line]]:
-    """The lines that agree in these parameters, under a title."""
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        found.setdefault(said(line.combination, words), []).append(line)
-    return found
-
-
-def chosen(lines: Sequence[Line], metric: str, where: Mapping[str, Any] | None = None) -> list[Line]:
-    """The lines of this measure with these values of parameters; raises PolicyError if there are none."""
-    found = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
-    if not found:
-        known = ", ".join(dict.fromkeys(line.metric for line in lines)) or "none"
-        raise PolicyError(f"there are no results of {metric!r}{f' with {dict(where)}' if where else ''} to draw; measures are {known}")
-    return found
 
 
 def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str, int] | None = None) -> None:
@@ -112,7 +30,7 @@ def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str
     number of each line's style, by its label. Without a legend.
     """
     label, places = positions(lines, over)
-    words = [name for name in lines[0].combination if name != over and len({line.combination[name] for line in lines}) > 1]
+    words = [name for name in varying(lines) if name != over]
     shown = _measure_of(lines)
     others = list(dict.fromkeys(line.combination[over] for line in lines if line.combination[over] not in places))
     logarithmic = _wide([place for place in places.values() if place > 0])
@@ -142,7 +60,7 @@ def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str
 
 def draw_intervals(axes: Axes, lines: Sequence[Line]) -> None:
     """One measure of each combination: its mean as a mark, and a bar for its confidence interval."""
-    words = [name for name in lines[0].combination if len({line.combination[name] for line in lines}) > 1]
+    words = varying(lines)
     first, _ = series_of(lines, None)
     order = {value: k for k, value in enumerate(dict.fromkeys(line.combination[first] for line in lines))} if first else {}
     shown = _measure_of(lines)
@@ -227,15 +145,13 @@ def _wide(values: Sequence[float]) -> bool:
 def _value_axis(axes: Axes, lines: Sequence[Line], shown: Measure, which: str = "y") -> None:
     """The axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
     axis = axes.yaxis if which == "y" else axes.xaxis
-    low, _ = axes.get_ylim() if which == "y" else axes.get_xlim()
-    if shown.from_zero and _wide([line.band.mean for line in lines]) and min(line.band.mean for line in lines) > 0:
+    _, low, _ = _values(lines, shown)
+    if shown.from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
         _ = axes.set_yscale("log") if which == "y" else axes.set_xscale("log")
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if which == "y" else (1,)))
         axis.set_minor_locator(NullLocator())
     else:
         axis.set_major_locator(MaxNLocator(5 if which == "y" else 4))
-        if shown.from_zero and low >= 0:
+        if shown.from_zero and min(low) >= 0:
             _ = axes.set_ylim(bottom=0) if which == "y" else axes.set_xlim(left=0)
-        elif shown.from_zero:
-            _ = axes.set_ylim(bottom=min(low, 0)) if which == "y" else axes.set_xlim(left=min(low, 0))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))

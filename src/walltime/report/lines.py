@@ -1,0 +1,173 @@
+"""Comparisons of many runs as tables and sentences of a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from walltime.campaign.comparison import CONFIDENCE, Line
+from walltime.report.combinations import panels_of, said, series_of, varying
+from walltime.report.measures import Measure, measure, signed
+from walltime.report.tables import raw, table, text
+
+LEVEL = f"{100 * CONFIDENCE:.0f} %"
+NO_CLEAR = "no clear difference"
+MOST_COLUMNS = 6
+"""A table of groups has a column for each of so many combinations at most."""
+MEANING = (
+    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t). The percentiles "
+    "are of single runs; the spread is their standard deviation over their mean. Point at a value for its exact number."
+)
+DIFFERENCES = (
+    f"A difference is the mean over pairs of runs with the same seed, ± half the width of its {LEVEL} confidence interval; where that "
+    f"interval includes 0 there is {NO_CLEAR}."
+)
+
+
+def metric_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) -> str:
+    """All combinations in one measure: mean with its interval, percentiles, spread, and the difference to the baseline."""
+    words = varying(lines)
+    shown = measure(lines[0].metric)
+    rows = []
+    for line in lines:
+        cells = [text(_value(line.combination[words[0]]) if words else shown.label)]
+        cells += [f'<td class="word">{text(_value(line.combination[name]))}</td>' for name in words[1:]]
+        cells += [f"{line.runs:,}", mean_cell(line, shown), *_percentiles(line, shown)]
+        cells.append(f"{100 * line.spread:.1f} %" if math.isfinite(line.spread) else "-")
+        if baseline:
+            cells.append(difference_cell(line, shown))
+        rows.append(cells)
+    head = [text((words or ["measure"])[0].replace("_", " ")), *(text(name.replace("_", " ")) for name in words[1:])]
+    head += ["runs", f"mean, {LEVEL} interval", "5th to 95th percentile", "spread"]
+    if baseline:
+        head.append(f"difference to {text(', '.join(str(value) for value in baseline.values()))}")
+    return table(head, rows, f"{shown.label}, one row per combination", f"words{max(len(words), 1)}")
+
+
+def mean_cell(line: Line, shown: Measure) -> str:
+    """The mean with the half-width of its confidence interval, as a cell."""
+    exact = raw(float(line.band.mean), "")
+    if line.interval is None:
+        return f'<td title="{text(exact)}, a single run">{text(shown.show(line.band.mean))}<small>single run</small></td>'
+    half = line.interval.half_width
+    return f'<td title="{text(exact)} ± {text(raw(float(half), ""))}">{text(shown.show(line.band.mean))}<small>± {text(shown.show(half))}</small></td>'
+
+
+def difference_cell(line: Line, shown: Measure) -> str:
+    """The paired difference to the baseline, and whether it is clear, as a cell; empty for the baseline itself."""
+    d = line.difference
+    if d is None:
+        return '<td class="base">baseline</td>'
+    if line.clear is None:
+        return f'<td title="{text(raw(float(d.mean), ""))}">{text(signed(shown.show, d.mean))}<small>single runs</small></td>'
+    half = text(shown.show(d.half_width))
+    exact = f"{raw(float(d.mean), '')} ± {raw(float(d.half_width), '')}"
+    if line.clear:
+        return f'<td class="clear" title="{text(exact)}">{text(signed(shown.show, d.mean))}<small>± {half}</small></td>'
+    return f'<td title="{text(exact)}">{NO_CLEAR}<small>{text(signed(shown.show, d.mean))} ± {half}</small></td>'
+
+
+def groups_table(lines: Sequence[Line], title: str, baseline: Mapping[str, Any] | None) -> str:
+    """The groups of jobs in one measure: a row for each, a column for each policy; a table for each combination of the others."""
+    series, further = series_of(lines, None)
+    values = list(dict.fromkeys(line.combination[series] for line in lines)) if series else [None]
+    if len(values) > MOST_COLUMNS:
+        series, further, values = None, [*([series] if series else []), *further], [None]
+    shown = measure(lines[0].metric)
+    parts = []
+    for caption, mine in panels_of(lines, further).items():
+        found = {(line.group, line.combination[series] if series else None): line for line in mine}
+        rows = []
+        for group in dict.fromkeys(line.group for line in mine):
+            cells = [text(group)]
+            for value in values:
+                line = found.get((group, value))
+                if line is None:
+                    cells.append("<td></td>")
+                    continue
+                cells.append(mean_cell(line, shown))
+                if baseline and series in baseline and value != baseline[series]:
+                    cells.append(difference_cell(line, shown))
+            rows.append(cells)
+        head = [""]
+        for value in values:
+            head.append(
+                text(value) if series and isinstance(value, str) else text(said({series: value}, [series])) if series else shown.label
+            )
+            if baseline and series in baseline and value != baseline[series]:
+                head.append("difference")
+        if caption:
+            parts.append(f"<h3>{text(caption)}</h3>")
+        parts.append(table(head, rows, f"{shown.label} {title}{f', {caption}' if caption else ''}", "months"))
+    return "\n".join(parts)
+
+
+def answer(lines: Sequence[Line], baseline: Mapping[str, Any] | None, subject: str) -> str:
+    """What the comparison says of one measure, in one sentence for each value that is compared with the baseline.
+
+    `lines`: of one measure. `subject`: what was simulated.
+    """
+    if not lines:
+        return f"Nothing of {subject} has been run."
+    shown = measure(lines[0].metric)
+    compared: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.difference is not None and baseline:
+            compared.setdefault(said(line.combination, list(baseline)), []).append(line)
+    if not compared or not baseline:
+        lowest, highest = (pick(lines, key=lambda line: line.band.mean) for pick in (min, max))
+        if len(lines) == 1:
+            return f"On {subject}, the {shown.label} is {_with_interval(lowest, shown)}."
+        words = varying(lines)
+        return (
+            f"On {subject}, the {shown.label} is between {_with_interval(lowest, shown)} ({said(lowest.combination, words)}) and "
+            f"{_with_interval(highest, shown)} ({said(highest.combination, words)})."
+        )
+    first = ", ".join(str(value) for value in baseline.values())
+    told = [f"{name} {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
+    more = len(compared) - len(told)
+    if more:
+        told.append(f"and {more} more in the tables")
+    return f"On {subject}, compared with {first} in {shown.label}: {'; '.join(told)}."
+
+
+def _verdict(lines: Sequence[Line], shown: Measure) -> str:
+    if len(lines) == 1 and lines[0].difference is not None:
+        d = lines[0].difference
+        if lines[0].clear is None:
+            return f"comes to {signed(shown.show, d.mean)} (single runs)"
+        change = f"{signed(shown.show, d.mean)} ± {shown.show(d.half_width)}"
+        return f"comes to {change}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
+    kinds = {"clearly more": 0, "clearly less": 0, NO_CLEAR: 0, "more, by single runs": 0, "less, by single runs": 0, "the same": 0}
+    for line in lines:
+        if line.difference is None:
+            continue
+        side = "more" if line.difference.mean > 0 else "less"
+        if line.clear is None:
+            kinds[f"{side}, by single runs" if line.difference.mean else "the same"] += 1
+        else:
+            kinds[f"clearly {side}" if line.clear else NO_CLEAR] += 1
+    found = [f"{kind} in {count}" for kind, count in kinds.items() if count]
+    return f"{', '.join(found)} of {len(lines)} combinations"
+
+
+def _with_interval(line: Line, shown: Measure) -> str:
+    half = "" if line.interval is None else f" ± {shown.show(line.interval.half_width)}"
+    return f"{shown.show(line.band.mean)}{half}"
+
+
+def _percentiles(line: Line, shown: Measure) -> list[str]:
+    return [text(f"{shown.show(line.band.low)} to {shown.show(line.band.high)}")] if line.runs > 1 else ["-"]
+
+
+def _value(value: Any) -> str:
+    return (
+        "default"
+        if value is None
+        else str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
