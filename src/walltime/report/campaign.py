@@ -167,34 +167,18 @@ def _provenance(results: Results, command: str | Sequence[str] | None) -> list[s
     shown = {name: ["default" if v is None else str(plan.spelled.get(v, v)) for v in found] for name, found in values.items()}
     rows += [(f"{name.replace('_', ' ')}, varied", "; ".join(found)) for name, found in shown.items()]
     rows += [(f"SHA-256 of {trace}", sha256) for trace, (_, sha256) in find_logs(plan).items()]
-    line = (
-        command
-        if isinstance(command, str)
-        else shlex.join(command or ["walltime", "campaign", "report", plan.path.name, "--report", "page.html"])
-    )
+    usual = ["walltime", "campaign", "report", plan.path.name, "--report", "page.html"]
+    line = command if isinstance(command, str) else shlex.join(command or usual)
     again = f"walltime campaign run {shlex.quote(plan.path.name)}\n{line}"
-    record = {
-        "walltime": version(),
-        "plan": plan.name,
-        "cells": len(cells),
-        "missing": len(results.keys) - len(cells),
-        **dict(map(_json, rows)),
-    }
-    parts = [
-        "<h2>Where this comes from</h2>",
-        table(["what", "value"], [[text(a), f'<td class="wrap">{text(b)}</td>'] for a, b in rows], "Provenance", "words"),
-    ]
+    counts = {"walltime": version(), "plan": plan.name, "cells": len(cells), "missing": len(results.keys) - len(cells)}
+    record = json.dumps(counts | {name.replace(" ", "_"): value for name, value in rows}, indent=2, ensure_ascii=False)
+    shown_rows = [[text(name), f'<td class="wrap">{text(value)}</td>'] for name, value in rows]
+    parts = ["<h2>Where this comes from</h2>", table(["what", "value"], shown_rows, "Provenance", "words")]
     parts.append(f"<h3>To repeat it</h3>\n<pre>{text(again)}</pre>")
     if plan.path.is_file():
         parts.append(f"<h3>The plan</h3>\n<pre>{text(plan.path.read_text(encoding='utf-8').strip())}</pre>")
-    parts.append(
-        f"<details><summary>The provenance as JSON</summary><pre>{text(json.dumps(record, indent=2, ensure_ascii=False))}</pre></details>"
-    )
+    parts.append(f"<details><summary>The same as JSON</summary><pre>{text(record)}</pre></details>")
     return parts
-
-
-def _json(row: tuple[str, Any]) -> tuple[str, Any]:
-    return row[0].replace(" ", "_"), row[1]
 
 
 def _seeds(seeds: Sequence[int]) -> str:

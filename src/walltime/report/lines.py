@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,8 +51,9 @@ def mean_cell(line: Line, shown: Measure) -> str:
     exact = raw(float(line.band.mean), "")
     if line.interval is None:
         return f'<td title="{text(exact)}, a single run">{text(shown.show(line.band.mean))}<small>single run</small></td>'
-    half = line.interval.half_width
-    return f'<td title="{text(exact)} ± {text(raw(float(half), ""))}">{text(shown.show(line.band.mean))}<small>± {text(shown.show(half))}</small></td>'
+    mean, half = line.band.mean, line.interval.half_width
+    exact += f" ± {raw(float(half), '')}"
+    return f'<td title="{text(exact)}">{text(shown.show(mean))}<small>± {text(shown.show(half))}</small></td>'
 
 
 def difference_cell(line: Line, shown: Measure) -> str:
@@ -92,9 +94,7 @@ def groups_table(lines: Sequence[Line], title: str, baseline: Mapping[str, Any] 
             rows.append(cells)
         head = [""]
         for value in values:
-            head.append(
-                text(value) if series and isinstance(value, str) else text(said({series: value}, [series])) if series else shown.label
-            )
+            head.append(text(shown.label if series is None else said({series: value}, [series])))
             if baseline and series in baseline and value != baseline[series]:
                 head.append("difference")
         if caption:
@@ -125,31 +125,27 @@ def answer(lines: Sequence[Line], baseline: Mapping[str, Any] | None, subject: s
             f"{_with_interval(highest, shown)} ({said(highest.combination, words)})."
         )
     first = ", ".join(str(value) for value in baseline.values())
-    told = [f"{name} {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
+    told = [f"{name}: {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
     more = len(compared) - len(told)
     if more:
-        told.append(f"and {more} more in the tables")
-    return f"On {subject}, compared with {first} in {shown.label}: {'; '.join(told)}."
+        told.append(f"{more} more in the tables")
+    return f"On {subject}, {shown.label} compared with {first}: {'; '.join(told)}."
 
 
 def _verdict(lines: Sequence[Line], shown: Measure) -> str:
+    """How these combinations compare with the baseline."""
     if len(lines) == 1 and lines[0].difference is not None:
         d = lines[0].difference
         if lines[0].clear is None:
-            return f"comes to {signed(shown.show, d.mean)} (single runs)"
+            return f"{signed(shown.show, d.mean)} (single runs)"
         change = f"{signed(shown.show, d.mean)} ± {shown.show(d.half_width)}"
-        return f"comes to {change}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
-    kinds = {"clearly more": 0, "clearly less": 0, NO_CLEAR: 0, "more, by single runs": 0, "less, by single runs": 0, "the same": 0}
+        return change if lines[0].clear else f"{NO_CLEAR} ({change})"
+    counts: Counter[str] = Counter()
     for line in lines:
-        if line.difference is None:
-            continue
-        side = "more" if line.difference.mean > 0 else "less"
-        if line.clear is None:
-            kinds[f"{side}, by single runs" if line.difference.mean else "the same"] += 1
-        else:
-            kinds[f"clearly {side}" if line.clear else NO_CLEAR] += 1
-    found = [f"{kind} in {count}" for kind, count in kinds.items() if count]
-    return f"{', '.join(found)} of {len(lines)} combinations"
+        mean = 0.0 if line.difference is None else line.difference.mean
+        side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
+        counts[f"{side} (single runs)" if line.clear is None else f"clearly {side}" if line.clear else NO_CLEAR] += 1
+    return f"{', '.join(f'{kind} in {count}' for kind, count in counts.most_common())} of {len(lines)} combinations"
 
 
 def _with_interval(line: Line, shown: Measure) -> str:
@@ -162,12 +158,6 @@ def _percentiles(line: Line, shown: Measure) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    return (
-        "default"
-        if value is None
-        else str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if value is None:
+        return "default"
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

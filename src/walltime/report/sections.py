@@ -12,6 +12,8 @@ from walltime.report.measures import measure
 from walltime.report.shell import figure
 from walltime.report.tables import text
 
+NO_INTERVALS = "Single runs, so there are no intervals."
+
 
 def figures_section(lines: Sequence[Line]) -> list[str]:
     """Each measure over each swept parameter, or its means with error bars if nothing is swept."""
@@ -19,9 +21,7 @@ def figures_section(lines: Sequence[Line]) -> list[str]:
 
     metrics = list(dict.fromkeys(line.metric for line in lines))
     single = all(line.interval is None for line in lines)
-    bands = (
-        "Single runs, so there are no intervals." if single else f"Bands: {LEVEL} confidence intervals of the means over the replications."
-    )
+    intervals = f"{LEVEL} confidence intervals of the means over the replications."
     parts = []
     for over in swept(lines):
         said = over.replace("_", " ")
@@ -31,7 +31,8 @@ def figures_section(lines: Sequence[Line]) -> list[str]:
             drawn, left_out = sweep_figure(mine, over)
             shown = measure(name)
             panels = len([axes for axes in drawn.axes if axes.get_visible()])
-            caption = f"{shown.label[0].upper()}{shown.label[1:]} over the {said}. {bands}"
+            caption = f"{shown.label[0].upper()}{shown.label[1:]} over the {said}. "
+            caption += NO_INTERVALS if single else f"Bands: {intervals}"
             if panels > 1:
                 caption += " Each panel has its own vertical axis."
             if left_out:
@@ -42,13 +43,10 @@ def figures_section(lines: Sequence[Line]) -> list[str]:
             parts.append(figure(drawn, f"sweep-{over}-{name}", alternative, caption, wide=panels > 1))
     if not parts:
         rows = max(sum(line.metric == name for line in lines) for name in metrics)
-        bars = (
-            "Single runs, so there are no intervals."
-            if single
-            else f"Bars: {LEVEL} confidence intervals of the means over the replications."
-        )
+        bars = NO_INTERVALS if single else f"Bars: {intervals}"
         more = f" Only the first {MOST_ROWS} of {rows} combinations are drawn." if rows > MOST_ROWS else ""
-        alternative = f"Means with error bars of {', '.join(measure(name).label for name in metrics)}; the numbers are in the tables below."
+        labels = ", ".join(measure(name).label for name in metrics)
+        alternative = f"Means with error bars of {labels}; the numbers are in the tables below."
         parts = ["<h2>The means</h2>", figure(intervals_figure(lines), "means", alternative, bars + more)]
     return parts
 
