@@ -14,6 +14,7 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.naming import group_rank
 from walltime.errors import PolicyError
 from walltime.metrics import Interval, mean_interval, paired_difference, percentile_band, relative_spread
+from walltime.schedule.replication import Replications
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,6 +103,32 @@ def compare_cells(
             interval = mean_interval(of_runs, CONFIDENCE) if len(of_runs) > 1 else None
             lines.append(Line(combination, group, metric, len(of_runs), percentile_band(of_runs), spread, difference, interval))
     return lines
+
+
+def replication_cells(results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
+    """Replications as a table like that of a campaign: one row per result and seed, with its parameters and its summary.
+
+    `combinations`: parameters of each result, such as its load; by default its policy, numbered if one occurs more than once.
+
+    >>> from walltime import Easy, Workload, replicate
+    >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> replication_cells([replicate(lambda seed: jobs, Easy(), [0, 1])]).select("policy", "seed", "mean_wait").rows()
+    [('easy', 0, 3.0), ('easy', 1, 3.0)]
+    """
+    import polars as pl
+
+    if combinations is None:
+        labels = [result.scheduler.label for result in results]
+        again = [labels[: k + 1].count(label) for k, label in enumerate(labels)]
+        combinations = [{"policy": label if n == 1 else f"{label} ({n})"} for label, n in zip(labels, again, strict=True)]
+    return pl.DataFrame(
+        [
+            {**combination, "seed": seed, **summary.as_dict()}
+            for combination, result in zip(combinations, results, strict=True)
+            for seed, summary in zip(result.seeds, result.summaries, strict=True)
+        ],
+        infer_schema_length=None,
+    )
 
 
 def _runs(

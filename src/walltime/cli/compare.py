@@ -43,7 +43,7 @@ def compare(
 ) -> None:
     """Replay a log under several policies and compare the results."""
     from walltime.cli import common
-    from walltime.cli.vary import run_replications
+    from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
     from walltime.report.care import cautions_of
 
@@ -53,27 +53,18 @@ def compare(
     groupings = parse_groupings(by)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
-    model = run.model()
     drawn = common.check_figures(figure)
+    many = is_many(run, part)
+    if many:
+        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains})
+    model = None if many else run.model()
     workload, seconds_read = reading.load(trace)
+    if model is None:
+        run_many(trace, workload, chosen, run, part, report=report, as_json=as_json)
+        return
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
-    if run.replications > 1:
-        if report is not None or monthly or drawn or groupings or gains:
-            raise PolicyError("--report, --figure, --monthly, --by and --gains show one run; leave them out or take one replication")
-        run_replications(
-            variation,
-            workload,
-            model,
-            chosen,
-            run.seeds,
-            as_json=as_json,
-            settings={"trace": trace, "estimates": run.estimates},
-            trim=run.trim.value,
-            **run.rules,
-        )
-        return
     workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
     schedules = [common.run_policy(workload, p, **run.rules) for p in chosen]

@@ -46,6 +46,30 @@ def metric_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) -> s
     return table(head, rows, f"{shown.label}, one row per combination", f"words{max(len(words), 1)}")
 
 
+def overview_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) -> str:
+    """All measures in one table: a row for each combination, means with their intervals and differences to the baseline."""
+    words = varying(lines)
+    names = list(dict.fromkeys(line.metric for line in lines))
+    rows = []
+    for caption, mine in panels_of(lines, words).items():
+        by_metric = {line.metric: line for line in mine}
+        cells = [text(caption or said(mine[0].combination, list(mine[0].combination))), f"{mine[0].runs:,}"]
+        for name in names:
+            if name not in by_metric:
+                cells.append("<td></td>")
+                continue
+            line, shown = by_metric[name], measure(name)
+            more = f"<small>{_change(line, shown)}</small>" if baseline and line.difference is not None else ""
+            cells.append(mean_cell(line, shown).replace("</td>", f"{more}</td>"))
+        rows.append(cells)
+    head = ["policy", "replications", *(text(measure(name).label) for name in names)]
+    note = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t)."
+    if baseline:
+        first = ", ".join(str(value) for value in baseline.values())
+        note += f" Below: the mean difference to {first} over pairs with the same seed, with its {LEVEL} confidence interval."
+    return table(head, rows, "Means with their intervals, one row per policy") + f'<p class="note">{text(note)}</p>'
+
+
 def mean_cell(line: Line, shown: Measure) -> str:
     """The mean with the half-width of its confidence interval, as a cell."""
     exact = raw(float(line.band.mean), "")
@@ -125,7 +149,7 @@ def answer(lines: Sequence[Line], baseline: Mapping[str, Any] | None, subject: s
             f"{_with_interval(highest, shown)} ({said(highest.combination, words)})."
         )
     first = ", ".join(str(value) for value in baseline.values())
-    told = [f"{name}: {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
+    told = [f"{name} {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
     more = len(compared) - len(told)
     if more:
         told.append(f"{more} more in the tables")
@@ -146,6 +170,17 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
         side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
         counts[f"{side} (single runs)" if line.clear is None else f"clearly {side}" if line.clear else NO_CLEAR] += 1
     return f"{', '.join(f'{kind} in {count}' for kind, count in counts.most_common())} of {len(lines)} combinations"
+
+
+def _change(line: Line, shown: Measure) -> str:
+    """The paired difference in a few words."""
+    d = line.difference
+    if d is None:
+        return ""
+    if line.clear is None:
+        return text(f"{signed(shown.show, d.mean)}, single runs")
+    change = f"{signed(shown.show, d.mean)} ± {shown.show(d.half_width)}"
+    return text(change if line.clear else f"{NO_CLEAR}: {change}")
 
 
 def _with_interval(line: Line, shown: Measure) -> str:
