@@ -77,22 +77,13 @@ def run_many(
     if one:
         combinations = []
     lines, baseline = compare_replications(results, combinations or None)
-    settings: dict[str, Any] = {"command": ["walltime", *sys.argv[1:]], "shake": part.shake or None, "feedback": run.feedback or None}
     shown_trim = run.trim.value
     if report is not None:
-        write_replicated_report(
-            report,
-            results,
-            next(iter(bases.values())),
-            combinations=combinations or None,
-            trim=shown_trim,
-            settings=settings
-            | run.rules
-            | {
-                "estimates": next(iter(models)) if len(models) == 1 else list(models),
-                "load": [load for load in bases if load is not None] or None,
-            },
-        )
+        loads = [load for load in bases if load is not None]
+        settings = {"command": ["walltime", *sys.argv[1:]], "shake": part.shake or None, "feedback": run.feedback or None, **run.rules}
+        settings |= {"estimates": next(iter(models)) if len(models) == 1 else list(models), "load": loads or None}
+        first = next(iter(bases.values()))
+        write_replicated_report(report, results, first, combinations=combinations or None, trim=shown_trim, settings=settings)
     base = next(iter(bases.values()))
     shared = {"trace": trace, "shake": part.shake, "trim": shown_trim, **run.rules}
     if one:

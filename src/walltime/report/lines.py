@@ -9,8 +9,8 @@ from typing import Any
 
 from walltime.campaign.comparison import CONFIDENCE, Line
 from walltime.report.combinations import panels_of, said, series_of, varying
-from walltime.report.measures import Measure, measure, signed
-from walltime.report.tables import raw, table, text
+from walltime.report.measures import Measure, measure
+from walltime.report.tables import raw, table, text, unbroken
 
 LEVEL = f"{100 * CONFIDENCE:.0f} %"
 NO_CLEAR = "no clear difference"
@@ -59,15 +59,14 @@ def overview_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) ->
                 cells.append("<td></td>")
                 continue
             line, shown = by_metric[name], measure(name)
-            more = f"<small>{_change(line, shown)}</small>" if baseline and line.difference is not None else ""
-            cells.append(mean_cell(line, shown).replace("</td>", f"{more}</td>"))
+            cells.append(mean_cell(line, shown).replace("</td>", f"{_change(line, shown)}</td>") if baseline else mean_cell(line, shown))
         rows.append(cells)
     head = ["policy", "replications", *(text(measure(name).label) for name in names)]
     note = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t)."
     if baseline:
         first = ", ".join(str(value) for value in baseline.values())
         note += f" Below: the mean difference to {first} over pairs with the same seed, with its {LEVEL} confidence interval."
-    return table(head, rows, "Means with their intervals, one row per policy") + f'<p class="note">{text(note)}</p>'
+    return table(head, rows, "Means with their intervals, one row per policy", "overview") + f'<p class="note">{text(note)}</p>'
 
 
 def mean_cell(line: Line, shown: Measure) -> str:
@@ -77,7 +76,7 @@ def mean_cell(line: Line, shown: Measure) -> str:
         return f'<td title="{text(exact)}, a single run">{text(shown.show(line.band.mean))}<small>single run</small></td>'
     mean, half = line.band.mean, line.interval.half_width
     exact += f" ± {raw(float(half), '')}"
-    return f'<td title="{text(exact)}">{text(shown.show(mean))}<small>± {text(shown.show(half))}</small></td>'
+    return f'<td title="{text(exact)}">{text(shown.show(mean))}<small>± {text(shown.change(half))}</small></td>'
 
 
 def difference_cell(line: Line, shown: Measure) -> str:
@@ -86,12 +85,12 @@ def difference_cell(line: Line, shown: Measure) -> str:
     if d is None:
         return '<td class="base">baseline</td>'
     if line.clear is None:
-        return f'<td title="{text(raw(float(d.mean), ""))}">{text(signed(shown.show, d.mean))}<small>single runs</small></td>'
-    half = text(shown.show(d.half_width))
+        return f'<td title="{text(raw(float(d.mean), ""))}">{text(shown.signed(d.mean))}<small>single runs</small></td>'
+    half = text(shown.change(d.half_width))
     exact = f"{raw(float(d.mean), '')} ± {raw(float(d.half_width), '')}"
     if line.clear:
-        return f'<td class="clear" title="{text(exact)}">{text(signed(shown.show, d.mean))}<small>± {half}</small></td>'
-    return f'<td title="{text(exact)}">{NO_CLEAR}<small>{text(signed(shown.show, d.mean))} ± {half}</small></td>'
+        return f'<td class="clear" title="{text(exact)}">{text(shown.signed(d.mean))}<small>± {half}</small></td>'
+    return f'<td title="{text(exact)}">{NO_CLEAR}<small>{text(shown.signed(d.mean))} ± {half}</small></td>'
 
 
 def groups_table(lines: Sequence[Line], title: str, baseline: Mapping[str, Any] | None) -> str:
@@ -161,8 +160,8 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
     if len(lines) == 1 and lines[0].difference is not None:
         d = lines[0].difference
         if lines[0].clear is None:
-            return f"{signed(shown.show, d.mean)} (single runs)"
-        change = f"{signed(shown.show, d.mean)} ± {shown.show(d.half_width)}"
+            return f"{shown.signed(d.mean)} (single runs)"
+        change = f"{shown.signed(d.mean)} ± {shown.change(d.half_width)}"
         return change if lines[0].clear else f"{NO_CLEAR} ({change})"
     counts: Counter[str] = Counter()
     for line in lines:
@@ -173,18 +172,18 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
 
 
 def _change(line: Line, shown: Measure) -> str:
-    """The paired difference in a few words."""
+    """The paired difference in small print, in two lines if it is not clear."""
     d = line.difference
     if d is None:
         return ""
     if line.clear is None:
-        return text(f"{signed(shown.show, d.mean)}, single runs")
-    change = f"{signed(shown.show, d.mean)} ± {shown.show(d.half_width)}"
-    return text(change if line.clear else f"{NO_CLEAR}: {change}")
+        return f"<small>{text(shown.signed(d.mean))}, single runs</small>"
+    change = unbroken(text(f"{shown.signed(d.mean)} ± {shown.change(d.half_width)}"))
+    return f"<small>{change}</small>" if line.clear else f"<small>{NO_CLEAR}</small><small>{change}</small>"
 
 
 def _with_interval(line: Line, shown: Measure) -> str:
-    half = "" if line.interval is None else f" ± {shown.show(line.interval.half_width)}"
+    half = "" if line.interval is None else f" ± {shown.change(line.interval.half_width)}"
     return f"{shown.show(line.band.mean)}{half}"
 
 

@@ -24,6 +24,16 @@ class Measure:
     show: Callable[[float], str]
     unit: str = ""
     divisor: float = 1.0
+    points: float = 0.0
+    """what a value is multiplied with to be in percent, if it is a share: differences are in percentage points"""
+
+    def change(self, value: float) -> str:
+        """The size of a difference, or of an interval's half."""
+        return f"{human_number(abs(value) * self.points)} points" if self.points else self.show(abs(value))
+
+    def signed(self, value: float) -> str:
+        """A difference with its sign."""
+        return f"{'+' if value > 0 else '-' if value < 0 else '±'}{self.change(value)}"
 
     @property
     def axis(self) -> str:
@@ -41,22 +51,15 @@ def measure(name: str, highest: float = 1.0) -> Measure:
 
     >>> measure("mean_wait", 7200).axis, measure("mean_wait").show(7200), measure("utilization").show(0.5)
     ('mean wait (h)', '2 h 00 min', '50 %')
+    >>> measure("utilization").signed(-0.02), measure("mean_wait").signed(60), measure("mean_slowdown").signed(0.0)
+    ('-2.00 points', '+1 min 00 s', '±0.00')
     """
     label = SAID.get(name, name.replace("_", " "))
     if name in TIMES:
         divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))
         return Measure(name, label, human_time, unit, divisor)
     if name in SHARES:
-        return Measure(name, label, lambda share: human_percent(100 * share), "%", 0.01)
+        return Measure(name, label, lambda share: human_percent(100 * share), "%", 0.01, 100.0)
     if name.endswith("_percent"):
-        return Measure(name, label.removesuffix(" percent"), human_percent, "%")
+        return Measure(name, label.removesuffix(" percent"), human_percent, "%", points=1.0)
     return Measure(name, label, human_number)
-
-
-def signed(show: Callable[[float], str], value: float) -> str:
-    """A difference with its sign.
-
-    >>> signed(human_number, -2.5), signed(human_number, 0.0)
-    ('-2.50', '±0.00')
-    """
-    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{show(abs(value))}"

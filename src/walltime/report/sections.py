@@ -47,7 +47,7 @@ def figures_section(lines: Sequence[Line]) -> list[str]:
         more = f" Only the first {MOST_ROWS} of {rows} combinations are drawn." if rows > MOST_ROWS else ""
         labels = ", ".join(measure(name).label for name in metrics)
         alternative = f"Means with error bars of {labels}; the numbers are in the tables below."
-        parts = ["<h2>The means</h2>", figure(intervals_figure(lines), "means", alternative, bars + more)]
+        parts = ["<h2>The means</h2>", figure(intervals_figure(lines), "means", alternative, f"{bars} The axes do not begin at 0.{more}")]
     return parts
 
 

@@ -12,6 +12,7 @@ from walltime.report.tables import scroll, text
 CSS_OF_RESULTS = """
 td.word { text-align: left; white-space: normal; min-width: 7.5rem; overflow-wrap: anywhere; }
 .words2 th:nth-child(2), .words3 th:nth-child(-n+3), .words4 th:nth-child(-n+4), .words5 th:nth-child(-n+5) { text-align: left; }
+.overview td small { white-space: normal; }
 td.base { color: var(--soft); }
 td.clear { font-weight: 600; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }

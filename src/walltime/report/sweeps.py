@@ -19,6 +19,8 @@ from walltime.report.measures import Measure, measure
 MARKS = ("o", "s", "^", "D", "v", "P")
 MOST_PANELS = 12
 MOST_ROWS = 60
+NARROWEST = 0.02
+"""An axis of means with error bars spans this share of the values at least."""
 WIDE_RANGE = 30.0
 """Axes are logarithmic if their values differ by more than this factor."""
 
@@ -72,7 +74,7 @@ def draw_intervals(axes: Axes, lines: Sequence[Line]) -> None:
     axes.set_yticks(range(len(lines)), [said(line.combination, words) or shown.label for line in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_xlabel(shown.axis)
-    _value_axis(axes, lines, shown, "x")
+    _interval_axis(axes, lines, shown)
     axes.grid(axis="x")
 
 
@@ -142,16 +144,30 @@ def _wide(values: Sequence[float]) -> bool:
     return bool(values) and max(values) > WIDE_RANGE * min(values)
 
 
-def _value_axis(axes: Axes, lines: Sequence[Line], shown: Measure, which: str = "y") -> None:
-    """The axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
-    axis = axes.yaxis if which == "y" else axes.xaxis
+def _value_axis(axes: Axes, lines: Sequence[Line], shown: Measure) -> None:
+    """The vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
     _, low, _ = _values(lines, shown)
     if shown.from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
-        _ = axes.set_yscale("log") if which == "y" else axes.set_xscale("log")
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if which == "y" else (1,)))
-        axis.set_minor_locator(NullLocator())
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axis.set_major_locator(MaxNLocator(5 if which == "y" else 4))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
         if shown.from_zero and min(low) >= 0:
-            _ = axes.set_ylim(bottom=0) if which == "y" else axes.set_xlim(left=0)
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+            axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def _interval_axis(axes: Axes, lines: Sequence[Line], shown: Measure) -> None:
+    """The horizontal axis of the measure: logarithmic for a wide range of values, else around them, but over 2 % of them at least."""
+    _, low, high = _values(lines, shown)
+    first, last = float(np.nanmin(low)), float(np.nanmax(high))
+    if shown.from_zero and _wide([line.band.mean for line in lines]) and first > 0:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator())
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        room = max(0.08 * (last - first), (NARROWEST * max(abs(first), abs(last)) - (last - first)) / 2, 1e-9)
+        axes.set_xlim(first - room, last + room)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
