@@ -1,7 +1,7 @@
 """Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
 
 from walltime.campaign.cautions import campaign_cautions
-from walltime.campaign.comparison import Line, compare_cells
+from walltime.campaign.comparison import Line, compare_cells, replication_cells
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.executors import Dask, Executor, Threads
 from walltime.campaign.plan import Plan, read_plan
@@ -26,6 +26,7 @@ __all__ = [
     "plan_keys",
     "read_plan",
     "read_results",
+    "replication_cells",
     "run_campaign",
     "status",
 ]

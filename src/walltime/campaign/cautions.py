@@ -51,7 +51,7 @@ def cell_cautions(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurrie
         )
     if trim == "none":
         found.append("No trimming: the empty machine at the start and the last jobs at the end are in the averages; trim p3 excludes them.")
-    spelled = cells["estimates"].unique().drop_nulls().sort() if "estimates" in cells.columns else []
+    spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
     models = [parse_estimates(text) for text in spelled]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):
         found.append(

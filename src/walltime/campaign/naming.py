@@ -15,6 +15,7 @@ from walltime.schedule.groups import DAYS, UNKNOWN
 if TYPE_CHECKING:
     import polars as pl
 
+CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
 USE = ("heavy", "medium", "light")
 _NUMBER = re.compile(r"\d+")
 _TIME = re.compile(r"(\d+) (s|min|h|d)\b")
@@ -46,8 +47,9 @@ def group_rank(by: str, name: str) -> tuple[Any, ...]:
         case "weekday" | "hour-of-week":
             day, _, hour = name.partition(" ")
             return (0, DAYS.index(day) if day in DAYS else len(DAYS), hour)
-        case "user":
-            return (0, USE.index(name) if name in USE else len(USE), name)
+        case "class" | "user":
+            usual = CLASSES if by == "class" else USE
+            return (0, usual.index(name) if name in usual else len(usual), name)
         case "users" | "queue" | "partition":
             number = _NUMBER.search(name)
             return (0, int(number[0]) if number else math.inf, name)

@@ -58,7 +58,7 @@ class Part:
     @property
     def loads(self) -> list[float | None]:
         """The loads to scale to, each once; None for the log's own."""
-        return list(dict.fromkeys(self.load or [None]))
+        return list(dict.fromkeys(self.load)) if self.load else [None]
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
         """The same for the library, for each load."""

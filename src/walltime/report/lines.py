@@ -96,30 +96,27 @@ def difference_cell(line: Line, shown: Measure) -> str:
 def groups_table(lines: Sequence[Line], title: str, baseline: Mapping[str, Any] | None) -> str:
     """The groups of jobs in one measure: a row for each, a column for each policy; a table for each combination of the others."""
     series, further = series_of(lines, None)
-    values = list(dict.fromkeys(line.combination[series] for line in lines)) if series else [None]
-    if len(values) > MOST_COLUMNS:
-        series, further, values = None, [*([series] if series else []), *further], [None]
+    columns = list(panels_of(lines, [series] if series else []))
+    if len(columns) > MOST_COLUMNS:
+        series, further, columns = None, varying(lines), [""]
+    words = [series] if series else []
     shown = measure(lines[0].metric)
+    compared = {name for name in columns if baseline and series in baseline and name != said(baseline, words)}
     parts = []
     for caption, mine in panels_of(lines, further).items():
-        found = {(line.group, line.combination[series] if series else None): line for line in mine}
+        found = {(line.group, said(line.combination, words)): line for line in mine}
         rows = []
         for group in dict.fromkeys(line.group for line in mine):
             cells = [text(group)]
-            for value in values:
-                line = found.get((group, value))
-                if line is None:
-                    cells.append("<td></td>")
-                    continue
-                cells.append(mean_cell(line, shown))
-                if baseline and series in baseline and value != baseline[series]:
-                    cells.append(difference_cell(line, shown))
+            for name in columns:
+                line = found.get((group, name))
+                cells.append("<td></td>" if line is None else mean_cell(line, shown))
+                if name in compared:
+                    cells.append("<td></td>" if line is None else difference_cell(line, shown))
             rows.append(cells)
         head = [""]
-        for value in values:
-            head.append(text(shown.label if series is None else said({series: value}, [series])))
-            if baseline and series in baseline and value != baseline[series]:
-                head.append("difference")
+        for name in columns:
+            head += [text(name or shown.label), *(["difference"] if name in compared else [])]
         if caption:
             parts.append(f"<h3>{text(caption)}</h3>")
         parts.append(table(head, rows, f"{shown.label} {title}{f', {caption}' if caption else ''}", "months"))
@@ -161,7 +158,7 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
         d = lines[0].difference
         if lines[0].clear is None:
             return f"{shown.signed(d.mean)} (single runs)"
-        change = f"{shown.signed(d.mean)} ± {shown.change(d.half_width)}"
+        change = shown.with_half(d.mean, d.half_width)
         return change if lines[0].clear else f"{NO_CLEAR} ({change})"
     counts: Counter[str] = Counter()
     for line in lines:
@@ -178,7 +175,7 @@ def _change(line: Line, shown: Measure) -> str:
         return ""
     if line.clear is None:
         return f"<small>{text(shown.signed(d.mean))}, single runs</small>"
-    change = unbroken(text(f"{shown.signed(d.mean)} ± {shown.change(d.half_width)}"))
+    change = unbroken(text(shown.with_half(d.mean, d.half_width)))
     return f"<small>{change}</small>" if line.clear else f"<small>{NO_CLEAR}</small><small>{change}</small>"
 
 

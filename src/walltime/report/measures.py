@@ -35,6 +35,10 @@ class Measure:
         """A difference with its sign."""
         return f"{'+' if value > 0 else '-' if value < 0 else '±'}{self.change(value)}"
 
+    def with_half(self, mean: float, half: float) -> str:
+        """A difference and the half-width of its interval."""
+        return f"{self.signed(mean).removesuffix(' points')} ± {self.change(half)}"
+
     @property
     def axis(self) -> str:
         """The label of an axis."""

@@ -69,7 +69,7 @@ def draw_intervals(axes: Axes, lines: Sequence[Line]) -> None:
     mean, low, high = _values(lines, shown)
     for k, line in enumerate(lines):
         at = order[line.combination[first]] if first else 0
-        look = {"color": COLOURS[at % len(COLOURS)], "marker": MARKS[at % len(MARKS)], "markersize": 5, "linestyle": "none"}
+        look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "marker": MARKS[at % len(MARKS)], "markersize": 5, "linestyle": "none"}
         axes.errorbar([mean[k]], [k], xerr=[[mean[k] - low[k]], [high[k] - mean[k]]], capsize=3, elinewidth=1.3, **look)
     axes.set_yticks(range(len(lines)), [said(line.combination, words) or shown.label for line in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
