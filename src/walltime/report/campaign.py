@@ -16,7 +16,7 @@ from walltime.campaign.comparison import METRICS
 from walltime.campaign.run import find_logs
 from walltime.logs import whole_file
 from walltime.provenance import version
-from walltime.report.lines import answer, groups_table
+from walltime.report.lines import answer, groups_table, word_cell
 from walltime.report.measures import measure
 from walltime.report.sections import figures_section, tables_section
 from walltime.report.shell import care, facts, page
@@ -92,8 +92,10 @@ def render(
 
 def _subject(results: Results) -> str:
     """The logs and models, in a few words."""
-    names = list(dict.fromkeys(str(row["trace"] or row["model"]) for row in results.cells.select("trace", "model").iter_rows(named=True)))
-    return " and ".join(names) if len(names) <= 2 else f"{len(names)} logs and models"
+    traces, models = (results.cells[name].drop_nulls().unique().sort().to_list() for name in ("trace", "model"))
+    if len(traces) + len(models) <= 2:
+        return " and ".join([*traces, *models])
+    return " and ".join(f"{len(names)} {what}" for names, what in ((traces, "logs"), (models, "models")) if names)
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
@@ -133,20 +135,17 @@ def _missing(results: Results, missing: Sequence[Cell]) -> list[str]:
     words = [name for name in results.plan.varied if name in DIMENSIONS]
     spelled = results.plan.spelled
     kinds = Counter(tuple(spelled.get(cell.settings[name], cell.settings[name]) for name in words) for cell in missing)
-    rows = [
-        [*(f'<td class="word">{text("default" if value is None else value)}</td>' for value in values), f"{count:,}"]
-        for values, count in list(kinds.items())[:MOST_MISSING]
-    ]
+    rows = [[*map(word_cell, values), f"{count:,}"] for values, count in list(kinds.items())[:MOST_MISSING]]
     if not words:
         return ["<h2>What is missing</h2>", f"<p>{len(missing):,} cells: not run yet, or stopped by an error. Run the plan again.</p>"]
-    for row in rows:
-        row[0] = row[0].removeprefix('<td class="word">').removesuffix("</td>")
+    head = ["", *(text(name.replace("_", " ")) for name in words), "missing cells"]
+    rows = [[str(number), *row] for number, row in enumerate(rows, 1)]
     more = f" The first {MOST_MISSING} of {len(kinds)} combinations:" if len(kinds) > MOST_MISSING else ""
     return [
         "<h2>What is missing</h2>",
         f"<p>{len(missing):,} of {len(results.keys):,} cells are not in the store: not run yet, or stopped by an error. Running the plan "
         f"again adds them.{more}</p>",
-        table([*(text(name.replace("_", " ")) for name in words), "missing cells"], rows, "Missing cells by combination"),
+        table(head, rows, "Missing cells by combination", "words"),
     ]
 
 

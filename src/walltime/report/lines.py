@@ -16,6 +16,8 @@ LEVEL = f"{100 * CONFIDENCE:.0f} %"
 NO_CLEAR = "no clear difference"
 MOST_COLUMNS = 6
 """A table of groups has a column for each of so many combinations at most."""
+LONG = 14
+"""Values of parameters with more letters take several lines of a table."""
 MEANING = (
     f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t). The percentiles "
     "are of single runs; the spread is their standard deviation over their mean. Point at a value for its exact number."
@@ -33,7 +35,7 @@ def metric_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) -> s
     rows = []
     for line in lines:
         cells = [text(_value(line.combination[words[0]]) if words else shown.label)]
-        cells += [f'<td class="word">{text(_value(line.combination[name]))}</td>' for name in words[1:]]
+        cells += [word_cell(line.combination[name]) for name in words[1:]]
         cells += [f"{line.runs:,}", mean_cell(line, shown), *_percentiles(line, shown)]
         cells.append(f"{100 * line.spread:.1f} %" if math.isfinite(line.spread) else "-")
         if baseline:
@@ -186,6 +188,12 @@ def _with_interval(line: Line, shown: Measure) -> str:
 
 def _percentiles(line: Line, shown: Measure) -> list[str]:
     return [text(f"{shown.show(line.band.low)} to {shown.show(line.band.high)}")] if line.runs > 1 else ["-"]
+
+
+def word_cell(value: Any) -> str:
+    """The value of a parameter as a cell; long ones take several lines."""
+    said = _value(value)
+    return f'<td class="word{" long" if len(said) > LONG else ""}">{text(said)}</td>'
 
 
 def _value(value: Any) -> str:

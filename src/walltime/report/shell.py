@@ -10,7 +10,8 @@ from walltime.report.style import CSS
 from walltime.report.tables import scroll, text
 
 CSS_OF_RESULTS = """
-td.word { text-align: left; white-space: normal; min-width: 7.5rem; overflow-wrap: anywhere; }
+td.word { text-align: left; }
+td.long { white-space: normal; min-width: 8rem; overflow-wrap: anywhere; }
 .words2 th:nth-child(2), .words3 th:nth-child(-n+3), .words4 th:nth-child(-n+4), .words5 th:nth-child(-n+5) { text-align: left; }
 .overview td small { white-space: normal; }
 td.base { color: var(--soft); }

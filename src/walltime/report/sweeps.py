@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ def sweep_figure(lines: Sequence[Line], over: str) -> tuple[Figure, int]:
         grid = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
         for axes, title in zip(grid, titles, strict=False):
             draw_sweep(axes, usable[title], over, styles)
-            axes.set_title(title)
+            axes.set_title("\n".join(textwrap.wrap(title, 64 if across == 1 else 34)))
         for axes in grid[len(titles) :]:
             axes.set_visible(False)
         if len(names) > 1:
