@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -140,6 +141,20 @@ def test_loads__with_replications_and_a_page(capsys, log, tmp_path):
         assert line["mean"] == pytest.approx(mine.mean())
         assert line["interval"]["high"] == pytest.approx(mine.mean() + stats.t.ppf(0.95, 2) * mine.std(ddof=1) / np.sqrt(3))
     assert [("difference" in line, line["policy"]) for line in lines] == [(False, "easy"), (True, "fcfs")] * 2
+
+
+def test_out__has_a_row_for_each_run(capsys, log, tmp_path):
+    path = tmp_path / "runs.csv"
+    policies = ("--policy", "easy", "--policy", "fcfs")
+    assert "2 rows written to" in call(capsys, "compare", log, *policies, "--out", path)[1]
+    rows = pl.read_csv(path)
+    assert rows["policy"].to_list() == ["easy", "fcfs"]
+    assert rows["mean_wait"][0] == wt.simulate(wt.read(log), "easy").summary().mean_wait
+    options = ("--load", 0.5, "--load", 0.8, "--shake", 60, "--replications", 3)
+    assert call(capsys, "compare", log, *policies, *options, "--out", path)[0] == 0
+    rows = pl.read_csv(path)
+    assert rows.select("load", "policy", "seed").rows() == [(a, b, c) for a in (0.5, 0.8) for b in ("easy", "fcfs") for c in range(3)]
+    assert rows["mean_wait"][-1] == wt.simulate(shaken(log, 0.8, 2), "fcfs").summary().mean_wait
 
 
 def test_estimates__are_compared_and_swept(capsys, log, tmp_path):

@@ -160,7 +160,7 @@ def report(
     if page is not None:
         _write_page(page, results, metric or METRICS, base, flurries)
     if out is not None:
-        _write(cells, out)
+        common.write_rows(cells, out)
     if as_json:
         record = {"plan": str(plan), "cells": len(cells), "missing": len(results.keys) - len(cells), "baseline": base}
         common.print_json(record | {"report": page, "lines": line_records(lines), "cautions": cautions})
@@ -200,13 +200,3 @@ def _baseline(text: str) -> dict[str, Any]:
         except ValueError:
             raise PolicyError(f"the baseline's {name} cannot be {value!r}") from None
     return found
-
-
-def _write(cells: Any, out: Path) -> None:
-    from walltime.logs.output import whole_file
-
-    with whole_file(out) as sink:
-        if out.name.lower().endswith(".csv"):
-            cells.write_csv(sink)
-        else:
-            cells.write_parquet(sink)

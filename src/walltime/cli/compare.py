@@ -37,6 +37,9 @@ def compare(
         bool,
         typer.Option("--no-spread", help="Do not measure how far the means move when the log is shaken.", rich_help_panel=o.OUTPUT),
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a row for each run here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
+    ] = None,
     report: o.ReportOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
@@ -46,10 +49,13 @@ def compare(
     from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
     from walltime.report.care import cautions_of
+    from walltime.schedule.comparison import compare as side_by_side
 
     chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
+    if out is not None:
+        common.check_output(out, (".csv", ".parquet"))
     groupings = parse_groupings(by)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
@@ -60,7 +66,7 @@ def compare(
     model = None if many else run.model()
     workload, seconds_read = reading.load(trace)
     if model is None:
-        run_many(trace, workload, chosen, run, part, report=report, as_json=as_json)
+        run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json)
         return
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
@@ -84,6 +90,8 @@ def compare(
     cautions = cautions_of(schedules, run.trim.value, run.estimates, spread)
     if report is not None:
         write_page(report, schedules, run.trim.value, spread, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
+    if out is not None:
+        common.write_rows(side_by_side(*schedules, trim=run.trim.value).table(), out)
     common.draw_figures(drawn, schedules, run.trim.value)
     if as_json:
         common.print_json(as_object(records, months, report, cautions, spread))
@@ -96,6 +104,8 @@ def compare(
         print_gains(schedules, run.trim.value)
     if report is not None:
         typer.echo(f"report written to {report}")
+    if out is not None:
+        typer.echo(f"{len(schedules)} rows written to {out}")
     for name, path in drawn:
         typer.echo(f"{name} drawn in {path}")
 

@@ -39,13 +39,15 @@ def run_many(
     run: Scheduling,
     part: Part,
     *,
-    report: Path | None,
-    as_json: bool,
+    report: Path | None = None,
+    out: Path | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Simulate every combination of load, estimates and policy with the same seeds; print, and write the page.
+    """Simulate every combination of load, estimates and policy with the same seeds; print, and write the page and the table of all runs.
 
     Raises PolicyError if all replications would be the same.
     """
+    from walltime.campaign import replication_cells
     from walltime.cli import common
     from walltime.cli.vary import as_records, print_replications
     from walltime.report.replicated import cautions_of_cells, compare_replications, curves, write_replicated_report
@@ -84,6 +86,9 @@ def run_many(
         settings |= {"estimates": next(iter(models)) if len(models) == 1 else list(models), "load": loads or None}
         first = next(iter(bases.values()))
         write_replicated_report(report, results, first, combinations=combinations or None, trim=shown_trim, settings=settings)
+    cells = replication_cells(results, combinations or None)
+    if out is not None:
+        common.write_rows(cells, out)
     base = next(iter(bases.values()))
     shared = {"trace": trace, "shake": part.shake, "trim": shown_trim, **run.rules}
     if one:
@@ -102,6 +107,8 @@ def run_many(
         _print(base, lines, baseline, cautions, run)
     if report is not None:
         typer.echo(f"report written to {report}")
+    if out is not None:
+        typer.echo(f"{len(cells)} rows written to {out}")
 
 
 def _record(
