@@ -131,7 +131,7 @@ def test_loads__with_replications_and_a_page(capsys, log, tmp_path):
     options = ("--policy", "easy", "--policy", "fcfs", "--load", 0.5, "--load", 0.8, "--shake", 60, "--replications", 3)
     status, out, _ = call(capsys, "compare", log, *options, "--report", path)
     assert status == 0
-    assert "made: 400 jobs, 64 processors, 3 replications, seeds 0 to 2" in out
+    assert "made.swf: 400 jobs, 64 processors, 3 replications, seeds 0 to 2" in out
     page = path.read_text()
     Page(page)
     assert "Over the load" in page

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,10 @@ import typer
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.campaign import Line
     from walltime.cli.groups import Part, Scheduling
     from walltime.schedule.replication import Replications
     from walltime.schedule.scheduler import Scheduler
+    from walltime.schedule.variation import Variation
     from walltime.workload import Workload
 
 
@@ -50,95 +52,97 @@ def run_many(
     from walltime.campaign import replication_cells
     from walltime.cli import common
     from walltime.cli.vary import as_records, print_replications
-    from walltime.report.replicated import cautions_of_cells, compare_replications, curves, write_replicated_report
-    from walltime.schedule.replication import replicate
+    from walltime.report.replicated import write_replicated_report
 
     models, variations = run.models(), part.variations(run.feedback)
-    one = len(models) == len(variations) == 1
-    schedulers = schedulers if one else list({scheduler.label: scheduler for scheduler in schedulers}.values())
     for variation, model in itertools.product(variations.values(), models.values()):
         if run.replications > 1:
             variation.check_replications(model)
     bases = {load: variation.apply(workload, run.seed) for load, variation in variations.items()}
-    common.note_feedback(next(iter(bases.values())))
-    combinations: list[dict[str, Any]] = []
-    results: list[Replications] = []
-    keep = curves(run.trim.value) if report is not None and one else None
-    for load, text, scheduler in itertools.product(bases, models, schedulers):
-        base, model, variation = bases[load], models[text], variations[load]
-        where = [*([f"load {load:g}"] if load is not None and len(bases) > 1 else []), *([text] if len(models) > 1 else [])]
-        title = ", ".join([scheduler.label, *where, *([f"{run.replications} replications"] if run.replications > 1 else [])])
-
-        def drawn(seed: int, base: Workload = base, model: Any = model, variation: Any = variation) -> Workload:
-            return variation.replica(base, model, seed)
-
-        with common.progress_bar(run.replications, title) as progress:
-            found = replicate(drawn, scheduler, run.seeds, trim=run.trim.value, progress=progress, keep=keep, **run.rules)
-        results.append(found)
-        combinations.append({"load": load, "policy": scheduler.label, "estimates": text})
-    if one:
-        combinations = []
-    lines, baseline = compare_replications(results, combinations or None)
-    shown_trim = run.trim.value
+    shown = next(iter(bases.values()))
+    several = len(models) > 1 or len(bases) > 1
+    if len(bases) > 1:  # what they have in common
+        shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
+    common.note_feedback(shown)
+    found = _simulate(schedulers, run, variations, bases, report is not None and not several)
+    results, combinations = [result for _, result in found], [combination for combination, _ in found] if several else None
+    cells = replication_cells(results, combinations)
+    trim = run.trim.value
     if report is not None:
-        loads = [load for load in bases if load is not None]
         settings = {"command": ["walltime", *sys.argv[1:]], "shake": part.shake or None, "feedback": run.feedback or None, **run.rules}
-        settings |= {"estimates": next(iter(models)) if len(models) == 1 else list(models), "load": loads or None}
-        first = next(iter(bases.values()))
-        write_replicated_report(report, results, first, combinations=combinations or None, trim=shown_trim, settings=settings)
-    cells = replication_cells(results, combinations or None)
+        settings |= {"estimates": list(models) if len(models) > 1 else run.estimates, **(_loads(bases) if len(bases) > 1 else {})}
+        write_replicated_report(report, results, shown, combinations=combinations, trim=trim, settings=settings)
     if out is not None:
         common.write_rows(cells, out)
-    base = next(iter(bases.values()))
-    shared = {"trace": trace, "shake": part.shake, "trim": shown_trim, **run.rules}
-    if one:
-        if as_json:
-            estimates = next(iter(models))
-            record = common.replication_object(base, as_records(results), **shared, estimates=estimates)
-            common.print_json(record | ({"report": report} if report is not None else {}))
-            return
-        title = f"{base.origin.name}: {len(base):,} jobs, {run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}"
-        print_replications(title, results)
+    shared = {"trace": trace, "shake": part.shake, "trim": trim, **run.rules}
+    if combinations is not None:
+        record = common.replication_object(shown, [], **shared) | {"seeds": list(run.seeds)} | _loads(bases) | {"estimates": list(models)}
+        _show_combinations(results, combinations, run, record | {"report": report}, as_json)
+    elif as_json:
+        record = common.replication_object(shown, as_records(results), **shared, estimates=run.estimates)
+        common.print_json(record | ({"report": report} if report is not None else {}))
     else:
-        cautions = cautions_of_cells(results, combinations, shown_trim)
-        if as_json:
-            common.print_json(_record(base, lines, baseline, combinations, cautions, report, shared, run))
-            return
-        _print(base, lines, baseline, cautions, run)
-    if report is not None:
+        title = f"{shown.origin.name}: {len(shown):,} jobs, {run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}"
+        print_replications(title, results)
+    if report is not None and not as_json:
         typer.echo(f"report written to {report}")
-    if out is not None:
+    if out is not None and not as_json:
         typer.echo(f"{len(cells)} rows written to {out}")
 
 
-def _record(
-    base: Workload,
-    lines: Sequence[Line],
-    baseline: dict[str, Any] | None,
-    combinations: Sequence[dict[str, Any]],
-    cautions: Sequence[str],
-    report: Path | None,
-    shared: dict[str, Any],
+def _simulate(
+    schedulers: Sequence[Scheduler],
     run: Scheduling,
-) -> dict[str, Any]:
-    """The `--json` record of loads and estimates: a line for each combination and measure, as in a campaign's report."""
-    from walltime.cli import common
-    from walltime.cli.lines import line_records
+    variations: Mapping[float | None, Variation],
+    bases: Mapping[float | None, Workload],
+    keep: bool,
+) -> list[tuple[dict[str, Any], Replications]]:
+    """The parameters and the replications of every combination, with a progress bar for each that takes long."""
+    from walltime.cli.common import progress_bar
+    from walltime.report.replicated import curves
+    from walltime.schedule.replication import replicate
 
-    record = common.replication_object(base, [], **shared)
-    for name in ("replications", "offered_load", "steps"):  # they differ between the loads
-        record.pop(name)
-    values = {name: list(dict.fromkeys(combination[name] for combination in combinations)) for name in ("policy", "load", "estimates")}
-    more = {"seeds": list(run.seeds), "baseline": baseline, "cautions": list(cautions), "report": report, "lines": line_records(lines)}
-    return record | values | more
+    models = run.models()
+    if len(models) > 1 or len(bases) > 1:  # combinations are known by their labels
+        schedulers = list({scheduler.label: scheduler for scheduler in schedulers}.values())
+    found = []
+    for (load, base), (text, model), scheduler in itertools.product(bases.items(), models.items(), schedulers):
+        replica = functools.partial(variations[load].replica, base, model)
+        words = [scheduler.label, *([f"load {load:g}"] if load is not None else []), *([text] if len(models) > 1 else [])]
+        words += [f"{run.replications} replications"] if run.replications > 1 else []
+        options: dict[str, Any] = {"trim": run.trim.value, "keep": curves(run.trim.value) if keep else None, **run.rules}
+        with progress_bar(run.replications, ", ".join(words)) as progress:
+            result = replicate(replica, scheduler, run.seeds, progress=progress, **options)
+        found.append(({"load": load, "policy": scheduler.label, "estimates": text}, result))
+    return found
 
 
-def _print(base: Workload, lines: Sequence[Line], baseline: dict[str, Any] | None, cautions: Sequence[str], run: Scheduling) -> None:
-    from walltime.cli.common import print_cautions
-    from walltime.cli.lines import print_lines
+def _loads(bases: Mapping[float | None, Workload]) -> dict[str, list[Any]]:
+    """The loads that were asked for, and what they came to."""
+    return {"load": list(bases), "offered_load": [base.offered_load for base in bases.values()]}
+
+
+def _show_combinations(
+    results: Sequence[Replications],
+    combinations: Sequence[Mapping[str, Any]],
+    run: Scheduling,
+    record: Mapping[str, Any],
+    as_json: bool,
+) -> None:
+    """Print a line for each combination and measure, as in a campaign's report."""
+    from walltime.cli.common import print_cautions, print_json
+    from walltime.cli.lines import line_records, print_lines
     from walltime.report.combinations import varying
+    from walltime.report.replicated import cautions_of_cells, compare_replications
 
+    lines, baseline = compare_replications(results, combinations)
+    cautions = cautions_of_cells(results, combinations, run.trim.value)
+    if as_json:
+        kept = {name: value for name, value in record.items() if name not in ("replications", "steps")}  # they differ between the loads
+        kept["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
+        print_json(kept | {"baseline": baseline, "cautions": cautions, "lines": line_records(lines)})
+        return
     runs = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"
-    typer.echo(f"{base.origin.name}: {len(base):,} jobs, {base.machine_procs:,} processors, {runs}")
+    typer.echo(f"{Path(record['trace']).name}: {record['jobs']:,} jobs, {record['procs']:,} processors, {runs}")
     print_lines(varying(lines), lines, baseline)
     print_cautions(cautions)

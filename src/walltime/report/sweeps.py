@@ -165,7 +165,7 @@ def _interval_axis(axes: Axes, lines: Sequence[Line], shown: Measure) -> None:
     first, last = float(np.nanmin(low)), float(np.nanmax(high))
     if shown.from_zero and _wide([line.band.mean for line in lines]) and first > 0:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator())
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         room = max(0.08 * (last - first), (NARROWEST * max(abs(first), abs(last)) - (last - first)) / 2, 1e-9)
