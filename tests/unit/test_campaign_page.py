@@ -106,6 +106,7 @@ def test_report__groups_in_their_order_and_files_as_spelled(capsys, plan):
     spelled = ("--baseline", "policy=easy:backfill-order=orders.py:narrow")
     assert call(capsys, "campaign", "report", plan, *spelled)[0] == 0
     assert str(plan.parent) not in call(capsys, "campaign", "report", plan)[1]
+    assert "easy:backfill-order=orders.py:narrow" in wt.campaign.Store(plan.parent / "plan.results")._repr_html_()
 
 
 def test_report__labels_do_not_orphan_cells_of_a_store_that_was_moved(capsys, plan, tmp_path):

@@ -131,7 +131,7 @@ def answer(lines: Sequence[Line], baseline: Mapping[str, Any] | None, subject: s
     `lines`: of one measure. `subject`: what was simulated.
     """
     if not lines:
-        return f"Nothing of {subject} has been run."
+        return f"Nothing was measured on {subject}."
     shown = measure(lines[0].metric)
     compared: dict[str, list[Line]] = {}
     for line in lines:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from walltime import metrics
 from walltime.campaign.cautions import cell_cautions
@@ -133,6 +132,8 @@ def cautions_of_cells(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None, trim: str, estimates: str | None = None
 ) -> list[str]:
     """The caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not say."""
+    import polars as pl
+
     cells = replication_cells(results, combinations)
     words = list((combinations or [{"policy": None}])[0])
     if "estimates" not in cells.columns and estimates is not None:
