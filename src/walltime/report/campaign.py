@@ -31,6 +31,9 @@ MOST_MISSING = 20
 """So many kinds of missing cells are listed."""
 
 
+WHY = "not run yet, or stopped by an error. Running the plan again adds what can be run."
+
+
 def write_campaign_report(
     path: str | Path,
     plan: Plan,
@@ -73,7 +76,9 @@ def render(
     missing = results.missing
     cautions = campaign_cautions(plan, cells, dict(flurries or {}))
     if missing:
-        cautions.insert(0, f"Incomplete: {len(missing):,} of {len(results.keys):,} cells are missing, so means are over fewer runs.")
+        cautions.insert(
+            0, f"Incomplete: {len(missing):,} of {len(results.keys):,} cells {_are(missing)} missing, so means are over fewer runs."
+        )
     first = [line for line in lines if line.metric == metrics[0]]
     body = [
         '<p class="eyebrow">walltime: a campaign</p>',
@@ -88,6 +93,10 @@ def render(
         *_provenance(results, command),
     ]
     return page(plan.name, body)
+
+
+def _are(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
 
 
 def _subject(results: Results) -> str:
@@ -137,14 +146,13 @@ def _missing(results: Results, missing: Sequence[Cell]) -> list[str]:
     kinds = Counter(tuple(spelled.get(cell.settings[name], cell.settings[name]) for name in words) for cell in missing)
     rows = [[*map(word_cell, values), f"{count:,}"] for values, count in list(kinds.items())[:MOST_MISSING]]
     if not words:
-        return ["<h2>What is missing</h2>", f"<p>{len(missing):,} cells: not run yet, or stopped by an error. Run the plan again.</p>"]
+        return ["<h2>What is missing</h2>", f"<p>{len(missing):,} of {len(results.keys):,} cells: {WHY}</p>"]
     head = ["", *(text(name.replace("_", " ")) for name in words), "missing cells"]
     rows = [[str(number), *row] for number, row in enumerate(rows, 1)]
     more = f" The first {MOST_MISSING} of {len(kinds)} combinations:" if len(kinds) > MOST_MISSING else ""
     return [
         "<h2>What is missing</h2>",
-        f"<p>{len(missing):,} of {len(results.keys):,} cells are not in the store: not run yet, or stopped by an error. Running the plan "
-        f"again adds them.{more}</p>",
+        f"<p>{len(missing):,} of {len(results.keys):,} cells: {WHY}{more}</p>",
         table(head, rows, "Missing cells by combination", "words"),
     ]
 
@@ -168,7 +176,8 @@ def _provenance(results: Results, command: str | Sequence[str] | None) -> list[s
     rows += [(f"SHA-256 of {trace}", sha256) for trace, (_, sha256) in find_logs(plan).items()]
     usual = ["walltime", "campaign", "report", plan.path.name, "--report", "page.html"]
     line = command if isinstance(command, str) else shlex.join(command or usual)
-    again = f"walltime campaign run {shlex.quote(plan.path.name)}\n{line}"
+    where = ["--store", str(results.store.folder)] if results.store.folder != plan.store else []
+    again = shlex.join(["walltime", "campaign", "run", str(plan.path) if command else plan.path.name, *where]) + f"\n{line}"
     counts = {"walltime": version(), "plan": plan.name, "cells": len(cells), "missing": len(results.keys) - len(cells)}
     record = json.dumps(counts | {name.replace(" ", "_"): value for name, value in rows}, indent=2, ensure_ascii=False)
     shown_rows = [[text(name), f'<td class="wrap">{text(value)}</td>'] for name, value in rows]

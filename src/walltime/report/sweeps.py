@@ -125,7 +125,10 @@ def intervals_figure(lines: Sequence[Line]) -> Figure:
 
 
 def _measure_of(lines: Sequence[Line]) -> Measure:
-    return measure(lines[0].metric, max((line.band.mean for line in lines if math.isfinite(line.band.mean)), default=1.0))
+    """How the measure is shown, in a unit that suits the largest value, or on a logarithmic axis one in the middle."""
+    means = [line.band.mean for line in lines if math.isfinite(line.band.mean)]
+    highest = max(means, default=1.0)
+    return measure(lines[0].metric, math.sqrt(highest * min(means)) if _wide(means) and min(means) > 0 else highest)
 
 
 def _drawn(line: Line) -> bool:
