@@ -29,8 +29,6 @@ MOST_GROUPS = 60
 """A grouping with more groups gets no table."""
 MOST_MISSING = 20
 """So many kinds of missing cells are listed."""
-
-
 WHY = "not run yet, or stopped by an error. Running the plan again adds what can be run."
 
 
