@@ -17,17 +17,18 @@ from reproduction_tables import reproduction
 from validation_tables import validation
 
 import walltime as wt
-from walltime.campaign import DIMENSIONS
+from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
 from walltime.predictors.registry import PREDICTORS
-from walltime.schedule import CHECKS, simulate
+from walltime.schedule import CHECKS, replicate, simulate
 from walltime.schedule.groups import GROUPINGS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
+from walltime.workload.scaling import shake
 
 MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 
@@ -150,6 +151,16 @@ def groupings() -> str:
     return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
 
 
+def swept_lines() -> list[Line]:
+    """What the gallery draws over the load: ten workloads of a model for each of five loads, under three policies."""
+    results, combinations = [], []
+    for load in (0.5, 0.6, 0.7, 0.8, 0.9):
+        for name in ("easy", "conservative", "easy:backfill-order=sjf"):
+            results.append(replicate(lambda seed, load=load: MODELS["lublin99"].generate(1000, 128, load, seed), name, range(10)))
+            combinations.append({"load": load, "policy": name})
+    return compare_cells(replication_cells(results, combinations), ["load", "policy"])
+
+
 @functools.cache
 def gallery_files() -> dict[str, bytes]:
     """The pictures of the gallery by file name."""
@@ -168,6 +179,9 @@ def gallery_files() -> dict[str, bytes]:
         wt.figures.accuracy_by_runtime,
     ):
         made[of_jobs.__name__] = of_jobs(jobs)
+    made["sweep"] = wt.figures.sweep(swept_lines())
+    shaken = [replicate(lambda seed: shake(jobs, 30, seed), name, range(10)) for name in ("easy", "conservative")]
+    made["intervals"] = wt.figures.intervals(shaken)
     return {f"gallery-{name}.svg": figure_bytes(axes.get_figure(), "svg") for name, axes in made.items()}
 
 

@@ -322,7 +322,7 @@ def test_cite__prints_bibtex(capsys):
 
 
 @pytest.mark.parametrize(
-    "repeated", [("--load", "0.6", "--load", "0.8"), ("--order=sjf", "--order", "wfp"), ("--json", "--json"), ("--policy", "fcfs") * 2]
+    "repeated", [("--head", "6", "--head", "8"), ("--order=sjf", "--order", "wfp"), ("--json", "--json"), ("--policy", "fcfs") * 2]
 )
 def test_option_given_twice__is_refused_where_one_would_win(capsys, log, repeated):
     assert "is given 2 times, and only one can hold" in one_line(*call(capsys, "simulate", log, *repeated))

@@ -17,6 +17,7 @@ from walltime.cli import bars
 from walltime.errors import OutputError, PolicyError, WorkloadError
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
@@ -177,6 +178,17 @@ def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedul
         draw = figures.OF_SCHEDULES[name]
         trimmed = {"trim": trim} if name in ("wait", "slowdown") else {}
         figures.save(draw(schedules[0]) if name == "gantt" else draw(*schedules, **trimmed), path)
+
+
+def write_rows(table: pl.DataFrame, path: Path) -> None:
+    """Write a table as .csv or .parquet, whole or not at all."""
+    from walltime.logs.output import whole_file
+
+    with whole_file(path) as sink:
+        if path.name.lower().endswith(".csv"):
+            table.write_csv(sink)
+        else:
+            table.write_parquet(sink)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
