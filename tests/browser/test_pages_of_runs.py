@@ -44,7 +44,8 @@ def replicated_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("replicated")
     log, page = folder / "made.swf", folder / "page.html"
     walltime("generate", "lublin99", "--jobs", 300, "--out", log)
-    walltime("compare", log, "--policy", "easy", "--policy", "fcfs", "--shake", 30, "--replications", 3, "--report", page)
+    policies = ["--policy", "easy", "--policy", "fcfs", "--policy", "conservative"]
+    walltime("compare", log, *policies, "--shake", 30, "--replications", 3, "--report", page)
     return page
 
 
