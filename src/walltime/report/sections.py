@@ -25,7 +25,7 @@ def figures_section(lines: Sequence[Line]) -> list[str]:
     parts = []
     for over in swept(lines):
         said = over.replace("_", " ")
-        parts.append(f"<h2>Over the {text(said)}</h2>")
+        drawings, small = [], True
         for name in metrics:
             mine = [line for line in lines if line.metric == name]
             drawn, left_out = sweep_figure(mine, over)
@@ -40,7 +40,10 @@ def figures_section(lines: Sequence[Line]) -> list[str]:
             if any(line.combination[over] is None or isinstance(line.combination[over], str) for line in mine):
                 caption += f" Dotted horizontal lines: values of {said} that are not on the axis; see the tables."
             alternative = f"Curves of the {shown.label} over the {said}; the numbers are in the table of the {shown.label} below."
-            parts.append(figure(drawn, f"sweep-{over}-{name}", alternative, caption, wide=panels > 1))
+            drawings.append(figure(drawn, f"sweep-{over}-{name}", alternative, caption, wide=panels > 1))
+            small = small and panels == 1
+        beside = ['<div class="pair">', *drawings, "</div>"] if small else drawings
+        parts += [f"<h2>Over the {text(said)}</h2>", *beside]
     if not parts:
         rows = max(sum(line.metric == name for line in lines) for name in metrics)
         bars = NO_INTERVALS if single else f"Bars: {intervals}"

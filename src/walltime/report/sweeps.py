@@ -29,8 +29,8 @@ WIDE_RANGE = 30.0
 def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str, int] | None = None) -> None:
     """One measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
 
-    Values without a place on the axis, such as the users' own estimates beside f:1, f:4, ..., are horizontal lines. `styles`: the
-    number of each line's style, by its label. Without a legend.
+    Bands end at 0, as no measure is below it. Values without a place on the axis, such as the users' own estimates beside f:1, f:4, ...,
+    are horizontal lines. `styles`: the number of each line's style, by its label. Without a legend.
     """
     label, places = positions(lines, over)
     words = [name for name in varying(lines) if name != over]
@@ -45,7 +45,7 @@ def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str
             x = np.array([place for place, _ in points])
             mean, low, high = _values([line for _, line in points], shown)
             axes.plot(x, mean, marker=MARKS[at % len(MARKS)], markersize=4.5, label=name or None, **(look | {"linewidth": 1.5}))
-            axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+            axes.fill_between(x, np.maximum(low, 0), high, color=look["color"], alpha=0.18, linewidth=0)
         for other in others:
             of = [line for line in mine if line.combination[over] == other]
             if of:
