@@ -146,18 +146,6 @@ def test_compare__writes_a_report_that_needs_nothing_else(capsys, log, tmp_path)
     assert not re.search(r"(src|href)=.https?:", html)
 
 
-@pytest.mark.slow
-def test_demo__needs_no_file(capsys, tmp_path):
-    page = tmp_path / "report.html"
-    status, out, _ = call(capsys, "demo", "--jobs", 300, "--out", page)
-    assert status == 0
-    assert "report written to" in out
-    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
-    first = page.read_bytes()
-    assert call(capsys, "demo", "--jobs", 300, "--out", page, "--json")[0] == 0
-    assert len(page.read_bytes()) == pytest.approx(len(first), abs=200)
-
-
 def test_info__says_what_is_odd(capsys, log):
     log.write_text(GOOD + record(5, 4, 10, 9, 10) + record(6, 2, 0, 1, 5) + record(7, 9, 10, 1, 5))
     status, out, _ = call(capsys, "info", log, "--json")

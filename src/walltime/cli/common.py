@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,10 +40,13 @@ def load(trace: Path, **options: Any) -> tuple[Workload, float]:
     return workload, time.perf_counter() - begin
 
 
-def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int) -> Workload:
-    """Generate a workload; errors are errors of the call, as there is no data yet."""
+def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
+    """Generate a workload, with users if there are to be some; errors are errors of the call, as there is no data yet."""
+    from walltime.workload.users import with_users
+
     try:
-        return model.generate(jobs, procs, load, seed)
+        made = model.generate(jobs, procs, load, seed)
+        return made if users is None else with_users(made, users, seed)
     except WorkloadError as error:
         raise PolicyError(str(error)) from error
 
@@ -140,12 +144,35 @@ def find_spread(schedules: Sequence[Schedule], trim: str) -> Spread | None:
         return shaking_spread(schedules, trim, progress)
 
 
+def print_text(text: str, begin: str = "") -> None:
+    """Print a paragraph: in lines of the terminal's width that end between words, or in one line if it is no terminal.
+
+    `begin`: what it begins with, such as `* `; further lines are indented as far.
+    """
+    if sys.stdout.isatty():
+        width = max(console().width, len(begin) + 20)
+        fill = textwrap.TextWrapper(
+            width, initial_indent=begin, subsequent_indent=" " * len(begin), break_long_words=False, break_on_hyphens=False
+        )
+        typer.echo(fill.fill(text))
+    else:
+        typer.echo(begin + text)
+
+
+def print_paragraphs(paragraphs: Sequence[str]) -> None:
+    """Print paragraphs with empty lines between them."""
+    for k, paragraph in enumerate(paragraphs):
+        if k:
+            typer.echo("")
+        print_text(paragraph)
+
+
 def print_cautions(cautions: Sequence[str]) -> None:
-    """Print what a reader of the results should know, one item a line."""
+    """Print what a reader of the results should know, item by item."""
     if cautions:
         typer.echo("read with care:")
     for caution in cautions:
-        typer.echo(f"* {caution}")
+        print_text(caution, "* ")
 
 
 @contextmanager
