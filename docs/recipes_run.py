@@ -33,8 +33,9 @@ class Step:
 
     @property
     def commands(self) -> list[str]:
-        """The command lines of a `console` block."""
-        return [line.removeprefix("$ ") for line in self.text.splitlines() if line.startswith("$ ")]
+        """The command lines of a `console` block; a backslash at the end of a line continues it."""
+        whole = re.sub(r"\\\n\s*", "", self.text)
+        return [line.removeprefix("$ ") for line in whole.splitlines() if line.startswith("$ ")]
 
 
 def steps(markdown: str) -> Iterator[Step]:
