@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import recipes_run
+import report_pictures
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -50,8 +51,10 @@ def on_files(files, config):
     for name, content in gallery_files().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
-    for name, content in recipes_run.results()[1].items():
+    for name, content in recipes_run.pictures().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
+    for name, content in report_pictures.pictures().items():
+        files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
     return files

@@ -17,6 +17,8 @@ from pathlib import Path
 PAGE = Path(__file__).parent / "guides" / "recipes.md"
 BLOCK = re.compile(r'^```(?P<kind>console|python)(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]*\]\((recipe-[\w-]+\.svg)\)")
+KEPT = ("demo.swf.gz", "report.html")
+"""What the demo leaves and other pages use."""
 COLUMNS = 98
 """Width of the terminal: what fits a line of code on the pages."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -46,7 +48,7 @@ def steps(markdown: str) -> Iterator[Step]:
 
 @functools.cache
 def results() -> tuple[dict[int, str], dict[str, bytes]]:
-    """What the blocks of the page print, by where they end; and the pictures that the page shows, by name."""
+    """What the blocks of the page print, by where they end; and the pictures that the page shows, and `KEPT`, by name."""
     markdown = PAGE.read_text(encoding="utf-8")
     printed = {}
     with tempfile.TemporaryDirectory() as name:
@@ -58,7 +60,12 @@ def results() -> tuple[dict[int, str], dict[str, bytes]]:
                 subprocess.run([sys.executable, "-c", step.text], cwd=folder, check=True)
             else:
                 printed[step.end] = "\n".join(on_terminal(command, folder) for command in step.commands)
-        return printed, {picture: (folder / picture).read_bytes() for picture in PICTURE.findall(markdown)}
+        return printed, {file: (folder / file).read_bytes() for file in (*PICTURE.findall(markdown), *KEPT)}
+
+
+def pictures() -> dict[str, bytes]:
+    """The pictures that the page shows, by name."""
+    return {name: content for name, content in results()[1].items() if name not in KEPT}
 
 
 def demo() -> str:
