@@ -289,15 +289,24 @@ def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, wid
     words = table.split()
     for number in ("utilization", "slowdown", "response", "longest"):
         assert number in words
-    _, out, _ = call(capsys, "simulate", log)
-    assert "…" not in out
+    for command in ("simulate", "info", "estimates"):
+        assert "…" not in call(capsys, command, log)[1], command
 
 
-def test_completion__knows_the_commands():
-    shell = {"_WALLTIME_COMPLETE": "complete_bash", "COMP_WORDS": "walltime sim", "COMP_CWORD": "1"}
+SHELLS = {
+    "bash": {"COMP_WORDS": "walltime sim", "COMP_CWORD": "1"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": "walltime sim"},
+    "fish": {"_TYPER_COMPLETE_ARGS": "walltime sim", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_completion__knows_the_commands(name):
+    shell = SHELLS[name] | {"_WALLTIME_COMPLETE": f"complete_{name}"}
     program = "import sys; sys.argv = ['walltime']; from walltime.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["simulate"]
+    assert "simulate" in re.findall(r"\w+", done.stdout)
+    assert "compare" not in done.stdout
 
 
 def test_cite__prints_bibtex(capsys):

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cli import call
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+README = Path(__file__).resolve().parents[2] / "README.md"
+DOCS = README.parent / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,10 @@ def test_recipes__run_and_draw_what_the_page_shows(recipes, capsys, tmp_path, mo
             assert status == 0, (command, errors)
             assert out
             commands += 1
+            if words[1] == "demo":
+                rows = [line.strip() for line in out.splitlines() if line.startswith((" FCFS", " EASY"))]
+                assert len(rows) == 3
+                assert all(row in README.read_text() for row in rows), "the README shows what the demo prints"
     assert commands == page.count("\n$ ") == 11
     pictures = recipes.PICTURE.findall(page)
     assert len(pictures) == page.count("\n## ") == 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import textwrap
 import time
@@ -262,8 +263,23 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
             else:
                 table.add_column(Text(columns[k]), justify="right", width=widths[k])
         for row in rows:
-            table.add_row(*(Text(row[k]) for k in block))
+            table.add_row(*(Text(at_commas(row[k], out.width // 2) if k == 0 else row[k]) for k in block))
         out.print(table)
+
+
+def at_commas(name: str, width: int) -> str:
+    """A name in lines of at most this width that end after commas and colons, as far as it has any.
+
+    >>> at_commas("tang13:key=user,statistic=p70,window=2", 20).splitlines()
+    ['tang13:key=user,', 'statistic=p70,', 'window=2']
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[,:])", name):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+            part = part.lstrip()
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]]:
@@ -292,7 +308,7 @@ def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence
     table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for k, column in enumerate(columns):
         numbers = all(row[k].replace(",", "").isdecimal() for row in rows)
-        table.add_column(Text(column), justify="right" if numbers else "left")
+        table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold", no_wrap=k < len(columns) - 1)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)
@@ -304,9 +320,9 @@ def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
     from rich.text import Text
 
     table = Table(title=Text(title, style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
-    table.add_column()
+    table.add_column(overflow="fold")
     table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for row in facts:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)
