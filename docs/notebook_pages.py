@@ -10,7 +10,7 @@ from mkdocs.structure.files import File
 FOLDER = Path(__file__).parent / "notebooks"
 SECONDS = 300
 """Most time that one cell may take: the first run on a computer compiles the engine."""
-WIDTH = 98
+WIDTH = 88
 """Characters that fit a line of the page."""
 
 

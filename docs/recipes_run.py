@@ -19,7 +19,7 @@ BLOCK = re.compile(r'^```(?P<kind>console|python)(?: title="(?P<file>[^"]+)")?\n
 PICTURE = re.compile(r"!\[[^\]]*\]\((recipe-[\w-]+\.svg)\)")
 KEPT = ("demo.swf.gz", "report.html")
 """What the demo leaves and other pages use."""
-COLUMNS = 98
+COLUMNS = 88
 """Width of the terminal: what fits a line of code on the pages."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
