@@ -66,6 +66,11 @@ def test_print_text__ends_lines_between_words_on_a_terminal_only(capsys, monkeyp
     assert lines[0] == "* one two three one two three one two"
     assert all(line.startswith("  ") and len(line) <= 40 for line in lines[1:])
     assert " ".join(" ".join(lines).split()) == f"* {text.strip()}"
+    for width in range(20, 40):
+        monkeypatch.setenv("COLUMNS", str(width))
+        common.print_text("it waited 4 h 53 min 20 s of 3 d 01 h, or 79 % of 12 jobs")
+        lines = capsys.readouterr().out.splitlines()
+        assert all(any(whole in line for line in lines) for whole in ("4 h 53 min 20 s", "3 d 01 h", "79 %")), width
 
 
 def test_users__are_labels_of_the_same_jobs():

@@ -145,6 +145,11 @@ def find_spread(schedules: Sequence[Schedule], trim: str) -> Spread | None:
         return shaking_spread(schedules, trim, progress)
 
 
+_HARD_SPACE = "\N{NO-BREAK SPACE}"
+_WITHIN = re.compile(r"(?<=\d) (?=(?:d|h|min|s|%)(?!\w))|(?<=\d [dh]) (?=\d)|(?<=\d min) (?=\d)")
+"""Spaces within a quantity, such as 4 h 53 min, at which no line ends."""
+
+
 def print_text(text: str, begin: str = "") -> None:
     """Print a paragraph: in lines of the terminal's width that end between words, or in one line if it is no terminal.
 
@@ -155,7 +160,7 @@ def print_text(text: str, begin: str = "") -> None:
         fill = textwrap.TextWrapper(
             width, initial_indent=begin, subsequent_indent=" " * len(begin), break_long_words=False, break_on_hyphens=False
         )
-        typer.echo(fill.fill(text))
+        typer.echo(fill.fill(_WITHIN.sub(_HARD_SPACE, text)).replace(_HARD_SPACE, " "))
     else:
         typer.echo(begin + text)
 
