@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import recipes_run
+import report_pictures
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -33,8 +35,10 @@ from walltime.workload.scaling import shake
 MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 
 
-def on_page_markdown(markdown: str, **_) -> str:
-    """Replace the marks of a page; called by MkDocs."""
+def on_page_markdown(markdown: str, page, **_) -> str:
+    """Replace the marks of a page, and add what recipes print; called by MkDocs."""
+    if page.file.src_uri == f"guides/{recipes_run.PAGE.name}":
+        return recipes_run.with_outputs(markdown)
     return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
 
 
@@ -48,6 +52,10 @@ def on_files(files, config):
     for name, content in gallery_files().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
+    for name, content in recipes_run.pictures().items():
+        files.append(File.generated(config, f"guides/{name}", content=content))
+    for name, content in report_pictures.pictures().items():
+        files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
     return files
@@ -138,6 +146,11 @@ def help_text(command: str = "") -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
+def demo() -> str:
+    """What `walltime demo` prints on a terminal."""
+    return f"```text\n{recipes_run.demo()}\n```"
+
+
 def dimensions() -> str:
     """The keys of a campaign's plan."""
     kinds = {str: "text", int: "whole number", float: "number", bool: "true or false"}
@@ -214,6 +227,7 @@ GENERATORS = {
     "published": published,
     "models": models,
     "estimates": estimates,
+    "demo": demo,
     "dimensions": dimensions,
     "groupings": groupings,
     "performance": performance,

@@ -150,7 +150,7 @@ def as_object(
 
 def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequence[str], spread: Spread | None) -> None:
     """Print one row per policy, then the answer in a sentence, then the cautions."""
-    from walltime.cli.common import percent, print_cautions, print_table
+    from walltime.cli.common import percent, print_cautions, print_table, print_text
     from walltime.report import answer, human_number, human_time, labels
     from walltime.schedule.comparison import compare as side_by_side
 
@@ -175,7 +175,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequenc
     title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(workload.offered_load)}"
     columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
     print_table(title, columns, rows)
-    typer.echo(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
+    print_text(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
     print_cautions(cautions)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 if TYPE_CHECKING:
     from walltime.schedule.replication import Replications
 
@@ -36,7 +34,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
 
 def print_replications(title: str, results: Sequence[Replications]) -> None:
     """Print the mean and spread of each measure, and the meaning of the spread."""
-    from walltime.cli.common import print_table
+    from walltime.cli.common import print_table, print_text
 
     rows = []
     for result in results:
@@ -49,10 +47,10 @@ def print_replications(title: str, results: Sequence[Replications]) -> None:
             rows.append(row)
     columns = ["", "mean", "5th percentile", "95th percentile", "spread"]
     print_table(title, [*columns, *([f"difference to {results[0].scheduler.label}"] if len(results) > 1 else [])], rows)
-    typer.echo("The percentiles are of single replications; they are no confidence interval of the mean.")
-    typer.echo("The spread is the standard deviation of the replications over their mean.")
+    print_text("The percentiles are of single replications; they are no confidence interval of the mean.")
+    print_text("The spread is the standard deviation of the replications over their mean.")
     if len(results) > 1:
-        typer.echo("A difference is the mean over pairs with the same seed, +- the half-width of its 90 % confidence interval.")
+        print_text("A difference is the mean over pairs with the same seed, +- the half-width of its 90 % confidence interval.")
 
 
 def _difference(result: Replications, first: Replications, name: str) -> str:
