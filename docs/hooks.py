@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import recipes_run
+import report_pictures
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -17,23 +19,26 @@ from reproduction_tables import reproduction
 from validation_tables import validation
 
 import walltime as wt
-from walltime.campaign import DIMENSIONS
+from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
 from walltime.predictors.registry import PREDICTORS
-from walltime.schedule import CHECKS, simulate
+from walltime.schedule import CHECKS, replicate, simulate
 from walltime.schedule.groups import GROUPINGS
 from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
+from walltime.workload.scaling import shake
 
 MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 
 
-def on_page_markdown(markdown: str, **_) -> str:
-    """Replace the marks of a page; called by MkDocs."""
+def on_page_markdown(markdown: str, page, **_) -> str:
+    """Replace the marks of a page, and add what recipes print; called by MkDocs."""
+    if page.file.src_uri == f"guides/{recipes_run.PAGE.name}":
+        return recipes_run.with_outputs(markdown)
     return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
 
 
@@ -47,6 +52,10 @@ def on_files(files, config):
     for name, content in gallery_files().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
+    for name, content in recipes_run.pictures().items():
+        files.append(File.generated(config, f"guides/{name}", content=content))
+    for name, content in report_pictures.pictures().items():
+        files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
     return files
@@ -137,6 +146,11 @@ def help_text(command: str = "") -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
+def demo() -> str:
+    """What `walltime demo` prints on a terminal."""
+    return f"```text\n{recipes_run.demo()}\n```"
+
+
 def dimensions() -> str:
     """The keys of a campaign's plan."""
     kinds = {str: "text", int: "whole number", float: "number", bool: "true or false"}
@@ -148,6 +162,16 @@ def dimensions() -> str:
 def groupings() -> str:
     """The groups of jobs over which a campaign can average."""
     return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
+
+
+def swept_lines() -> list[Line]:
+    """What the gallery draws over the load: ten workloads of a model for each of five loads, under three policies."""
+    results, combinations = [], []
+    for load in (0.5, 0.6, 0.7, 0.8, 0.9):
+        for name in ("easy", "conservative", "easy:backfill-order=sjf"):
+            results.append(replicate(lambda seed, load=load: MODELS["lublin99"].generate(1000, 128, load, seed), name, range(10)))
+            combinations.append({"load": load, "policy": name})
+    return compare_cells(replication_cells(results, combinations), ["load", "policy"])
 
 
 @functools.cache
@@ -168,6 +192,9 @@ def gallery_files() -> dict[str, bytes]:
         wt.figures.accuracy_by_runtime,
     ):
         made[of_jobs.__name__] = of_jobs(jobs)
+    made["sweep"] = wt.figures.sweep(swept_lines())
+    shaken = [replicate(lambda seed: shake(jobs, 30, seed), name, range(10)) for name in ("easy", "conservative")]
+    made["intervals"] = wt.figures.intervals(shaken)
     return {f"gallery-{name}.svg": figure_bytes(axes.get_figure(), "svg") for name, axes in made.items()}
 
 
@@ -200,6 +227,7 @@ GENERATORS = {
     "published": published,
     "models": models,
     "estimates": estimates,
+    "demo": demo,
     "dimensions": dimensions,
     "groupings": groupings,
     "performance": performance,

@@ -12,7 +12,7 @@ They can be told apart in grey and in print: lines differ in dashes, areas in ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from walltime import metrics
+from walltime.campaign import Line, Results
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.report import estimates as of_estimates
 from walltime.report import figures as of_schedules
+from walltime.report import sweeps as of_many
+from walltime.report.combinations import chosen, swept
+from walltime.report.replicated import compare_replications
 from walltime.report.stretch import choose_stretch
-from walltime.schedule import Schedule
+from walltime.schedule import Replications, Schedule
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -100,6 +104,48 @@ def accuracy_by_runtime(workload: Workload, *, ax: Axes | None = None, width: st
     """Mean accuracy of estimates, runtime over estimate, from the shortest jobs to the longest (tsafrir06, section VII)."""
     runtime, requested = _estimates(workload)
     return _drawn(lambda axes: of_estimates.draw_accuracy(axes, runtime, requested), ax, width)
+
+
+def sweep(
+    results: Results | Sequence[Line],
+    metric: str = "mean_wait",
+    over: str | None = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+    ax: Axes | None = None,
+    width: str | float = "column",
+) -> Axes:
+    """A measure over a swept parameter: means over the seeds, with bands for their confidence intervals, a line for each policy.
+
+    `results`: of `walltime.campaign.read_results` or `compare_cells`. `over`: a parameter with numbers, such as `load`, or estimates
+    such as f:1, f:4, f:11; by default the first that was swept. `where`: values of parameters to choose, such as one log; a line is
+    drawn for each combination of the others. Raises PolicyError if nothing was swept, or for an unknown measure.
+    """
+    found = chosen(_lines(results, metric), metric, where)
+    known = swept(found)
+    if not known:
+        raise PolicyError("these results are not swept over any parameter with numbers; draw them with walltime.figures.intervals")
+    axis = known[0] if over is None else over
+    if axis not in known:
+        raise PolicyError(f"these results are not swept over {axis!r}; they are over {', '.join(known)}")
+    return _drawn(lambda axes: of_many.draw_sweep(axes, found, axis), ax, width, legend=True)
+
+
+def intervals(
+    results: Results | Sequence[Line] | Sequence[Replications],
+    metric: str = "mean_wait",
+    *,
+    where: Mapping[str, Any] | None = None,
+    ax: Axes | None = None,
+    width: str | float = "column",
+) -> Axes:
+    """A measure of each combination, or of replications: the mean as a mark, a bar for its confidence interval.
+
+    `results, where`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
+    """
+    found = chosen(_lines(results, metric), metric, where)
+    ratio = 0.25 + 0.07 * len(found)
+    return _drawn(lambda axes: of_many.draw_intervals(axes, found), ax, width, ratio=ratio)
 
 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
@@ -179,6 +225,19 @@ def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
 
 def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
     return [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+
+
+def _lines(results: Results | Sequence[Line] | Sequence[Replications], metric: str) -> Sequence[Line]:
+    """The lines of this measure."""
+    if isinstance(results, Results):
+        return results.lines([metric])
+    listed: Sequence[object] = list(results) if isinstance(results, Sequence) else [results]
+    if listed and all(isinstance(one, Line) for one in listed):
+        return [one for one in listed if isinstance(one, Line)]
+    of_seeds = [one for one in listed if isinstance(one, Replications)]
+    if not listed or len(of_seeds) < len(listed):
+        raise PolicyError(f"{shown(results)} is not what walltime.campaign.read_results, compare_cells or walltime.replicate returns")
+    return compare_replications(of_seeds, names=[metric])[0]
 
 
 def _estimates(workload: Workload) -> tuple[Array, Array]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from walltime.workload.scaling import tail as tail
     from walltime.workload.scaling import window as window
     from walltime.workload.synthetic import WorkloadModel as WorkloadModel
+    from walltime.workload.users import with_users as with_users
     from walltime.workload.workload import Origin as Origin
     from walltime.workload.workload import Workload as Workload
 
@@ -55,6 +56,7 @@ __getattr__, __dir__, __all__ = lazy(
             "tail",
             "window",
         ),
+        "workload.users": ("with_users",),
         "workload.workload": (
             "Origin",
             "Workload",

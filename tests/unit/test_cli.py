@@ -146,18 +146,6 @@ def test_compare__writes_a_report_that_needs_nothing_else(capsys, log, tmp_path)
     assert not re.search(r"(src|href)=.https?:", html)
 
 
-@pytest.mark.slow
-def test_demo__needs_no_file(capsys, tmp_path):
-    page = tmp_path / "report.html"
-    status, out, _ = call(capsys, "demo", "--jobs", 300, "--out", page)
-    assert status == 0
-    assert "report written to" in out
-    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
-    first = page.read_bytes()
-    assert call(capsys, "demo", "--jobs", 300, "--out", page, "--json")[0] == 0
-    assert len(page.read_bytes()) == pytest.approx(len(first), abs=200)
-
-
 def test_info__says_what_is_odd(capsys, log):
     log.write_text(GOOD + record(5, 4, 10, 9, 10) + record(6, 2, 0, 1, 5) + record(7, 9, 10, 1, 5))
     status, out, _ = call(capsys, "info", log, "--json")
@@ -301,15 +289,24 @@ def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, wid
     words = table.split()
     for number in ("utilization", "slowdown", "response", "longest"):
         assert number in words
-    _, out, _ = call(capsys, "simulate", log)
-    assert "…" not in out
+    for command in ("simulate", "info", "estimates"):
+        assert "…" not in call(capsys, command, log)[1], command
 
 
-def test_completion__knows_the_commands():
-    shell = {"_WALLTIME_COMPLETE": "complete_bash", "COMP_WORDS": "walltime sim", "COMP_CWORD": "1"}
+SHELLS = {
+    "bash": {"COMP_WORDS": "walltime sim", "COMP_CWORD": "1"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": "walltime sim"},
+    "fish": {"_TYPER_COMPLETE_ARGS": "walltime sim", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_completion__knows_the_commands(name):
+    shell = SHELLS[name] | {"_WALLTIME_COMPLETE": f"complete_{name}"}
     program = "import sys; sys.argv = ['walltime']; from walltime.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["simulate"]
+    assert "simulate" in re.findall(r"\w+", done.stdout)
+    assert "compare" not in done.stdout
 
 
 def test_cite__prints_bibtex(capsys):
@@ -322,7 +319,7 @@ def test_cite__prints_bibtex(capsys):
 
 
 @pytest.mark.parametrize(
-    "repeated", [("--load", "0.6", "--load", "0.8"), ("--order=sjf", "--order", "wfp"), ("--json", "--json"), ("--policy", "fcfs") * 2]
+    "repeated", [("--head", "6", "--head", "8"), ("--order=sjf", "--order", "wfp"), ("--json", "--json"), ("--policy", "fcfs") * 2]
 )
 def test_option_given_twice__is_refused_where_one_would_win(capsys, log, repeated):
     assert "is given 2 times, and only one can hold" in one_line(*call(capsys, "simulate", log, *repeated))

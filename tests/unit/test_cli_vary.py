@@ -336,7 +336,7 @@ def test_wrong_variation__gets_one_line(capsys, log, command, what):
         ("simulate", ["--replications", 0], "--replications"),
         ("simulate", ["--replications", 2, "--out", "s.csv"], "show one run"),
         ("simulate", ["--replications", 2, "--monthly"], "show one run"),
-        ("compare", ["--replications", 2, "--report", "r.html"], "show one run"),
+        ("compare", ["--replications", 2, "--report", "r.html"], "replications would all be the same"),
         ("compare", ["--replications", 2, "--monthly"], "show one run"),
         ("simulate", ["--estimates", "f:0.5"], "from 1 (perfect)"),
         ("simulate", ["--estimates", "badness:-1"], "0 (perfect) or more"),

@@ -1,9 +1,10 @@
 """The Python examples of the documentation and of the README run, and print what they say."""
 
 import doctest
-import importlib
+import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,6 +71,25 @@ def test_api_reference__has_every_public_name():
     entries = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
     values = {"FCFS", "SJF", "WFP", "version", *wt.GROUPS, *(n for n in dir(wt) if n.endswith("Error"))}
     assert {f"walltime.{name}" for name in set(dir(wt)) - values} <= entries
+
+
+def test_search_from_disk__has_the_index_and_the_worker_as_scripts(tmp_path, monkeypatch):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed; make setup does it")
+    spec = importlib.util.spec_from_file_location("offline", ROOT / "docs" / "offline.py")
+    offline = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(offline)
+    config = SimpleNamespace(site_dir=str(tmp_path), extra={})
+    assert offline.on_config(config).extra["polyfills"] == ["search/worker.js"]
+    workers = tmp_path / "assets" / "javascripts" / "workers"
+    for folder in (workers, tmp_path / "search"):
+        folder.mkdir(parents=True)
+    (tmp_path / "search" / "search_index.json").write_text('{"docs": []}')
+    with pytest.raises(Exception, match="0 search workers, not one"):
+        offline.on_post_build(config)
+    (workers / "search.1a.min.js").write_text('let said = "</script>";')
+    offline.on_post_build(config)
+    assert (tmp_path / "search" / "search_index.js").read_text() == 'var __index = {"docs": []};\n'
+    assert 'const text = "let said = \\"</script>\\";";' in (tmp_path / "search" / "worker.js").read_text()
 
 
 def test_registries__name_what_their_packages_have():

@@ -1,10 +1,11 @@
 """Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
 
 from walltime.campaign.cautions import campaign_cautions
-from walltime.campaign.comparison import Line, compare_cells
+from walltime.campaign.comparison import Line, compare_cells, replication_cells
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.executors import Dask, Executor, Threads
 from walltime.campaign.plan import Plan, read_plan
+from walltime.campaign.results import Results, read_results
 from walltime.campaign.run import Progress, Status, plan_keys, run_campaign, status
 from walltime.campaign.store import SCHEMA, Store
 
@@ -16,6 +17,7 @@ __all__ = [
     "Line",
     "Plan",
     "Progress",
+    "Results",
     "Status",
     "Store",
     "Threads",
@@ -23,6 +25,8 @@ __all__ = [
     "compare_cells",
     "plan_keys",
     "read_plan",
+    "read_results",
+    "replication_cells",
     "run_campaign",
     "status",
 ]

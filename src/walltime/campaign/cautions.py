@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from walltime.campaign.plan import Plan
@@ -20,9 +21,15 @@ WAIT = 0.1
 
 
 def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
+    """The caveats of a plan's cells as sentences, the most important first; see `cell_cautions`."""
+    return cell_cautions(cells, plan.varied, plan.trim, flurries)
+
+
+def cell_cautions(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
     """The caveats as sentences, the most important first.
 
-    `cells`: as in `Store.table`. `flurries`: number of flurries per log, from `count_flurries`; None if not counted.
+    `cells`: a row for each run, as in `Store.table`. `varied`: the parameters that distinguish combinations. `flurries`: number of
+    flurries per log, from `count_flurries`; None if not counted.
     Source: after E. Frachtenberg and D. G. Feitelson, "Pitfalls in parallel job scheduling evaluation", JSSPP 2005.
     """
     import polars as pl
@@ -42,17 +49,16 @@ def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] 
             f"Uncleaned: {trace} has {count} {'flurry' if count == 1 else 'flurries'}, bursts of a single user that can distort averages; "
             "see walltime clean, and exclude them with remove."
         )
-    if plan.trim == "none":
-        found.append(
-            'No trimming: the empty machine at the start and the last jobs at the end are in the averages; trim = "p3" excludes them.'
-        )
-    models = [parse_estimates(text) for text in cells["estimates"].unique().drop_nulls().sort()]
+    if trim == "none":
+        found.append("No trimming: the empty machine at the start and the last jobs at the end are in the averages; trim p3 excludes them.")
+    spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
+    models = [parse_estimates(text) for text in spelled]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):
         found.append(
             "Vanilla f-model: estimates that are uniform multiples of the runtime, without limit, are better than user estimates "
             "in one respect: they keep short jobs short (tsafrir06, section VI); compare with tsafrir05 or a truncated model."
         )
-    singles = cells.group_by([name for name in plan.varied if name in cells.columns] or ["trim"]).len()
+    singles = cells.group_by([name for name in varied if name in cells.columns] or ["jobs"]).len()
     if len(singles) and (singles["len"] == 1).all():
         found.append(
             "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. "

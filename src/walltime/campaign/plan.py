@@ -6,7 +6,7 @@ import difflib
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ class Plan:
     dynamics: bool
     groups: Sequence[str]
     axes: Sequence[Sequence[Mapping[str, Any]]]
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    """how the plan spells each order and policy that is taken from a file; in the axes the file has its whole path"""
 
     @property
     def folder(self) -> Path:
@@ -86,27 +88,31 @@ def read_plan(path: str | Path) -> Plan:
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{printable(path)}: is no TOML: {error}") from error
     try:
-        return _plan(path, _with_own_files(given, path.parent))
+        spelled: dict[str, str] = {}
+        return _plan(path, _with_own_files(given, path.parent, spelled), spelled)
     except WalltimeError as error:
         raise PolicyError(f"{printable(path)}: {error}") from error
 
 
-def _with_own_files(given: Any, folder: Path) -> Any:
-    """The same, with the files of custom orders and policies, FILE.py:NAME, resolved against the plan's folder."""
+def _with_own_files(given: Any, folder: Path, spelled: dict[str, str]) -> Any:
+    """The same, with the files of custom orders and policies, FILE.py:NAME, resolved against the plan's folder; notes their spelling."""
+
+    def place(value: Any) -> Any:
+        if isinstance(value, list):
+            return [place(item) for item in value]
+        if not isinstance(value, str) or (whole := placed(value, folder)) == value:
+            return value
+        spelled.setdefault(whole, value)
+        return whole
+
     if isinstance(given, Mapping):
         own = {name: given[name] for name in SPELLED if name in given}
-        others = {name: _with_own_files(value, folder) for name, value in given.items() if name not in own}
-        return others | {name: _placed(value, folder) for name, value in own.items()}
-    return [_with_own_files(item, folder) for item in given] if isinstance(given, list) else given
+        others = {name: _with_own_files(value, folder, spelled) for name, value in given.items() if name not in own}
+        return others | {name: place(value) for name, value in own.items()}
+    return [_with_own_files(item, folder, spelled) for item in given] if isinstance(given, list) else given
 
 
-def _placed(value: Any, folder: Path) -> Any:
-    if isinstance(value, list):
-        return [_placed(item, folder) for item in value]
-    return placed(value, folder) if isinstance(value, str) else value
-
-
-def _plan(path: Path, given: Mapping[str, Any]) -> Plan:
+def _plan(path: Path, given: Mapping[str, Any], spelled: Mapping[str, str]) -> Plan:
     _known("table", given, TABLES)
     campaign = _table(given, "campaign")
     _known("key", campaign, SETTINGS, "campaign")
@@ -133,6 +139,7 @@ def _plan(path: Path, given: Mapping[str, Any]) -> Plan:
         dynamics=campaign.get("dynamics", False),
         groups=groups,
         axes=axes,
+        spelled=spelled,
     )
     _check(plan)
     return plan

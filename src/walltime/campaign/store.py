@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import io
 import json
@@ -27,6 +28,7 @@ from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
 from walltime.logs.output import printable, whole_file
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
+from walltime.policy import files_in
 from walltime.provenance import version
 
 if TYPE_CHECKING:
@@ -156,7 +158,9 @@ class Store:
     def _repr_html_(self) -> str:
         """A table in a notebook."""
         cells = self.table()
-        policies = ", ".join(cells["policy"].unique().drop_nulls().sort().to_list()[:8])
+        labels = cells["policy"].unique().drop_nulls().sort().to_list()
+        names = [functools.reduce(lambda text, file: text.replace(file, Path(file).name), files_in(label), label) for label in labels]
+        policies = ", ".join((names if len(set(names)) == len(names) else labels)[:8])
         rows = [("cells", f"{len(cells):,}"), ("policies", policies or "none"), ("rows of groups", f"{len(self.group_table()):,}")]
         return notebook.facts(f"campaign {self.folder.name}", rows)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ import typer
 from walltime.cli import options as o
 
 if TYPE_CHECKING:
-    from walltime.campaign import Plan, Progress, Store
+    from walltime.campaign import Plan, Progress, Results, Store
 
 app = typer.Typer(
     help="Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.",
@@ -126,42 +127,61 @@ def report(
     by: Annotated[
         str | None, typer.Option("--by", metavar="GROUPING", help="By groups of jobs that the plan asks for: month, class or user.")
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", help="Write a self-contained HTML page with tables and figures here.", rich_help_panel=o.OUTPUT),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the table of all cells here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Show the results: means with bands over the seeds, paired differences, and caveats."""
-    from walltime.campaign import plan_keys
+    from walltime.campaign import read_results
     from walltime.campaign.cautions import campaign_cautions, count_flurries
-    from walltime.campaign.comparison import METRICS, compare_cells
+    from walltime.campaign.comparison import METRICS
     from walltime.cli import common
-    from walltime.errors import OutputError
+    from walltime.cli.lines import line_records, print_lines
 
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))
+    if page is not None:
+        common.check_output(page, (".html", ".htm"))
     chosen, folder = _open(plan, store)
-    folder.manifest()
-    keys = plan_keys(chosen)
-    cells = folder.table(keys)
-    if not len(cells):
-        raise OutputError(f"{folder.folder}: has no cell of this plan; run it with: walltime campaign run {plan}")
-    if len(cells) < len(keys):
-        common.note(f"{len(keys) - len(cells):,} of {len(keys):,} cells are missing; run the plan again to add them")
-    groups = folder.group_table(keys) if by is not None else None
-    base = _baseline(baseline) if baseline is not None else _first(chosen)
-    lines = compare_cells(cells, chosen.varied, metrics=metric or METRICS, baseline=base, groups=groups, by=by)
-    cautions = campaign_cautions(chosen, cells, count_flurries(chosen))
+    results = read_results(chosen, folder)
+    cells = results.cells
+    if len(cells) < len(results.keys):
+        missing = len(results.keys) - len(cells)
+        common.note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
+    base = _baseline(baseline) if baseline is not None else results.baseline
+    lines = results.lines(metric or METRICS, baseline=base, by=by)
+    flurries = count_flurries(chosen)
+    cautions = campaign_cautions(chosen, cells, flurries)
+    if page is not None:
+        _write_page(page, results, metric or METRICS, base, flurries)
     if out is not None:
-        _write(cells, out)
+        common.write_rows(cells, out)
     if as_json:
-        common.print_json({"plan": str(plan), "cells": len(cells), "baseline": base, "lines": _records(lines), "cautions": cautions})
+        record = {"plan": str(plan), "cells": len(cells), "missing": len(results.keys) - len(cells), "baseline": base}
+        common.print_json(record | {"report": page, "lines": line_records(lines), "cautions": cautions})
         return
-    _print_lines(chosen, lines, base, by)
+    print_lines(chosen.varied, lines, base, by)
     for caution in cautions:
         typer.echo(f"- {caution}")
+    if page is not None:
+        typer.echo(f"report written to {page}")
     if out is not None:
         typer.echo(f"{len(cells):,} cells written to {out}")
+
+
+def _write_page(path: Path, results: Results, metrics: Sequence[str], base: dict[str, Any] | None, flurries: dict[str, int]) -> None:
+    """Write the HTML page, with the command line in its provenance."""
+    from walltime.logs import whole_file
+    from walltime.report.campaign import render
+
+    content = render(results, metrics, base, ["walltime", *sys.argv[1:]], flurries)
+    with whole_file(path) as file:
+        file.write(content.encode())
 
 
 def _baseline(text: str) -> dict[str, Any]:
@@ -180,59 +200,3 @@ def _baseline(text: str) -> dict[str, Any]:
         except ValueError:
             raise PolicyError(f"the baseline's {name} cannot be {value!r}") from None
     return found
-
-
-def _first(plan: Plan) -> dict[str, Any] | None:
-    """The first policy of the plan, if it compares several."""
-    policies = [choice["policy"] for axis in plan.axes for choice in axis if "policy" in choice]
-    return {"policy": policies[0]} if "policy" in plan.varied else None
-
-
-def _records(lines: list[Any]) -> list[dict[str, Any]]:
-    records = []
-    for line in lines:
-        record = {**line.combination, "group": line.group, "metric": line.metric, "runs": line.runs}
-        record |= {"mean": line.band.mean, "p5": line.band.low, "p95": line.band.high, "relative_spread": line.spread}
-        if line.difference is not None:
-            d = line.difference
-            record["difference"] = {"mean": d.mean, "low": d.low, "high": d.high, "what": d.what}
-        records.append(record)
-    return records
-
-
-def _print_lines(plan: Plan, lines: list[Any], base: dict[str, Any] | None, by: str | None) -> None:
-    import math
-
-    from walltime.cli.common import print_table
-    from walltime.report import human_number
-
-    words = [name for name in plan.varied if any(name in line.combination for line in lines)]
-    columns = [*words, *([by] if by is not None else []), "runs", "mean", "5th percentile", "95th percentile", "spread"]
-    if base is not None:
-        columns.append(f"difference to {', '.join(str(value) for value in base.values())}")
-    for metric in dict.fromkeys(line.metric for line in lines):
-        rows = []
-        for line in (line for line in lines if line.metric == metric):
-            row = ["-" if line.combination[name] is None else str(line.combination[name]) for name in words]
-            row += [line.group] if by is not None else []
-            row += [str(line.runs), human_number(line.band.mean)]
-            row += [human_number(line.band.low), human_number(line.band.high)] if line.runs > 1 else ["-", "-"]
-            row.append(f"{100 * line.spread:.1f} %" if math.isfinite(line.spread) else "-")
-            if base is not None:
-                d = line.difference
-                width = f" +- {human_number(d.half_width)}" if d is not None and math.isfinite(d.half_width) else ""
-                row.append("" if d is None else f"{'+' if d.mean >= 0 else '-'}{human_number(abs(d.mean))}{width}")
-            rows.append(row)
-        print_table(metric.replace("_", " "), columns, rows)
-    typer.echo("Percentiles are of single runs. A difference is the mean over pairs with the same seed, +- the half-width of its 90 %")
-    typer.echo("confidence interval. The spread is the standard deviation of the runs over their mean.")
-
-
-def _write(cells: Any, out: Path) -> None:
-    from walltime.logs.output import whole_file
-
-    with whole_file(out) as sink:
-        if out.name.lower().endswith(".csv"):
-            cells.write_csv(sink)
-        else:
-            cells.write_parquet(sink)

@@ -75,7 +75,7 @@ def _check_call(context: typer.Context) -> None:
 
     for name, (option, needed) in NEEDED.items():
         source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and context.params[needed] in (None, False):
+        if source is not None and source.name == "COMMANDLINE" and not context.params[needed]:
             raise PolicyError(f"{option} has no effect without --{needed}; give both or neither")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from walltime.cli import bars
 from walltime.errors import OutputError, PolicyError, WorkloadError
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
@@ -39,10 +42,13 @@ def load(trace: Path, **options: Any) -> tuple[Workload, float]:
     return workload, time.perf_counter() - begin
 
 
-def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int) -> Workload:
-    """Generate a workload; errors are errors of the call, as there is no data yet."""
+def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
+    """Generate a workload, with users if there are to be some; errors are errors of the call, as there is no data yet."""
+    from walltime.workload.users import with_users
+
     try:
-        return model.generate(jobs, procs, load, seed)
+        made = model.generate(jobs, procs, load, seed)
+        return made if users is None else with_users(made, users, seed)
     except WorkloadError as error:
         raise PolicyError(str(error)) from error
 
@@ -140,12 +146,40 @@ def find_spread(schedules: Sequence[Schedule], trim: str) -> Spread | None:
         return shaking_spread(schedules, trim, progress)
 
 
+_HARD_SPACE = "\N{NO-BREAK SPACE}"
+_WITHIN = re.compile(r"(?<=\d) (?=(?:d|h|min|s|%)(?!\w))|(?<=\d [dh]) (?=\d)|(?<=\d min) (?=\d)")
+"""Spaces within a quantity, such as 4 h 53 min, at which no line ends."""
+
+
+def print_text(text: str, begin: str = "") -> None:
+    """Print a paragraph: in lines of the terminal's width that end between words, or in one line if it is no terminal.
+
+    `begin`: what it begins with, such as `* `; further lines are indented as far.
+    """
+    if sys.stdout.isatty():
+        width = max(console().width, len(begin) + 20)
+        fill = textwrap.TextWrapper(
+            width, initial_indent=begin, subsequent_indent=" " * len(begin), break_long_words=False, break_on_hyphens=False
+        )
+        typer.echo(fill.fill(_WITHIN.sub(_HARD_SPACE, text)).replace(_HARD_SPACE, " "))
+    else:
+        typer.echo(begin + text)
+
+
+def print_paragraphs(paragraphs: Sequence[str]) -> None:
+    """Print paragraphs with empty lines between them."""
+    for k, paragraph in enumerate(paragraphs):
+        if k:
+            typer.echo("")
+        print_text(paragraph)
+
+
 def print_cautions(cautions: Sequence[str]) -> None:
-    """Print what a reader of the results should know, one item a line."""
+    """Print what a reader of the results should know, item by item."""
     if cautions:
         typer.echo("read with care:")
     for caution in cautions:
-        typer.echo(f"* {caution}")
+        print_text(caution, "* ")
 
 
 @contextmanager
@@ -177,6 +211,17 @@ def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedul
         draw = figures.OF_SCHEDULES[name]
         trimmed = {"trim": trim} if name in ("wait", "slowdown") else {}
         figures.save(draw(schedules[0]) if name == "gantt" else draw(*schedules, **trimmed), path)
+
+
+def write_rows(table: pl.DataFrame, path: Path) -> None:
+    """Write a table as .csv or .parquet, whole or not at all."""
+    from walltime.logs.output import whole_file
+
+    with whole_file(path) as sink:
+        if path.name.lower().endswith(".csv"):
+            table.write_csv(sink)
+        else:
+            table.write_parquet(sink)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -235,8 +280,23 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
             else:
                 table.add_column(Text(columns[k]), justify="right", width=widths[k])
         for row in rows:
-            table.add_row(*(Text(row[k]) for k in block))
+            table.add_row(*(Text(at_commas(row[k], out.width // 2) if k == 0 else row[k]) for k in block))
         out.print(table)
+
+
+def at_commas(name: str, width: int) -> str:
+    """A name in lines of at most this width that end after commas and colons, as far as it has any.
+
+    >>> at_commas("tang13:key=user,statistic=p70,window=2", 20).splitlines()
+    ['tang13:key=user,', 'statistic=p70,', 'window=2']
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[,:])", name):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+            part = part.lstrip()
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]]:
@@ -265,7 +325,7 @@ def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence
     table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for k, column in enumerate(columns):
         numbers = all(row[k].replace(",", "").isdecimal() for row in rows)
-        table.add_column(Text(column), justify="right" if numbers else "left")
+        table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold", no_wrap=k < len(columns) - 1)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)
@@ -277,9 +337,9 @@ def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
     from rich.text import Text
 
     table = Table(title=Text(title, style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
-    table.add_column()
+    table.add_column(overflow="fold")
     table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for row in facts:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)

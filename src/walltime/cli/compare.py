@@ -37,43 +37,40 @@ def compare(
         bool,
         typer.Option("--no-spread", help="Do not measure how far the means move when the log is shaken.", rich_help_panel=o.OUTPUT),
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a row for each run here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
+    ] = None,
     report: o.ReportOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under several policies and compare the results."""
     from walltime.cli import common
-    from walltime.cli.vary import run_replications
+    from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
     from walltime.report.care import cautions_of
+    from walltime.schedule.comparison import compare as side_by_side
 
     chosen = run.schedulers(policy or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
+    if out is not None:
+        common.check_output(out, (".csv", ".parquet"))
     groupings = parse_groupings(by)
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
-    model = run.model()
     drawn = common.check_figures(figure)
+    many = is_many(run, part)
+    if many:
+        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains})
+    model = None if many else run.model()
     workload, seconds_read = reading.load(trace)
+    if model is None:
+        run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json)
+        return
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
-    if run.replications > 1:
-        if report is not None or monthly or drawn or groupings or gains:
-            raise PolicyError("--report, --figure, --monthly, --by and --gains show one run; leave them out or take one replication")
-        run_replications(
-            variation,
-            workload,
-            model,
-            chosen,
-            run.seeds,
-            as_json=as_json,
-            settings={"trace": trace, "estimates": run.estimates},
-            trim=run.trim.value,
-            **run.rules,
-        )
-        return
     workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
     schedules = [common.run_policy(workload, p, **run.rules) for p in chosen]
@@ -93,6 +90,8 @@ def compare(
     cautions = cautions_of(schedules, run.trim.value, run.estimates, spread)
     if report is not None:
         write_page(report, schedules, run.trim.value, spread, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
+    if out is not None:
+        common.write_rows(side_by_side(*schedules, trim=run.trim.value).table(), out)
     common.draw_figures(drawn, schedules, run.trim.value)
     if as_json:
         common.print_json(as_object(records, months, report, cautions, spread))
@@ -105,6 +104,8 @@ def compare(
         print_gains(schedules, run.trim.value)
     if report is not None:
         typer.echo(f"report written to {report}")
+    if out is not None:
+        typer.echo(f"{len(schedules)} rows written to {out}")
     for name, path in drawn:
         typer.echo(f"{name} drawn in {path}")
 
@@ -149,7 +150,7 @@ def as_object(
 
 def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequence[str], spread: Spread | None) -> None:
     """Print one row per policy, then the answer in a sentence, then the cautions."""
-    from walltime.cli.common import percent, print_cautions, print_table
+    from walltime.cli.common import percent, print_cautions, print_table, print_text
     from walltime.report import answer, human_number, human_time, labels
     from walltime.schedule.comparison import compare as side_by_side
 
@@ -174,7 +175,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequenc
     title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(workload.offered_load)}"
     columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
     print_table(title, columns, rows)
-    typer.echo(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
+    print_text(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
     print_cautions(cautions)
 
 

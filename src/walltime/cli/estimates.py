@@ -218,7 +218,7 @@ def _print(workload: Workload, record: dict[str, Any], model: str) -> None:
 
 
 def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
-    from walltime.cli.common import print_table
+    from walltime.cli.common import print_table, print_text
 
     printed = record["printed"]
     rows = []
@@ -236,7 +236,7 @@ def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
         rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
     print_table(title, columns, rows)
     killed = "status 0 (failed)" if model == "user" else "given less than they run"
-    typer.echo(f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
+    print_text(f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
     if printed:
-        typer.echo(f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has")
+        print_text(f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has")
     typer.echo("")

@@ -63,7 +63,7 @@ def explain(
             common.print_json({**told, "longest_waits": [wait.as_dict() for wait in waits]})
             return
         for wait in waits:
-            typer.echo(str(wait))
+            common.print_text(str(wait))
         if not waits:
             typer.echo("no job waited")
         return
@@ -77,6 +77,6 @@ def explain(
     if as_json:
         common.print_json({**told, **story.as_dict(), "figure": None if figure is None else str(figure)})
         return
-    typer.echo("\n\n".join(story.sentences))
+    common.print_paragraphs(story.sentences)
     if figure is not None:
         typer.echo(f"\nfigure written to {figure}")

@@ -34,6 +34,9 @@ def generate(
     estimates: Annotated[
         str | None, typer.Option("--estimates", help="User requests: an estimate model such as f:4; default: the runtimes.")
     ] = None,
+    users: Annotated[
+        int | None, typer.Option("--users", min=1, help="Give the jobs so many users, each with jobs of similar length; default: none.")
+    ] = None,
     compare_with: Annotated[
         Path | None, typer.Option("--compare-with", help="A real log to draw beside the generated one.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -56,8 +59,8 @@ def generate(
         raise PolicyError(str(error)) from error
     believed = parse_estimates(estimates) if estimates is not None else None
     begin = time.perf_counter()
-    workload = common.make_up(chosen, jobs, procs, load, seed)
-    notes = []
+    workload = common.make_up(chosen, jobs, procs, load, seed, users)
+    notes = [] if users is None else [f"; Note: {users} users drawn, seed {seed}"]
     if believed is not None:
         workload = _with_requests(workload, believed, seed)
         notes.append(f"; Note: requests drawn by the estimates {estimates}, seed {seed}")

@@ -7,15 +7,19 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from walltime.cli import options as o
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.schedule.scheduler import Scheduler
     from walltime.schedule.variation import Variation
     from walltime.workload import Workload
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,25 @@ class Part:
     window: o.WindowOption = None
     head: o.HeadOption = None
     tail: o.TailOption = None
-    load: o.LoadOption = None
+    load: o.LoadsOption = None
     scale_by: o.ScaleByOption = o.ScaleBy.interarrival
     shake: o.ShakeOption = 0
 
     def variation(self, feedback: bool = False) -> Variation:
-        """The same for the library."""
+        """The same for the library; raises PolicyError for several loads."""
+        return self.variations(feedback)[_only("--load", self.loads)]
+
+    @property
+    def loads(self) -> list[float | None]:
+        """The loads to scale to, each once; None for the log's own."""
+        return list(dict.fromkeys(self.load)) if self.load else [None]
+
+    def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
+        """The same for the library, for each load."""
         from walltime.schedule.variation import Variation
 
-        return Variation(self.load, self.scale_by.value, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
+        rest = (self.scale_by.value, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
+        return {load: Variation(load, *rest) for load in self.loads}
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ class Scheduling:
     believe: o.BelieveOption = "regular"
     correction: o.CorrectionOption = "tsafrir07"
     history: o.HistoryOption = "simulation"
-    estimates: o.EstimatesOption = "user"
+    estimates_list: o.EstimatesListOption = None
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = o.Overrun.kill
     coincident: o.CoincidentOption = o.Coincident.batch
@@ -79,11 +93,20 @@ class Scheduling:
         prediction = (self.predictor, self.believe, self.correction, self.history)
         return common.schedulers(texts, self.order, self.backfill_order, *prediction)
 
+    @property
+    def estimates(self) -> str:
+        """The spelling of the estimates; raises PolicyError if there are several."""
+        return _only("--estimates", list(self.models()))
+
     def model(self) -> EstimateModel:
-        """The estimates; raises PolicyError for what cannot be read."""
+        """The estimates; raises PolicyError for what cannot be read, and for several."""
+        return self.models()[self.estimates]
+
+    def models(self) -> dict[str, EstimateModel]:
+        """The estimates to compare, by their spelling; raises PolicyError for what cannot be read."""
         from walltime.estimates import parse_estimates
 
-        return parse_estimates(self.estimates)
+        return {text: parse_estimates(text) for text in self.estimates_list or ["user"]}
 
     @property
     def seeds(self) -> range:
@@ -94,6 +117,13 @@ class Scheduling:
     def rules(self) -> dict[str, Any]:
         """How simultaneous events and overruns are handled, by name."""
         return {"coincident": self.coincident.value, "overrun": self.overrun.value}
+
+
+def _only(option: str, values: list[T]) -> T:
+    """The single value of an option that a command takes once."""
+    if len(values) > 1:
+        raise PolicyError(f"{option} is given {len(values)} times, and only one can hold; leave out the others")
+    return values[0]
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

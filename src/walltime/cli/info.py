@@ -96,18 +96,18 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
     from walltime.report import human_time
 
     days = timedelta(seconds=facts["last_submit"] - facts["first_submit"]).total_seconds() / 86400
-    span = f"{days:,.1f} days"
+    since = ""
     if facts["unix_start_time"] is not None:
         try:
             local = datetime.fromtimestamp(facts["unix_start_time"] + facts["first_submit"], UTC).astimezone(w.origin.tzinfo())
-            span += f" from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
+            since = f"from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
         except (OverflowError, OSError, ValueError):
-            span += f" from {facts['unix_start_time']} s since 1970, beyond the calendar's range"
+            since = f"from {facts['unix_start_time']} s since 1970, beyond the calendar's range"
     load = percent(w.offered_load)
     rows = [
         ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
         ("processors", f"{facts['procs']:,}", ""),
-        ("span of submissions", span, ""),
+        ("span of submissions", f"{days:,.1f} days", since),
         ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
         ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
         ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),
@@ -119,7 +119,7 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
             f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
         ),
         ("format", facts["format"], ""),
-        ("sha256", facts["sha256"][:16] + "…", "of the file as it is stored"),
+        ("sha256", facts["sha256"][:16], "begins that of the file as it is stored"),
     ]
     print_facts(w.origin.name, rows)
     meaning = {rule.name: rule.meaning for rule in all_rules()}

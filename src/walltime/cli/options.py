@@ -84,8 +84,11 @@ TooWideOption = Annotated[
 PartialOption = Annotated[
     Partial, typer.Option("--partial", help="For jobs that were interrupted: their summary record, or their parts.", rich_help_panel=INPUT)
 ]
-LoadOption = Annotated[
-    float | None, typer.Option("--load", help="Scale the log to this offered load, over 0 and up to 1.5.", rich_help_panel=VARY)
+LoadsOption = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--load", help="Scale the log to this offered load, over 0 and up to 1.5; repeat it to compare loads.", rich_help_panel=VARY
+    ),
 ]
 ScaleByOption = Annotated[ScaleBy, typer.Option("--scale-by", help="How to scale the load.", rich_help_panel=VARY)]
 RemoveOption = Annotated[
@@ -149,6 +152,15 @@ EstimatesOption = Annotated[
     typer.Option(
         "--estimates",
         help="Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on estimates).",
+        rich_help_panel=RUN,
+    ),
+]
+EstimatesListOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--estimates",
+        help="Estimates for the scheduler: user (the default), exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on "
+        "estimates); repeat it to compare them.",
         rich_help_panel=RUN,
     ),
 ]

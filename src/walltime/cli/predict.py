@@ -138,7 +138,7 @@ def _record(trace: Path, w: Workload, found: list[Replay], rows: list[dict[str, 
 
 
 def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: bool) -> None:
-    from walltime.cli.common import note, print_table
+    from walltime.cli.common import note, print_table, print_text
 
     own = rows[0]["mean_accuracy_of_requests"]
     ordered = rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))
@@ -147,12 +147,11 @@ def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: 
     head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
     title = f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
     print_table(title, head, lines)
-    typer.echo(
-        f"mean accuracy of the users' requests: {own:.3f}. Accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3);"
-    )
-    typer.echo("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
+    print_text(f"mean accuracy of the users' requests: {own:.3f}")
+    print_text("accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3).")
+    print_text("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
     source = "the log" if found[0].ends == "log" else f"a simulation under {found[0].ends}, as the log has no wait times"
-    typer.echo(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")
+    print_text(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")
     if found[0].unknown_ends:
         note(f"{found[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
 

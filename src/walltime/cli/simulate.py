@@ -58,21 +58,24 @@ def simulate(
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,
+    report: o.ReportOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
     from walltime.cli import common
-    from walltime.cli.vary import run_replications
+    from walltime.cli.compare import write_page
+    from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
     from walltime.report.care import cautions_of
     from walltime.schedule.files import FORMATS, write_table
     from walltime.schedule.variation import parse_seconds
 
     [chosen] = run.schedulers([policy])
-    model = run.model()
     drawn = common.check_figures(figure)
     if out is not None:
         common.check_output(out, FORMATS)
+    if report is not None:
+        common.check_output(report, (".html", ".htm"))
     if timeline is not None:
         common.check_output(timeline, (".csv", ".parquet"))
     if every is not None and timeline is None:
@@ -83,29 +86,18 @@ def simulate(
         raise PolicyError("--fairness-sample says of how many jobs --fairness is; give both")
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+    many = is_many(run, part)
+    if many:
+        one_run: dict[str, object] = {"--out": out, "--figure": drawn, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
+        refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
+    model = None if many else run.model()
     workload, seconds_read = reading.load(trace)
+    if model is None:
+        run_many(trace, workload, [chosen], run, part, report=report, as_json=as_json)
+        return
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     common.note_feedback(workload)
-    if run.replications > 1:
-        if out is not None or monthly or dynamics or drawn or batch_means is not None:
-            raise PolicyError(
-                "--out, --figure, --monthly, --dynamics and --batch-means show one run; leave them out or take one replication"
-            )
-        if timeline is not None or groupings or fair:
-            raise PolicyError("--timeline, --by and --fairness show one run; leave them out or take one replication")
-        run_replications(
-            variation,
-            workload,
-            model,
-            [chosen],
-            run.seeds,
-            as_json=as_json,
-            settings={"trace": trace, "estimates": run.estimates},
-            trim=run.trim.value,
-            **run.rules,
-        )
-        return
     workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
     schedule = common.run_policy(workload, chosen, **run.rules, dynamics=dynamics)
@@ -142,6 +134,10 @@ def simulate(
         record["fairness"] = fairness.as_dict()
     cautions = cautions_of([schedule], run.trim.value, run.estimates)
     record["cautions"] = cautions
+    if report is not None:
+        settings = {"seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
+        write_page(report, [schedule], run.trim.value, None, **settings)
+        record["report"] = str(report)
     recorded = recorded_object(schedule, run.trim.value)
     if recorded is not None:
         record["recorded"] = recorded
@@ -168,6 +164,8 @@ def simulate(
     if fairness is not None:
         print_fairness(fairness)
     print_recorded(schedule, run.trim.value, monthly)
+    if report is not None:
+        typer.echo(f"report written to {report}")
     if out is not None:
         typer.echo(f"schedule written to {out}")
     for name, path in drawn:

@@ -56,7 +56,7 @@ def _record(trace: str, sha256: str | None, user: int, advice: Advice) -> dict[s
 def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> None:
     import math
 
-    from walltime.cli.common import print_table
+    from walltime.cli.common import print_table, print_text
     from walltime.report import human_time
 
     rows = []
@@ -67,13 +67,12 @@ def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> 
     head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
     print_table(f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones", head, rows)
     medians = f"they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)"
-    typer.echo(f"alike in: {', '.join(advice.like)}; {medians}")
+    print_text(f"alike in: {', '.join(advice.like)}; {medians}")
     dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
     if dropped:
-        typer.echo(f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}")
+        print_text(f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}")
     if advice.killed:
-        typer.echo(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that")
-    typer.echo(
-        "risk at most: upper 95 % bound, if the next job is like the earlier ones. Killed in hindsight: had each earlier job been given"
-    )
-    typer.echo("what its predecessors suggest. The request is the scheduler's kill limit; too short a walltime costs the whole run.")
+        print_text(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that")
+    print_text("risk at most: upper 95 % bound, if the next job is like the earlier ones.")
+    print_text("killed in hindsight: had each earlier job been given what its predecessors suggest.")
+    print_text("The request is the scheduler's kill limit; too short a walltime costs the whole run.")

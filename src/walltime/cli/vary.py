@@ -1,52 +1,15 @@
-"""Variations of a log in `simulate` and `compare`, and replications."""
+"""What `simulate` and `compare` print of replications."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from walltime.schedule.variation import Variation
-
 if TYPE_CHECKING:
-    from walltime.estimates import EstimateModel
     from walltime.schedule.replication import Replications
-    from walltime.schedule.scheduler import Scheduler
-    from walltime.workload import Workload
 
 METRICS = ("mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """The fields of a summary shown for replications."""
-
-
-def run_replications(
-    variation: Variation,
-    workload: Workload,
-    model: EstimateModel,
-    schedulers: Sequence[Scheduler],
-    seeds: range,
-    *,
-    as_json: bool,
-    settings: dict[str, Any],
-    **options: Any,
-) -> None:
-    """Replicate each policy with the same seeds, with a progress bar if it takes long, and print the results.
-
-    `settings` are included in the JSON object; `options` are passed to `walltime.replicate`.
-    """
-    from walltime.cli.common import print_json, progress_bar, replication_object
-    from walltime.schedule.replication import replicate
-
-    variation.check_replications(model)
-    results = []
-    for scheduler in schedulers:
-        with progress_bar(len(seeds), f"{scheduler.label}, {len(seeds)} replications") as progress:
-            results.append(replicate(lambda seed: variation.replica(workload, model, seed), scheduler, seeds, progress=progress, **options))
-    if as_json:
-        print_json(replication_object(workload, as_records(results), shake=variation.shake, **options, **settings))
-        return
-    title = f"{workload.origin.name}: {len(workload):,} jobs, {len(seeds)} replications, seeds {seeds[0]} to {seeds[-1]}"
-    print_replications(title, results)
 
 
 def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
@@ -71,7 +34,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
 
 def print_replications(title: str, results: Sequence[Replications]) -> None:
     """Print the mean and spread of each measure, and the meaning of the spread."""
-    from walltime.cli.common import print_table
+    from walltime.cli.common import print_table, print_text
 
     rows = []
     for result in results:
@@ -84,10 +47,10 @@ def print_replications(title: str, results: Sequence[Replications]) -> None:
             rows.append(row)
     columns = ["", "mean", "5th percentile", "95th percentile", "spread"]
     print_table(title, [*columns, *([f"difference to {results[0].scheduler.label}"] if len(results) > 1 else [])], rows)
-    typer.echo("The percentiles are of single replications; they are no confidence interval of the mean.")
-    typer.echo("The spread is the standard deviation of the replications over their mean.")
+    print_text("The percentiles are of single replications; they are no confidence interval of the mean.")
+    print_text("The spread is the standard deviation of the replications over their mean.")
     if len(results) > 1:
-        typer.echo("A difference is the mean over pairs with the same seed, +- the half-width of its 90 % confidence interval.")
+        print_text("A difference is the mean over pairs with the same seed, +- the half-width of its 90 % confidence interval.")
 
 
 def _difference(result: Replications, first: Replications, name: str) -> str:

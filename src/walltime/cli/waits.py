@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 if TYPE_CHECKING:
     from walltime.schedule import Fairness, Schedule
     from walltime.schedule.groups import Edges
@@ -113,7 +111,7 @@ def recorded_object(schedule: Schedule, trim: str) -> dict[str, Any] | None:
 
 def print_recorded(schedule: Schedule, trim: str, monthly: bool) -> None:
     """Print recorded waits beside simulated ones, where the log has them: all jobs, by class, and by month if asked for."""
-    from walltime.cli.common import print_table
+    from walltime.cli.common import print_table, print_text
     from walltime.report import human_time
     from walltime.report.recorded import MEANING
 
@@ -127,4 +125,4 @@ def print_recorded(schedule: Schedule, trim: str, monthly: bool) -> None:
     lines = [[row["group"], f"{row['jobs']:,}", *(human_time(float("nan") if row[f] is None else row[f]) for f in fields)] for row in rows]
     columns = ["wait", "jobs", "mean: log", "here", "median: log", "here", "90 %: log", "here", "longest: log", "here"]
     print_table("recorded waits (log) and simulated ones (here)", columns, lines)
-    typer.echo(f"correlation {found.correlation:.2f}, of ranks {found.rank_correlation:.2f}. {MEANING}")
+    print_text(f"correlation {found.correlation:.2f}, of ranks {found.rank_correlation:.2f}. {MEANING}")

@@ -8,8 +8,8 @@ from walltime.papers.names import ALIASES, label_of
 from walltime.papers.printed_numbers import Printed
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
 from walltime.papers.subjects import GENERATED, Subject
-from walltime.provenance import version
-from walltime.report.style import CSS
+from walltime.report import shell
+from walltime.report.live import TABLES, scripts
 from walltime.report.tables import scroll, table, text
 
 VERDICTS = {
@@ -72,13 +72,7 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
         body += ["<h2>Where this comes from</h2>", table(["", "file", "what it is", "SHA-256"], logs, "logs", "words")]
     labels = ", ".join(f"{label} is {name}" for label, name in ALIASES.items())
     body.append(f'<p class="note">Labels of the papers: {labels}.</p>')
-    body.append(f"<footer>Made by walltime {text(version())}. The page holds everything it shows; nothing is loaded.</footer>")
-    head = (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(given.paper)} run anew</title>\n<style>{CSS}{OWN_CSS}</style>\n</head>\n"
-    )
-    return head + "<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+    return shell.page(f"{given.paper} run anew", body, [scripts(TABLES)], OWN_CSS)
 
 
 def _legend() -> str:

@@ -1,6 +1,30 @@
-"""Reports: figures and one self-contained page that compares the schedules of a workload."""
+"""Reports: figures and self-contained pages, of the schedules of a workload, of replications, and of campaigns."""
 
+from typing import TYPE_CHECKING, Any
+
+from walltime.lazy import lazy
 from walltime.report.page import write_report
 from walltime.report.text import answer, human_number, human_percent, human_time, labels
 
-__all__ = ["answer", "human_number", "human_percent", "human_time", "labels", "write_report"]
+if TYPE_CHECKING:
+    from walltime.report.campaign import write_campaign_report as write_campaign_report
+    from walltime.report.replicated import write_replicated_report as write_replicated_report
+
+__all__ = [
+    "answer",
+    "human_number",
+    "human_percent",
+    "human_time",
+    "labels",
+    "write_campaign_report",
+    "write_replicated_report",
+    "write_report",
+]
+
+_LATER = {"report.campaign": ("write_campaign_report",), "report.replicated": ("write_replicated_report",)}
+_get = lazy(__name__, _LATER)[0]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the pages of many runs on first use: they need the campaigns."""
+    return _get(name)

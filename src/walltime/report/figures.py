@@ -313,7 +313,7 @@ def _panel() -> tuple[Figure, Axes]:
 
 def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array:
     """The cumulative distribution of values, in percent, at the points of a grid."""
-    return 100 * np.searchsorted(np.sort(values), grid, side=side) / max(len(values), 1)
+    return 100 * (np.searchsorted(np.sort(values), grid, side=side) / max(len(values), 1))
 
 
 def _cumulative(axes: Axes, schedules: Sequence[Schedule], grid: Array, shares: Sequence[Array], xlabel: str) -> None:

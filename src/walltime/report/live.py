@@ -36,8 +36,6 @@ DELTAS = frozenset({"id", "submit", "stripJob"})
 """Columns that grow, of which the differences are stored."""
 DASHES: tuple[Sequence[float], ...] = ((), (11, 3), (3, 2), (12, 3, 3, 3))
 """As in the figures, in pixels."""
-ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
-"""What a browser lets the page do: nothing outside itself."""
 
 CHOICE = '<div id="live-choice" class="only-live"></div>'
 CHARTS_OF_WAITS = """<div class="only-live">

@@ -13,12 +13,11 @@ from walltime.errors import WorkloadError
 from walltime.logs import whole_file
 from walltime.policy import Backfilling
 from walltime.provenance import provenance
-from walltime.report import tables
+from walltime.report import shell, tables
 from walltime.report.breakdowns import breakdown_tables
 from walltime.report.care import cautions
 from walltime.report.gains import gains_section
 from walltime.report.live import (
-    ALLOWED,
     CHARTS_OF_WAITS,
     CHARTS_OVER_TIME,
     CHOICE,
@@ -32,8 +31,7 @@ from walltime.report.live import (
 from walltime.report.longest import longest_section
 from walltime.report.recorded import recorded_section
 from walltime.report.stretch import JOBS, choose_stretch
-from walltime.report.style import CSS
-from walltime.report.tables import scroll, text, unbroken
+from walltime.report.tables import text, unbroken
 from walltime.report.text import answer, human_percent, human_time, in_prose, labels
 from walltime.schedule.kind import Kind
 from walltime.schedule.schedule import Schedule
@@ -100,7 +98,7 @@ def render(
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries, spread)))}</p>',
         tables.facts(workload, record),
-        _care(care),
+        shell.care(care),
         CHOICE if live else "",
         "<h2>The numbers</h2>",
         tables.summary_table(names, summaries, trim),
@@ -114,21 +112,8 @@ def render(
         body += ["<h2>How the jobs started</h2>", tables.kinds_table(names, [_shares(s, m) for s, m in zip(schedules, masks, strict=True)])]
     body += ["<h2>What was dropped or changed</h2>", tables.rules_table(workload)]
     body += ["<h2>Where this comes from</h2>", tables.provenance_table(record), tables.repeat(schedules, record, trim)]
-    body.append(f"<footer>Made by walltime {text(record['version'])}. The page holds everything it shows; nothing is loaded.</footer>")
     behind = [live_data(names, schedules, masks), scripts(EVERYTHING, library=True)] if live else [scripts(TABLES)]
-    return whole_page(heading, body, behind)
-
-
-def whole_page(title: str, body: Sequence[str], behind: Sequence[str] = (), css: str = "") -> str:
-    """A page of these parts, with scripts behind them, and further rules of style."""
-    head = (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" {ALLOWED}>\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(title)}</title>\n<style>{CSS}{css}</style>\n</head>\n"
-    )
-    inside = "\n".join(part for part in body if part)
-    return head + "<body>\n<main>\n" + "\n".join([inside, "</main>", *behind]) + "\n</body>\n</html>\n"
+    return shell.page(heading, body, behind)
 
 
 def _check(schedules: Sequence[Schedule]) -> None:
@@ -161,21 +146,9 @@ def _shares(schedule: Schedule, mask: Array) -> dict[str, float]:
     return {kind.name.lower(): 100 * float(np.mean(kinds == kind)) if len(kinds) else 0.0 for kind in Kind}
 
 
-def _care(sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
-    items = "\n".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
-    return f'<aside class="care" aria-labelledby="care"><h2 id="care">Read with care</h2>\n<ul>\n{items}\n</ul></aside>'
-
-
 def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str, live: bool) -> list[str]:
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
     from walltime.report.heatmaps import heat_maps
-
-    def show(figure: Any, prefix: str, alt: str, caption: str = "", wide: bool = True) -> str:
-        svg = figures.to_svg(figure, prefix)
-        image = f'<div role="img" aria-label="{text(alt)}">{svg}</div>'
-        return f"<figure>{scroll(image, alt, 'wide') if wide else image}<figcaption>{text(caption)}</figcaption></figure>"
 
     unhurried = [100 * float(np.mean(s.wait[m] == 0)) for s, m in zip(schedules, masks, strict=True)]
     told = ", ".join(f"{human_percent(share)} under {in_prose(name)}" for name, share in zip(names, unhurried, strict=True))
@@ -192,14 +165,14 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         "<h2>How the waits are spread</h2>",
         CHARTS_OF_WAITS if live else "",
         '<div class="pair only-static">',
-        show(
+        shell.figure(
             figures.wait_distribution(schedules, masks),
             "wait",
             f"Curves of the share of jobs that wait less than a time, for {', '.join(names)}. Do not wait at all: {told}.",
             f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {told}.",
             wide=False,
         ),
-        show(
+        shell.figure(
             figures.slowdown_distribution(schedules, masks),
             "slowdown",
             f"Curves of the share of jobs with at most a bounded slowdown, for {', '.join(names)}.",
@@ -213,7 +186,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         "<h2>The queue and the machine over time</h2>",
         CHARTS_OVER_TIME if live else "",
         '<div class="only-static">',
-        show(
+        shell.figure(
             figures.queue_and_utilization(schedules),
             "time",
             f"Number of waiting jobs and share of busy processors over time, for {', '.join(names)}.",
@@ -229,5 +202,5 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
         alt = f"Gantt chart of {running:,} jobs under {in_prose(name)}, {human_time(end - begin)} from {since} on."
-        out.append(show(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alt))
+        out.append(shell.figure(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alt))
     return [*out, "</section>"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.policy import Policy
 from walltime.predictors import Prediction, Predictor
+from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.threads import in_threads
@@ -27,6 +29,8 @@ class Replications:
     scheduler: Scheduler
     seeds: Sequence[int]
     summaries: Sequence[metrics.Summary]
+    kept: Sequence[Any] = ()
+    """what was kept of each schedule, if anything"""
 
     @property
     def policy(self) -> Policy:
@@ -67,6 +71,7 @@ def replicate(
     overrun: str = "kill",
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    keep: Callable[[Schedule], Any] | None = None,
 ) -> Replications:
     """Simulate `workload_of(seed)` under the policy for every seed, on all cores, and keep the summaries.
 
@@ -75,7 +80,7 @@ def replicate(
     `workload_of` shakes a log, draws its estimates, or generates a workload; it must depend only on the seed, so that the
     results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
     `range(5)`. Using the same seeds for all schedulers allows paired differences. `progress` is called with the number of
-    replications done.
+    replications done. `keep`: a function of a schedule whose results are kept too, as `kept`, in the order of the seeds.
 
     Raises PolicyError for invalid seeds, WorkloadError if `workload_of` is not a function or does not return a workload, and
     the errors of `simulate`.
@@ -94,14 +99,16 @@ def replicate(
     seeds = _checked(seeds)
     scheduler = Scheduler.of(policy, prediction)
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], metrics.Summary]:
-        def run(number: int, check: Callable[[int], None]) -> metrics.Summary:
+    def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, Any]]:
+        def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
             workload = workload_of(seeds[number])
-            return simulate(workload, scheduler, coincident=coincident, overrun=overrun, progress=check).summary(trim)
+            schedule = simulate(workload, scheduler, coincident=coincident, overrun=overrun, progress=check)
+            return schedule.summary(trim), None if keep is None else keep(schedule)
 
         return run
 
-    return Replications(scheduler, seeds, in_threads(make_worker, len(seeds), workers, progress))
+    found = in_threads(make_worker, len(seeds), workers, progress)
+    return Replications(scheduler, seeds, [summary for summary, _ in found], [] if keep is None else [kept for _, kept in found])
 
 
 def _checked(seeds: object) -> list[int]:

@@ -1,0 +1,114 @@
+"""Runs the recipes: `console` blocks as commands, `python` blocks as programs, those with a title as files, all in one folder.
+
+The page shows what they print and draw, so it cannot say anything else than the program does.
+"""
+
+import functools
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parent / "guides" / "recipes.md"
+BLOCK = re.compile(r'^```(?P<kind>console|python)(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"!\[[^\]]*\]\((recipe-[\w-]+\.svg)\)")
+KEPT = ("demo.swf.gz", "report.html")
+"""What the demo leaves and other pages use."""
+COLUMNS = 88
+"""Width of the terminal: what fits a line of code on the pages."""
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One block of the page: commands (`console`), a program or a file (`python`), and where the block ends in the page."""
+
+    kind: str
+    file: str | None
+    text: str
+    end: int
+
+    @property
+    def commands(self) -> list[str]:
+        """The command lines of a `console` block; a backslash at the end of a line continues it."""
+        whole = re.sub(r"\\\n\s*", "", self.text)
+        return [line.removeprefix("$ ") for line in whole.splitlines() if line.startswith("$ ")]
+
+
+def steps(markdown: str) -> Iterator[Step]:
+    """The blocks of a page, in order."""
+    for found in BLOCK.finditer(markdown):
+        yield Step(found["kind"], found["file"], found["text"], found.end())
+
+
+@functools.cache
+def results() -> tuple[dict[int, str], dict[str, bytes]]:
+    """What the blocks of the page print, by where they end; and the pictures that the page shows, and `KEPT`, by name."""
+    markdown = PAGE.read_text(encoding="utf-8")
+    printed = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for step in steps(markdown):
+            if step.file is not None:
+                (folder / step.file).write_text(step.text, encoding="utf-8")
+            elif step.kind == "python":
+                subprocess.run([sys.executable, "-c", step.text], cwd=folder, check=True)
+            else:
+                printed[step.end] = "\n".join(on_terminal(command, folder) for command in step.commands)
+        return printed, {file: (folder / file).read_bytes() for file in (*PICTURE.findall(markdown), *KEPT)}
+
+
+def pictures() -> dict[str, bytes]:
+    """The pictures that the page shows, by name."""
+    return {name: content for name, content in results()[1].items() if name not in KEPT}
+
+
+def demo() -> str:
+    """What the first block prints, which is the demo."""
+    printed, _ = results()
+    return printed[min(printed)]
+
+
+def on_terminal(command: str, folder: Path, columns: int = COLUMNS) -> str:
+    """What a command prints on a terminal of this width; raises CalledProcessError if it fails."""
+    master, slave = pty.openpty()
+    plain = {"COLUMNS": str(columns), "NO_COLOR": "1", "TERM": "xterm", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with subprocess.Popen(
+        command, shell=True, cwd=folder, env=os.environ | plain, stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.PIPE
+    ) as process:
+        os.close(slave)
+        parts = []
+        while part := _read(master):
+            parts.append(part)
+        errors = process.stderr.read() if process.stderr else b""
+    os.close(master)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, stderr=errors.decode())
+    lines = STYLES.sub("", b"".join(parts).decode()).splitlines()
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _read(terminal: int) -> bytes:
+    """What has been printed; empty at the end, at which Linux raises an error."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""
+
+
+def with_outputs(markdown: str) -> str:
+    """The page with what each command prints below it, folded."""
+    printed, _ = results()
+    for end, text in sorted(printed.items(), reverse=True):
+        block = "\n".join(["```text", *text.splitlines(), "```"])
+        markdown = f'{markdown[:end]}\n\n??? note "What it prints"\n\n{_indented(block)}\n{markdown[end:]}'
+    return markdown
+
+
+def _indented(block: str) -> str:
+    return "\n".join(f"    {line}" if line else "" for line in block.splitlines())

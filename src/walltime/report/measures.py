@@ -1,0 +1,69 @@
+"""How the fields of a summary are called and shown on pages and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from walltime.report.text import human_number, human_percent, human_time
+
+TIMES = frozenset(
+    f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("wait", "response", "delay", "miss", "reservation_error")
+) | {"makespan", "mean_runtime_backfilled", "mean_runtime_others", "mean_runtime_wild"}
+SHARES = frozenset({"utilization", "offered_load"})
+UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+SAID = {"max_wait": "longest wait", "p90_wait": "wait, 90 %", "p99_wait": "wait, 99 %", "backfilled_percent": "backfilled"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure as it is shown: its label, a value in words, and for axes the unit and what a value is divided by."""
+
+    name: str
+    label: str
+    show: Callable[[float], str]
+    unit: str = ""
+    divisor: float = 1.0
+    points: float = 0.0
+    """what a value is multiplied with to be in percent, if it is a share: differences are in percentage points"""
+
+    def change(self, value: float) -> str:
+        """The size of a difference, or of an interval's half."""
+        return f"{human_number(abs(value) * self.points)} points" if self.points else self.show(abs(value))
+
+    def signed(self, value: float) -> str:
+        """A difference with its sign."""
+        return f"{'+' if value > 0 else '-' if value < 0 else '±'}{self.change(value)}"
+
+    def with_half(self, mean: float, half: float) -> str:
+        """A difference and the half-width of its interval."""
+        return f"{self.signed(mean).removesuffix(' points')} ± {self.change(half)}"
+
+    @property
+    def axis(self) -> str:
+        """The label of an axis."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether an axis begins at 0; shares differ too little for that."""
+        return not (self.name in SHARES or self.name.endswith("_percent"))
+
+
+def measure(name: str, highest: float = 1.0) -> Measure:
+    """How this field is shown; `highest`: the largest value, which decides the unit of times.
+
+    >>> measure("mean_wait", 7200).axis, measure("mean_wait").show(7200), measure("utilization").show(0.5)
+    ('mean wait (h)', '2 h 00 min', '50 %')
+    >>> measure("utilization").signed(-0.02), measure("mean_wait").signed(60), measure("mean_slowdown").signed(0.0)
+    ('-2.00 points', '+1 min 00 s', '±0.00')
+    """
+    label = SAID.get(name, name.replace("_", " "))
+    if name in TIMES:
+        divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))
+        return Measure(name, label, human_time, unit, divisor)
+    if name in SHARES:
+        return Measure(name, label, lambda share: human_percent(100 * share), "%", 0.01, 100.0)
+    if name.endswith("_percent"):
+        return Measure(name, label.removesuffix(" percent"), human_percent, "%", points=1.0)
+    return Measure(name, label, human_number)

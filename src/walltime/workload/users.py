@@ -1,0 +1,55 @@
+"""Users for generated jobs: the models' jobs have none, but predictors, advice and gains by user need them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.draws import uniforms
+from walltime.workload.workload import Workload
+
+STREAM_USERS, STREAM_POPULARITY = 104, 105
+LIKENESS = 0.9
+"""Correlation of the normal scores of a job's runtime and of its user. Ours, chosen so that the mean of a user's last two runs is half
+right on average, as on real logs."""
+POPULARITY = 0.9
+"""The k-th most active user has a share of the jobs proportional to 1 / k**POPULARITY. Ours."""
+
+
+def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
+    """The same jobs, submitted by so many users (column `user`, from 1), each of whom runs jobs of similar length.
+
+    Only the labels are drawn: sizes, times and order stay. A construction of ours, from no paper: the runtimes of users differ, as those
+    of real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for fewer
+    than 1 user, or more users than jobs.
+
+    >>> from walltime.workload.lublin99 import Lublin99
+    >>> jobs = with_users(Lublin99().generate(jobs=1000, machine_procs=128, load=0.7, seed=1), users=20, seed=1)
+    >>> len(np.unique(jobs.columns["user"])), jobs.origin.steps
+    (20, ('users 20, drawn with seed 1',))
+    """
+    jobs = len(workload)
+    if isinstance(users, bool) or not isinstance(users, int | np.integer) or not 1 <= users <= jobs:
+        raise WorkloadError(f"the number of users must be a whole number from 1 to that of the jobs, {jobs}, not {users!r}")
+    first, second = uniforms(seed, workload.job_id, STREAM_USERS)
+    own = _normal_scores(np.lexsort((first, workload.runtime)))
+    drawn = _normal_scores(np.argsort(second))
+    order = np.argsort(LIKENESS * own + np.sqrt(1 - LIKENESS**2) * drawn, kind="stable")
+    shares = 1 / np.arange(1, users + 1) ** POPULARITY
+    shares = shares[np.argsort(uniforms(seed, np.arange(users), STREAM_POPULARITY)[0])]
+    ends = np.arange(1, users + 1) + np.floor((jobs - users) * np.cumsum(shares) / shares.sum() + 1e-9).astype(np.int64)
+    user = np.empty(jobs, np.int64)
+    user[order] = np.searchsorted(ends, np.arange(jobs), side="right") + 1
+    origin = replace(workload.origin, steps=(*workload.origin.steps, f"users {users}, drawn with seed {seed}"))
+    return replace(workload, columns={**workload.columns, "user": user}, origin=origin)
+
+
+def _normal_scores(order: np.ndarray) -> np.ndarray:
+    """For each place the normal deviate of its rank, where `order` lists the places by rank; float64."""
+    middle = NormalDist().inv_cdf
+    scores = np.empty(len(order))
+    scores[order] = [middle((k + 0.5) / len(order)) for k in range(len(order))]
+    return scores
