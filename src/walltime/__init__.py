@@ -16,6 +16,7 @@ The most common names are here; the rest are in groups:
 * `predictors`: runtimes predicted from history
 * `report`: the HTML page and its figures
 * `schedule`: results, batches, replications, audits
+* `machine`: machines of several pools: partitions, outages, limits
 * `workloads`: workload models, and changes to workloads
 """
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from walltime import estimates as estimates
     from walltime import figures as figures
     from walltime import logs as logs
+    from walltime import machine as machine
     from walltime import metrics as metrics
     from walltime import policy as policy
     from walltime import predictors as predictors
@@ -117,7 +119,7 @@ if TYPE_CHECKING:
     from walltime.workloads import tail as tail
     from walltime.workloads import window as window
 
-GROUPS = ("campaign", "estimates", "figures", "logs", "metrics", "policy", "predictors", "report", "schedule", "workloads")
+GROUPS = ("campaign", "estimates", "figures", "logs", "machine", "metrics", "policy", "predictors", "report", "schedule", "workloads")
 _NAMES = {
     "errors": (
         "EngineError",

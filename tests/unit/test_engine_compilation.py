@@ -30,6 +30,7 @@ ADDED = {
     "scratch-predicting": 3,
     "conservative": 40,
     "conservative-predicting": 7,
+    "cluster": 26,
     "dynamics": 3,
     "draw": 2,
     "averages": 6,

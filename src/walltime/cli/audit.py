@@ -27,22 +27,27 @@ def audit(
     overrun: o.OverrunOption = o.Overrun.kill,
     coincident: o.CoincidentOption = o.Coincident.batch,
     feedback: o.FeedbackOption = False,
+    cluster: o.ClusterOption = None,
     reading: Reading,
     as_json: o.JsonOption = False,
 ) -> None:
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
     from walltime.cli import common
     from walltime.estimates import parse_estimates
+    from walltime.machine import place
     from walltime.schedule import audit as check
     from walltime.schedule import read_schedule
 
     scheduler = common.schedulers([policy], order, None)[0] if policy else None
     chosen = scheduler.policy if scheduler else None
     model = parse_estimates(estimates)
-    workload, _ = reading.load(trace)
+    machine = common.read_cluster(cluster)
+    workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(feedback).with_estimates(model, seed)
+    workload, placement = (workload, None) if machine is None else place(workload, machine)
     bounded = scheduler is None or scheduler.prediction is None
-    report = check(workload, read_schedule(schedule), chosen, bounded=bounded, overrun=overrun.value, coincident=coincident.value)
+    rules = {"overrun": overrun.value, "coincident": coincident.value}
+    report = check(workload, read_schedule(schedule), chosen, bounded=bounded, placement=placement, **rules)
     if as_json:
         common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": chosen.label if chosen else None, **report.as_dict()})
     elif report.ok:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from walltime.estimates import EstimateModel
+    from walltime.machine import Machine
     from walltime.schedule import Fairness, Schedule, Spread
     from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
@@ -117,14 +118,29 @@ def schedulers(
     return found
 
 
-def run_policy(workload: Workload, policy: Scheduler | str, *, coincident: str, overrun: str, dynamics: bool = False) -> Schedule:
+def read_cluster(path: Path | None) -> Machine | None:
+    """The machine of a file like cluster.toml; None without one."""
+    from walltime.machine import read_machine
+
+    return None if path is None else read_machine(path)
+
+
+def run_policy(
+    workload: Workload,
+    policy: Scheduler | str,
+    *,
+    coincident: str,
+    overrun: str,
+    dynamics: bool = False,
+    machine: Machine | None = None,
+) -> Schedule:
     """Simulate, with a progress bar if it takes long."""
     from walltime.schedule import simulate
     from walltime.schedule.scheduler import Scheduler
 
     scheduler = Scheduler.of(policy)
     with progress_bar(len(workload), scheduler.label) as progress:
-        return simulate(workload, scheduler, coincident=coincident, overrun=overrun, dynamics=dynamics, progress=progress)
+        return simulate(workload, scheduler, coincident=coincident, overrun=overrun, dynamics=dynamics, machine=machine, progress=progress)
 
 
 def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:

@@ -24,6 +24,7 @@ def compare(
     *,
     policy: o.PoliciesOption = None,
     run: Scheduling,
+    cluster: o.ClusterOption = None,
     reading: Reading,
     part: Part,
     monthly: o.MonthlyOption = False,
@@ -62,9 +63,10 @@ def compare(
     drawn = common.check_figures(figure)
     many = is_many(run, part)
     if many:
-        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains})
+        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains, "--cluster": cluster})
     model = None if many else run.model()
-    workload, seconds_read = reading.load(trace)
+    machine = common.read_cluster(cluster)
+    workload, seconds_read = reading.load(trace, machine)
     if model is None:
         run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json)
         return
@@ -73,7 +75,7 @@ def compare(
     common.note_feedback(workload)
     workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
-    schedules = [common.run_policy(workload, p, **run.rules) for p in chosen]
+    schedules = [common.run_policy(workload, p, **run.rules, machine=machine) for p in chosen]
     records = [
         common.run_record(s, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed)[0]
         for s in schedules

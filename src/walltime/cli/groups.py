@@ -14,6 +14,7 @@ from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
+    from walltime.machine import Machine
     from walltime.schedule.scheduler import Scheduler
     from walltime.schedule.variation import Variation
     from walltime.workload import Workload
@@ -31,11 +32,12 @@ class Reading:
     partial: o.PartialOption = o.Partial.summary
     skip_bad_lines: o.SkipBadLinesOption = False
 
-    def load(self, trace: Path) -> tuple[Workload, float]:
-        """Read the log; returns the workload and the seconds that it took."""
+    def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
+        """Read the log; returns the workload and the seconds that it took. The machine's processors are those of a log that has none."""
         from walltime.cli import common
 
-        options = {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
+        procs = machine.procs if machine is not None and self.procs is None else self.procs
+        options = {"procs": procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
         return common.load(trace, skip_bad_lines=self.skip_bad_lines, **options)
 
 

@@ -193,6 +193,15 @@ CorrectionOption = Annotated[
 HistoryOption = Annotated[
     str, typer.Option("--history", help="The predictor learns from the jobs of the simulation, or of the log.", rich_help_panel=RUN)
 ]
+ClusterOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cluster",
+        metavar="FILE",
+        help="The machine as pools, partitions, outages and limits: a file like cluster.toml, in place of --procs.",
+        rich_help_panel=RUN,
+    ),
+]
 OverrunOption = Annotated[
     Overrun,
     typer.Option(

@@ -17,6 +17,7 @@ def simulate(
     *,
     policy: o.PolicyOption = "easy",
     run: Scheduling,
+    cluster: o.ClusterOption = None,
     reading: Reading,
     part: Part,
     batch_means: o.BatchMeansOption = None,
@@ -89,9 +90,10 @@ def simulate(
     many = is_many(run, part)
     if many:
         one_run: dict[str, object] = {"--out": out, "--figure": drawn, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
-        refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
+        refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair, "--cluster": cluster})
     model = None if many else run.model()
-    workload, seconds_read = reading.load(trace)
+    machine = common.read_cluster(cluster)
+    workload, seconds_read = reading.load(trace, machine)
     if model is None:
         run_many(trace, workload, [chosen], run, part, report=report, as_json=as_json)
         return
@@ -100,7 +102,7 @@ def simulate(
     common.note_feedback(workload)
     workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
-    schedule = common.run_policy(workload, chosen, **run.rules, dynamics=dynamics)
+    schedule = common.run_policy(workload, chosen, **run.rules, dynamics=dynamics, machine=machine)
     record, summary = common.run_record(
         schedule, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed
     )

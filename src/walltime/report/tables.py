@@ -295,7 +295,8 @@ def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
     runs = {(s.overrun, s.coincident) for s in schedules}
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
     varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
-    if len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
+    on_pools = any(s.placement is not None for s in schedules)
+    if on_pools or len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
         return None
     ((overrun, coincident),) = runs
     policies = [word for s in schedules for word in ("--policy", s.label)]

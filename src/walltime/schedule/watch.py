@@ -16,6 +16,7 @@ import numpy as np
 
 from walltime.engine.reference import Reference
 from walltime.errors import EngineError
+from walltime.machine import Placement
 from walltime.policy import FCFS, Conservative, Easy, Hybrid, Policy
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.known import known_to
@@ -51,6 +52,8 @@ class Result(Protocol):
     def overrun(self) -> str: ...  # noqa: D102
     @property
     def coincident(self) -> str: ...  # noqa: D102
+    @property
+    def placement(self) -> Placement | None: ...  # noqa: D102
 
 
 @dataclass

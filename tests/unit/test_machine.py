@@ -1,0 +1,205 @@
+"""Machines as data: files, and what placing does to jobs, worked by hand."""
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime.errors import LogError, PolicyError, WorkloadError
+from walltime.machine import PLACING_RULES, Limit, Machine, Outage, Partition, Pool, place, read_machine, write_machine
+
+TEXT = """
+name = "two kinds"
+[[pool]]
+name = "thin"
+nodes = 2
+procs = 4
+[[pool]]
+name = "fat"
+nodes = 1
+procs = 8
+gpus = 2
+[[partition]]
+name = "1"
+pools = ["thin"]
+exclusive = true
+max_time = "1:00"
+[[partition]]
+name = "2"
+pools = ["fat", "thin"]
+tier = 1
+[[outage]]
+pool = "thin"
+nodes = 1
+begin = 2001-09-09T01:50:00Z
+end = 2001-09-09T02:00:00+00:00
+announced = 10
+[[limit]]
+by = ["user", "partition"]
+jobs = 2
+gpus = 3
+"""
+
+
+def jobs(**columns):
+    count = len(next(iter(columns.values())))
+    known = {name: np.array(columns.pop(name)) for name in list(columns) if name not in ("procs", "requested", "submit", "runtime")}
+    given = {"submit": [0] * count, "runtime": [10] * count, "procs": [1] * count} | columns
+    origin = wt.workloads.Origin("log", unix_start_time=10**9)
+    return wt.Workload.from_arrays(machine_procs=99, columns=known, origin=origin, **given)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(TEXT)
+    return read_machine(path)
+
+
+def test_file__read_and_written(machine, tmp_path):
+    assert machine.pools == (Pool("thin", 2, 4), Pool("fat", 1, 8, 2))
+    assert machine.partitions == (Partition("1", ("thin",), True, 0, 60), Partition("2", ("fat", "thin"), False, 1))
+    assert machine.limits == (Limit(("user", "partition"), None, 2, None, 3),)
+    assert (machine.procs, machine.second_total, machine.second) == (16, 2, "gpus")
+    (tmp_path / "again.toml").write_text(write_machine(machine))
+    assert read_machine(tmp_path / "again.toml") == machine
+
+
+def test_place__counts_what_it_drops_and_changes(machine):
+    workload = jobs(
+        partition=[1, 1, 2, 3, -1, 2],
+        procs=[3, 9, 16, 1, 4, 1],
+        gpus=[0, 0, 2, 0, 0, 3],
+        requested=[90, 10, 90, 10, 10, 10],
+        user=[1, 1, 2, 2, 1, 1],
+    )
+    placed, placement = place(workload, machine)
+    assert placed.job_id.tolist() == [1, 3, 5]
+    assert dict(placed.origin.dropped) == {"unknown_partition": 1, "too_wide_for_partition": 2}
+    assert dict(placed.origin.changed) == {"first_partition": 1, "whole_nodes": 1, "over_partition_limit": 1}
+    assert set(placed.origin.dropped) | set(placed.origin.changed) <= set(PLACING_RULES)
+    assert placed.procs.tolist() == [4, 16, 4]
+    assert placed.requested.tolist() == placed.believed.tolist() == [60, 90, 10]
+    assert placement.partition.tolist() == [0, 1, 0]
+    assert placement.second.tolist() == [0, 2, 0]
+    assert [[placement.limits[k] for k in own] for own in placement.limits_of] == [[(2, 2**63 - 1, 3)]] * 3
+    assert placement.limits_of[0] == placement.limits_of[2] != placement.limits_of[1]
+    assert placement.outages == [(0, 4, 0, 1000_000_200 - 10**9, 1000_000_800 - 10**9, 10)]
+    assert placed.machine_procs == 16
+
+
+def test_place__names_of_partitions_that_the_log_has():
+    pools = (Pool("a", 1, 4), Pool("b", 1, 4))
+    machine = Machine(pools, (Partition("short", ("a",)), Partition("long", ("b",))))
+    with pytest.raises(WorkloadError, match="none of the 2 jobs of log can run on machine"):
+        place(jobs(partition=[1, 2]), machine)
+
+
+def test_dependencies__of_the_success_of_others():
+    machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),))
+    workload = jobs(status=[0, 1, 1, 1, 1], depends_on_success=[-1, 1, 2, -1, 77], depends_on=[-1, -1, -1, 1, 88])
+    placed, placement = place(workload, machine)
+    assert placed.job_id.tolist() == [1, 4], "job 2 wants the success of job 1, which failed, job 3 that of job 2, job 5 that of nobody"
+    assert dict(placed.origin.dropped) == {"depends_on_failed": 3}
+    assert placement.after == [[], [0]]
+
+
+def test_singletons_and_arrays():
+    machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),))
+    workload = jobs(
+        user=[1, 1, 1, 2, 1], executable=[5, 5, 5, 5, 5], singleton=[0, 0, 1, 1, 1], array_job=[7, 7, 7, -1, -1], array_limit=[2] * 5
+    )
+    _, placement = place(workload, machine)
+    assert placement.after == [[], [], [0, 1], [], [2]]
+    assert placement.limits_of == [[0], [0], [0], [], []]
+    assert placement.limits == [(2, 2**63 - 1, 2**63 - 1)]
+    schedule = wt.simulate(workload, "easy", machine=machine)
+    assert schedule.start.tolist() == [0, 0, 10, 0, 20]
+    assert schedule.submit.tolist() == [0, 0, 10, 0, 20], "who waits for others waits for processors from then on"
+
+
+def test_limits_and_jobs_that_run_at_first():
+    machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),), limits=(Limit(("user",), jobs=1),))
+    workload = jobs(user=[1, 1, 2], running_since=[-5, -1, -1], procs=[2, 1, 1])
+    schedule = wt.simulate(workload, "easy", machine=machine)
+    assert schedule.start.tolist() == [-5, 5, 0]
+    assert schedule.audit().ok
+    with pytest.raises(WorkloadError, match="there is no room for job number 2"):
+        wt.simulate(jobs(running_since=[-5, -4], procs=[2, 2]), "easy", machine=Machine((Pool("a", 1, 3),), (Partition("1", ("a",)),)))
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (("nodes = 2", "nodes = 0"), "pool 'thin': nodes must be a whole number of 1 or more, not 0"),
+        (("procs = 4", "procs = 4.5"), "[[pool]] number 1: procs cannot be 4.5"),
+        (('name = "fat"', 'name = "thin"'), "pool 'thin' is there twice"),
+        (('pools = ["thin"]', 'pools = ["thick"]'), "partition '1' names the pool 'thick'; known are thin, fat"),
+        (('pools = ["thin"]', 'pools = ["thin", "fat"]'), "must have nodes of one size, not of 4, 8 processors"),
+        (("max_time", "maxtime"), "[[partition]] number 1: unknown key 'maxtime'"),
+        (('"1:00"', '"soon"'), "max_time must be seconds, or as in '1-12:00:00', not 'soon'"),
+        (("announced = 10", "announced = true"), "a time must be a date and time"),
+        (('by = ["user", "partition"]', 'by = "wall"'), "a limit cannot be counted by 'wall'"),
+        (("jobs = 2\ngpus = 3", ""), "a limit must limit jobs, procs or the second resource"),
+        (('name = "two kinds"', 'machine = "x"'), "unknown key 'machine'"),
+        (("[[pool]]", "[pool"), "this is no TOML"),
+    ],
+)
+def test_file__what_is_wrong_in_one_line(tmp_path, change, what):
+    path = tmp_path / "cluster.toml"
+    path.write_text(TEXT.replace(*change, 1))
+    with pytest.raises(LogError) as error:
+        read_machine(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert what in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_outage__needs_a_calendar_and_an_order():
+    pools, partitions = (Pool("a", 2, 2),), (Partition("1", ("a",)),)
+    for outage, what in ((Outage("a", 5, 5), "ends before it begins"), (Outage("a", 5, 9, 3), "an outage of 3 nodes")):
+        with pytest.raises(WorkloadError, match=what):
+            place(jobs(procs=[1]), Machine(pools, partitions, (outage,)))
+    for limit in (Limit((), procs=1), Limit((), second=1)):
+        with pytest.raises(WorkloadError, match="it would wait for ever"):
+            place(jobs(procs=[2], gpus=[2]), Machine((Pool("a", 2, 2, 2),), partitions, limits=(limit,)))
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "what"),
+    [
+        ("conservative", {}, "conservative does not run on a machine of several pools"),
+        ("easy:predictor=last", {}, "predicted runtimes are not supported"),
+        ("easy", {"dynamics": True}, "the effects of backfilling are not recorded"),
+        ("easy", {"coincident": "sequential"}, "simultaneous events are a batch, not sequential"),
+    ],
+)
+def test_simulate__says_what_it_does_not_support(machine, policy, options, what):
+    with pytest.raises(PolicyError, match=what):
+        wt.simulate(jobs(partition=[1, 2], user=[1, 1]), policy, machine=machine, **options)
+
+
+def test_explain_and_fairness__say_that_they_cannot(machine):
+    schedule = wt.simulate(jobs(partition=[1, 2]), "easy", machine=machine)
+    with pytest.raises(PolicyError, match="cannot be told on a machine of several pools"):
+        schedule.explain(1)
+    with pytest.raises(PolicyError, match="fair starts are not known on a machine of several pools"):
+        wt.schedule.fairness(schedule)
+
+
+def test_command(capsys, tmp_path, machine):
+    log, cluster, out = tmp_path / "log.swf", tmp_path / "cluster.toml", tmp_path / "s.csv"
+    rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 40)]
+    log.write_text("\n".join(["; UnixStartTime: 1000000000", *rows]) + "\n")
+    status, printed, _ = call(capsys, "simulate", log, "--cluster", cluster, "--out", out)
+    assert status == 0
+    assert "39 jobs, 16 processors" in printed
+    status, printed, _ = call(capsys, "audit", log, out, "--cluster", cluster)
+    assert status == 0
+    assert "none broken" in printed
+    status, printed, _ = call(capsys, "compare", log, "--cluster", cluster, "--policy", "easy", "--policy", "fcfs", "--no-spread")
+    assert status == 0
+    assert "FCFS" in printed
+    assert "none.toml: cannot be read" in one_line(*call(capsys, "simulate", log, "--cluster", tmp_path / "none.toml"))
+    several = call(capsys, "simulate", log, "--cluster", cluster, "--load", "0.5", "--load", "0.6")
+    assert "--cluster would show one run" in one_line(*several)
