@@ -157,6 +157,6 @@ def _overtakers(axes: Axes, story: Story, rows: list[int], divisor: int) -> None
     axes.set_ylim(min(max(rows), MOST_ROWS) + 0.7, -0.7)
     axes.yaxis.set_major_locator(NullLocator())
     axes.spines["left"].set_visible(False)
-    axes.set_title(f"{count(len(rows), 'job')} that overtook it")
+    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=20)  # the key stands between
     key = [Patch(facecolor=colour, label=f"{name} ({found.count(colour):,})") for colour, name in names.items() if colour in found]
-    axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=3, columnspacing=1.2, handlelength=1.2)
+    axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=3, columnspacing=1.2, handlelength=1.2)
