@@ -1,5 +1,7 @@
 """Machines as data: files, and what placing does to jobs, worked by hand."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -201,5 +203,8 @@ def test_command(capsys, tmp_path, machine):
     assert status == 0
     assert "FCFS" in printed
     assert "none.toml: cannot be read" in one_line(*call(capsys, "simulate", log, "--cluster", tmp_path / "none.toml"))
-    several = call(capsys, "simulate", log, "--cluster", cluster, "--load", "0.5", "--load", "0.6")
-    assert "--cluster would show one run" in one_line(*several)
+    status, printed, _ = call(capsys, "simulate", log, "--cluster", cluster, "--shake", 5, "--replications", 2, "--json")
+    assert status == 0
+    seeds = [wt.simulate(wt.workloads.shake(wt.read(log, procs=16), 5, seed), "easy", machine=machine) for seed in range(2)]
+    means = [schedule.summary().mean_wait for schedule in seeds]
+    assert json.loads(printed)["replications"][0]["mean_wait"]["mean"] == pytest.approx(np.mean(means))

@@ -36,6 +36,11 @@ RESULTS = (
 """The parts of the package on which results depend..."""
 NO_RESULTS = (
     "engine/cache.py",
+    "engine/cluster.py",
+    "engine/cluster_memory.py",
+    "engine/cluster_plan.py",
+    "engine/cluster_reference.py",
+    "engine/cluster_run.py",
     "engine/compilation.py",
     "engine/folder.py",
     "engine/load.py",
@@ -52,12 +57,15 @@ NO_RESULTS = (
     "schedule/comparison.py",
     "schedule/fair_start.py",
     "schedule/files.py",
+    "schedule/machine_rules.py",
+    "schedule/on_machine.py",
     "schedule/recorded.py",
     "schedule/replication.py",
     "schedule/spread.py",
     "schedule/threads.py",
 )
-"""...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""
+"""...except these: caching and loading of the engine, code that only checks, compares, fetches or writes, and
+machines of several pools, which campaigns do not have."""
 
 
 @dataclass(frozen=True)

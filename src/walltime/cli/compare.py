@@ -63,12 +63,12 @@ def compare(
     drawn = common.check_figures(figure)
     many = is_many(run, part)
     if many:
-        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains, "--cluster": cluster})
+        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains})
     model = None if many else run.model()
     machine = common.read_cluster(cluster)
     workload, seconds_read = reading.load(trace, machine)
     if model is None:
-        run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json)
+        run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json, machine=machine)
         return
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)

@@ -16,6 +16,7 @@ from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.cli.groups import Part, Scheduling
+    from walltime.machine import Machine
     from walltime.schedule.replication import Replications
     from walltime.schedule.scheduler import Scheduler
     from walltime.schedule.variation import Variation
@@ -44,6 +45,7 @@ def run_many(
     report: Path | None = None,
     out: Path | None = None,
     as_json: bool = False,
+    machine: Machine | None = None,
 ) -> None:
     """Simulate every combination of load, estimates and policy with the same seeds; print, and write the page and the table of all runs.
 
@@ -64,7 +66,7 @@ def run_many(
     if len(bases) > 1:  # what they have in common
         shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
     common.note_feedback(shown)
-    found = _simulate(schedulers, run, variations, bases, report is not None and not several)
+    found = _simulate(schedulers, run, variations, bases, report is not None and not several, machine)
     results, combinations = [result for _, result in found], [combination for combination, _ in found] if several else None
     cells = replication_cells(results, combinations)
     trim = run.trim.value
@@ -96,6 +98,7 @@ def _simulate(
     variations: Mapping[float | None, Variation],
     bases: Mapping[float | None, Workload],
     keep: bool,
+    machine: Machine | None,
 ) -> list[tuple[dict[str, Any], Replications]]:
     """The parameters and the replications of every combination, with a progress bar for each that takes long."""
     from walltime.cli.common import progress_bar
@@ -110,9 +113,13 @@ def _simulate(
         replica = functools.partial(variations[load].replica, base, model)
         words = [scheduler.label, *([f"load {load:g}"] if load is not None else []), *([text] if len(models) > 1 else [])]
         words += [f"{run.replications} replications"] if run.replications > 1 else []
-        options: dict[str, Any] = {"trim": run.trim.value, "keep": curves(run.trim.value) if keep else None, **run.rules}
+        options: dict[str, Any] = {
+            "trim": run.trim.value,
+            "keep": curves(run.trim.value) if keep else None,
+            **run.rules,
+        }
         with progress_bar(run.replications, ", ".join(words)) as progress:
-            result = replicate(replica, scheduler, run.seeds, progress=progress, **options)
+            result = replicate(replica, scheduler, run.seeds, machine=machine, progress=progress, **options)
         found.append(({"load": load, "policy": scheduler.label, "estimates": text}, result))
     return found
 

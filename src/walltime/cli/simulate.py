@@ -90,12 +90,12 @@ def simulate(
     many = is_many(run, part)
     if many:
         one_run: dict[str, object] = {"--out": out, "--figure": drawn, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
-        refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair, "--cluster": cluster})
+        refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
     model = None if many else run.model()
     machine = common.read_cluster(cluster)
     workload, seconds_read = reading.load(trace, machine)
     if model is None:
-        run_many(trace, workload, [chosen], run, part, report=report, as_json=as_json)
+        run_many(trace, workload, [chosen], run, part, report=report, as_json=as_json, machine=machine)
         return
     variation = part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)

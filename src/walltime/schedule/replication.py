@@ -10,6 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.machine import Machine
 from walltime.policy import Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
@@ -69,13 +70,14 @@ def replicate(
     trim: str = "none",
     coincident: str = "batch",
     overrun: str = "kill",
+    machine: Machine | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
     keep: Callable[[Schedule], Any] | None = None,
 ) -> Replications:
     """Simulate `workload_of(seed)` under the policy for every seed, on all cores, and keep the summaries.
 
-    `policy, prediction`: as in `simulate`.
+    `policy, prediction, machine`: as in `simulate`.
 
     `workload_of` shakes a log, draws its estimates, or generates a workload; it must depend only on the seed, so that the
     results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
@@ -102,7 +104,7 @@ def replicate(
     def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, Any]]:
         def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
             workload = workload_of(seeds[number])
-            schedule = simulate(workload, scheduler, coincident=coincident, overrun=overrun, progress=check)
+            schedule = simulate(workload, scheduler, coincident=coincident, overrun=overrun, machine=machine, progress=check)
             return schedule.summary(trim), None if keep is None else keep(schedule)
 
         return run
