@@ -120,28 +120,18 @@ def first_hole(steps, step, procs, length, reserved):
 
     From `reserved` on, the job's own reservation, its own processors are enough.
     """
-    begin = step
-    end = min(steps[step].time + length, reserved)
-    while steps[step].time < end:
-        if steps[step].free < procs:
-            step = _next_with(steps, step, procs, reserved)
-            if steps[step].time >= reserved:
-                return BORDER
-            begin = step
-            end = min(steps[step].time + length, reserved)
-        step = steps[step].next
-    return begin
-
-
-@kernel
-def _next_with(steps, step, procs, reserved):
-    """The first step behind this one with so many free processors, or that begins at `reserved` or later."""
+    begin, end = step, steps[step].time + length
     while True:
-        following, step = steps[step].next, steps[step].second
-        if steps[following].free >= procs or steps[following].time >= reserved:
-            return following
-        if steps[step].free >= procs or steps[step].time >= reserved:
-            return step
+        fits, following, step = steps[step].free >= procs, steps[step].next, steps[step].second
+        time = steps[following].time
+        begin, end = begin if fits else following, end if fits else time + length
+        if time >= end or time >= reserved:
+            break
+        fits, time = steps[following].free >= procs, steps[step].time
+        begin, end = begin if fits else step, end if fits else time + length
+        if time >= end or time >= reserved:
+            break
+    return begin if end - length < reserved else BORDER
 
 
 @called_kernel
