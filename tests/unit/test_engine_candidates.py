@@ -6,7 +6,8 @@ import numba
 import numpy as np
 
 from walltime.engine import candidates
-from walltime.engine.plan import NONE, SLOTS, new_plan
+from walltime.engine.plan import LOOKS, NONE, SLOTS, new_plan
+from walltime.engine.profile import NEVER
 
 
 @numba.njit(_nrt=False)
@@ -30,14 +31,14 @@ def join(slots, waiting, traits, i):
 
 
 @numba.njit(_nrt=False)
-def part(traits, i):
-    candidates.part(traits, i)
+def survey(slots, waiting, traits, count):
+    candidates.survey(slots, waiting, traits, count, 0)
 
 
 @numba.njit(_nrt=False)
-def nobody_fits(traits, fewest, most, shortest, longest):
+def bound(traits, procs, length):
     coarse = candidates._coarse
-    return candidates._nobody_fits(traits, coarse(fewest), coarse(most), coarse(shortest), coarse(longest))
+    return traits.shelves[candidates._row(coarse(procs)), candidates._column(coarse(length))]
 
 
 def test_coarse_numbers__keep_their_order():
@@ -60,22 +61,25 @@ def test_coarse_times__keep_their_order_and_leave_room_for_none():
         assert all(exact_time(slots, int(time)) <= time for time in times if time >= since)
 
 
-def test_shelves__pass_nobody_over_and_are_empty_when_all_have_gone():
+def test_shelves__bound_how_late_a_hole_may_begin():
     random = np.random.default_rng(3)
     slots, _, waiting, traits = new_plan(20)
-    waiting.procs, waiting.length = 2 ** random.uniform(0, 17, 20), 2 ** random.uniform(0, 24, 20)
+    slots.shift = 9
+    waiting.procs, waiting.length, waiting.low = 2 ** random.uniform(0, 17, 20), 2 ** random.uniform(0, 24, 20), NEVER
+    waiting.start = waiting.length + random.integers(0, 2**24, 20)
     for i in range(20):
         join(slots, waiting, traits, i)
-    refused = 0
-    for _ in range(5000):
-        fewest, most = np.sort(2 ** random.uniform(0, 17, 2)).astype(int)
-        shortest, longest = np.sort(2 ** random.uniform(0, 24, 2)).astype(int)
-        inside = (fewest <= waiting.procs) & (waiting.procs <= most) & (shortest <= waiting.length) & (waiting.length <= longest)
-        if nobody_fits(traits, int(fewest), int(most), int(shortest), int(longest)):
-            assert not inside.any()
-            refused += 1
-    assert refused > 500, "they refuse many"
-    for i in range(20):
-        part(traits, i)
-    assert not traits.shelf_lengths.any()
-    assert not traits.shelf_jobs.any()
+    waiting.start[10:] = waiting.length[10:]  # half of them move as far forward as they can
+    for lowered in (False, True):
+        if lowered:
+            slots.looks = LOOKS
+            survey(slots, waiting, traits, 20)
+        latest = [coarse_time(slots, int(time)) for time in waiting.start - waiting.length]
+        narrow = 0
+        for _ in range(2000):
+            procs, length = int(2 ** random.uniform(0, 17)), int(2 ** random.uniform(0, 24))
+            fit = [latest[i] for i in range(20) if waiting.procs[i] <= procs and waiting.length[i] <= length]
+            found = bound(traits, procs, length)
+            assert found >= max(fit, default=0), "nobody is passed over"
+            narrow += found == max(fit, default=0)
+        assert narrow > 1000 if lowered else narrow < 1500, "bounds are close, once they have been lowered"

@@ -28,7 +28,7 @@ ADDED = {
     "easy-ordered-predicting": 5,
     "scratch": 21,
     "scratch-predicting": 3,
-    "conservative": 40,
+    "conservative": 41,
     "conservative-predicting": 7,
     "cluster": 26,
     "dynamics": 3,

@@ -2,13 +2,14 @@
 
 A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the
 passing of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it
-reveals, or lies entirely before it, and then it is new. So wherever processors are released, we measure how long the hole there is
-now, and mark the jobs for which it is long enough now and was not before.
+reveals, or lies entirely before it, and then it is new. So wherever processors are released, we measure how many are free there now and
+for how long, and mark the jobs that fit in and have their reservation later. A job that fitted in before has had its chance.
 
 In a deep queue, a single compression asks dozens of times which jobs can use an opening, and usually there are none. Shelves therefore
-tell first whether any waiting job has about the right size and length. Then three coarse numbers per job (Traits in plan.py), of which the
-processor compares sixteen at once, narrow the choice, and only the jobs that pass are checked exactly. Coarse numbers preserve the
-order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass, but never too few.
+tell first whether any waiting job of about this size and length, or below, has its reservation late enough. Then three coarse numbers
+per job (Traits in plan.py), of which the processor compares sixteen at once, narrow the choice, and only the jobs that pass are checked
+exactly. Coarse numbers preserve the order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass,
+but never too few.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import NEVER
-from walltime.engine.plan import CHUNK, FEW, NONE, SHELVES, SHORTEST
+from walltime.engine.plan import CHUNK, COLUMNS, FEW, LOOKS, NONE, ROWS, SHORTEST
 
 
 @kernel
@@ -41,9 +42,15 @@ def _exact_time(slots, coarse):
 
 
 @kernel
-def _shelf(coarse, least):
-    """Which of 64 shelves a coarse number belongs to, four to each power of two from the shelf `least` on."""
-    return min(max((np.int64(coarse) >> 9) - least, np.int64(0)), np.int64(SHELVES - 1))
+def _row(procs):
+    """The row of shelves for a coarse number of processors, two to each power of two."""
+    return np.uint64(min(np.int64(procs) >> 10, np.int64(ROWS - 1)))
+
+
+@kernel
+def _column(length):
+    """The column of shelves for a coarse length, four to each power of two."""
+    return np.uint64(min(max((np.int64(length) >> 9) - SHORTEST, np.int64(0)), np.int64(COLUMNS - 1)))
 
 
 @called_kernel
@@ -51,18 +58,6 @@ def join(slots, waiting, traits, i):
     """Record the coarse traits of a job that has just received its first reservation."""
     traits.procs[i], traits.length[i] = _coarse(waiting[i].procs), _coarse(waiting[i].length)
     note_latest(slots, waiting, traits, i)
-    row, column = _shelf(traits.procs[i], 0), _shelf(traits.length[i], SHORTEST)
-    traits.shelf_jobs[row, column] += 1
-    traits.shelf_lengths[row] |= np.uint64(1) << np.uint64(column)
-
-
-@called_kernel
-def part(traits, i):
-    """Forget a job that starts."""
-    row, column = _shelf(traits.procs[i], 0), _shelf(traits.length[i], SHORTEST)
-    traits.shelf_jobs[row, column] -= 1
-    if traits.shelf_jobs[row, column] == 0:
-        traits.shelf_lengths[row] &= ~(np.uint64(1) << np.uint64(column))
 
 
 @kernel
@@ -72,11 +67,33 @@ def note_latest(slots, waiting, traits, i):
     traits.latest[i] = latest
     chunk = np.uint64(i) // np.uint64(CHUNK)
     traits.chunk_latest[chunk] = max(traits.chunk_latest[chunk], latest)
+    if traits.shelves[_row(traits.procs[i]), _column(traits.length[i])] < latest:
+        _shelve(traits.shelves, _row(traits.procs[i]), _column(traits.length[i]), latest)
+
+
+@called_kernel
+def _shelve(shelves, first_row, first_column, latest):
+    """Raise the bounds of all shelves on which a job of this size and length counts; they only grow with the row and the column."""
+    for row in range(first_row, np.uint64(ROWS)):
+        if shelves[row, first_column] >= latest:
+            break
+        for column in range(first_column, np.uint64(COLUMNS)):
+            shelves[row, column] = max(shelves[row, column], latest)
+
+
+@kernel
+def drop_bounds(slots, traits):
+    """Let the shelves bound nothing until the next compression, since the scale of times is a new one."""
+    traits.shelves[:] = NONE
+    slots.looks = LOOKS
 
 
 @called_kernel
 def survey(slots, waiting, traits, count, now):
-    """Bound the times of each chunk. If a time is too late to be distinguished from later ones, choose a new scale for all of them."""
+    """Bound the times of each chunk, and now and then lower the bounds of the shelves to what they have to be.
+
+    If a time is too late to be distinguished from later ones, choose a new scale for all of them.
+    """
     last = np.uint16(0)
     for first in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
         latest = np.uint16(0)
@@ -84,14 +101,12 @@ def survey(slots, waiting, traits, count, now):
             latest = max(latest, traits.latest[i])
         traits.chunk_latest[first // np.uint64(CHUNK)] = latest
         last = max(last, latest)
-    if last < NONE - 1:
+    if last == NONE - 1:
+        _choose_scale(slots, waiting, count, now)
+    elif slots.looks < LOOKS:
         return
-    end = now
-    for i in range(count):
-        end = max(end, waiting[i].start)
-    slots.since, slots.shift = now, 0
-    while (end - now) >> slots.shift > NONE // 2:
-        slots.shift += 1
+    slots.looks = 0
+    traits.shelves[:] = 0
     for i in range(count):
         note_latest(slots, waiting, traits, i)
         if waiting[i].low < NEVER:
@@ -100,102 +115,86 @@ def survey(slots, waiting, traits, count, now):
             traits.latest[i] = min(traits.latest[i], np.uint16(low - 1))
 
 
+@kernel
+def _choose_scale(slots, waiting, count, now):
+    """Let half of the coarse times last until the last reservation."""
+    end = now
+    for i in range(count):
+        end = max(end, waiting[i].start)
+    slots.since, slots.shift = now, 0
+    while (end - now) >> slots.shift > NONE // 2:
+        slots.shift += 1
+
+
 @called_kernel
 def give_back_until(slots, steps, waiting, traits, count, step, last, procs):
     """Release processors from one step up to another, and mark the jobs for which this opens a hole.
 
     `count`: so many jobs wait. A step that is opened lets the hole grow that it is in: for as many processors as are free there now,
-    and for fewer the wider, until there were enough before.
+    and for fewer the wider, until there were enough before. A hole that the next step lets grow on is left to that one.
     """
-    turn = np.uint32(slots.turn + 1)
-    slots.turn = turn
+    since = steps[step].time
     while step != last:
         old = np.int64(steps[step].free)
         height = old + procs
-        steps[step].free = height
         after = steps[step].next
-        opened = steps[step].time
-        left, right = step, after
+        steps[step].free = height
+        steps[step].wall = left = _wall(steps, since, steps[step].previous, height)
+        right = after
         while height > old:
-            if steps[left].free >= height:
-                left = _wall(steps, turn, left)
-            low = steps[left].next
-            begin = steps[low].time
+            left = _wall(steps, since, left, height)
             while steps[right].free >= height:
                 right = steps[right].next
-            below = max(old, np.int64(steps[left].free), np.int64(steps[right].free))
-            _mark(slots, waiting, traits, count, below, height, begin, steps[right].time, opened - begin, low)
-            height = below
+            grows_on = right == after and after != last and steps[after].free + procs >= height
+            if not grows_on:
+                _mark(slots, waiting, traits, count, height, steps[left].next, steps[steps[left].next].time, steps[right].time)
+            height = max(old, np.int64(steps[left].free), np.int64(steps[right].free))
         step = after
 
 
 @kernel
-def _wall(steps, turn, step):
-    """The nearest step before this one with fewer free processors."""
-    if steps[step].turn == turn:
-        return steps[step].wall
-    free = steps[step].free
-    wall = steps[step].previous
-    while steps[wall].free >= free:
-        wall = steps[wall].wall if steps[wall].turn == turn else steps[wall].previous
-    steps[step].wall, steps[step].turn = wall, turn
-    return wall
+def _wall(steps, since, step, height):
+    """The first step with fewer free processors from this one backwards; the steps from `since` on know their own walls."""
+    while steps[step].free >= height:
+        step = steps[step].wall if steps[step].time >= since else steps[step].previous
+    return step
 
 
 @kernel
-def _mark(slots, waiting, traits, count, below, height, begin, end, before, low):
-    """Mark the jobs of more processors than `below` and at most `height` for which there is a hole now, and was none.
+def _mark(slots, waiting, traits, count, height, low, begin, end):
+    """Mark the jobs that fit into a hole of so many processors, from the step `low`, at `begin`, until `end`, and are to start later.
 
-    It begins with the step `low`, at `begin`, and lasts until `end`; its part of length `before` was there already, so that for
-    a job that is not longer nothing earlier has opened. `low` of a job is set to a coarse time, which may be too early.
+    `low` of a job is set to a coarse time, which may be too early.
     """
-    fewest, most = _coarse(below + 1), _coarse(height)
-    shortest, longest = _coarse(before + 1), _coarse(end - begin)
-    if _nobody_fits(traits, fewest, most, shortest, longest):
+    most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)
+    if traits.shelves[_row(most), _column(longest)] < earliest:
         return
-    more, longer = np.uint16(most - fewest), np.uint16(longest - shortest)
-    earliest = _coarse_time(slots, begin)
+    slots.looks += 1
     for chunk in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
         if traits.chunk_latest[chunk // np.uint64(CHUNK)] < earliest:
             continue
-        if not _somebody_may_fit(traits, chunk, np.uint64(CHUNK), earliest, fewest, more, shortest, longer):
+        if not _somebody_may_fit(traits, chunk, np.uint64(CHUNK), earliest, most, longest):
             continue
         for few in range(chunk, chunk + np.uint64(CHUNK), np.uint64(FEW)):
-            if _somebody_may_fit(traits, few, np.uint64(FEW), earliest, fewest, more, shortest, longer):
+            if _somebody_may_fit(traits, few, np.uint64(FEW), earliest, most, longest):
                 for i in range(few, few + np.uint64(FEW)):
-                    if _may_fit(traits, i, earliest, fewest, more, shortest, longer):
+                    if _may_fit(traits, i, earliest, most, longest):
                         own = waiting[i]
-                        fits = (below < own.procs) & (own.procs <= height) & (before < own.length)
-                        if fits and own.length <= min(end, own.start) - begin:
+                        if own.procs <= height and own.length <= min(end, own.start) - begin:
                             own.low, own.low_step = _exact_time(slots, earliest), low
                             traits.latest[i] = earliest - 1
 
 
 @kernel
-def _nobody_fits(traits, fewest, most, shortest, longest):
-    """Whether there is no waiting job on any of the shelves that lie within these bounds."""
-    ones = np.uint64(0xFFFFFFFFFFFFFFFF)
-    first, last = _shelf(shortest, SHORTEST), _shelf(longest, SHORTEST)
-    lengths = (ones << np.uint64(first)) & (ones >> np.uint64(SHELVES - 1 - last))
-    row, last_row = _shelf(fewest, 0), _shelf(most, 0)
-    while traits.shelf_lengths[row] & lengths == 0:
-        if row == last_row:
-            return True
-        row += 1
-    return False
-
-
-@kernel
-def _somebody_may_fit(traits, first, count, earliest, fewest, more, shortest, longer):
+def _somebody_may_fit(traits, first, count, earliest, most, longest):
     """Whether any of so many jobs may be one to be marked; asked without branches, so that they are compared all at once."""
     found = False
     for i in range(first, first + count):
-        found |= _may_fit(traits, i, earliest, fewest, more, shortest, longer)
+        found |= _may_fit(traits, i, earliest, most, longest)
     return found
 
 
 @kernel
-def _may_fit(traits, i, earliest, fewest, more, shortest, longer):
-    """Whether a job may be one to be marked, by its coarse traits; below 0 a difference wraps around and is too large."""
-    procs, length = np.int64(traits.procs[i]) - np.int64(fewest), np.int64(traits.length[i]) - np.int64(shortest)
-    return (np.uint16(procs) <= more) & (np.uint16(length) <= longer) & (traits.latest[i] >= earliest)
+def _may_fit(traits, i, earliest, most, longest):
+    """Whether a job may be one to be marked, by its coarse traits."""
+    return (traits.procs[i] <= most) & (traits.length[i] <= longest) & (traits.latest[i] >= earliest)

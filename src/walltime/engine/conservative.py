@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.candidates import give_back_until, join, note_latest, part, survey
+from walltime.engine.candidates import drop_bounds, give_back_until, join, note_latest, survey
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.machine import overdue, start_job
 from walltime.engine.memory import BY_ARRIVAL, NEVER, NO_PLAN
-from walltime.engine.plan import BORDER, CHUNK, GONE, first_hole, forget_past, leave, plan_of_running, step_at, take_until
+from walltime.engine.plan import BORDER, CHUNK, GONE, first_hole, forget_past, leave, plan_of_running, step_at, step_back_at, take_until
 from walltime.engine.queue import sort_waiting
 
 
@@ -37,8 +37,7 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     if afresh:
         plan_of_running(slots, steps, running, state.running, state.now, state.free)
         work *= slots.used
-        traits.shelf_jobs[:] = 0
-        traits.shelf_lengths[:] = 0
+        drop_bounds(slots, traits)
         looked_at = 0
     else:
         forget_past(slots, steps, state.now)
@@ -46,8 +45,8 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
             work *= 10
             survey(slots, waiting, traits, looked_at, state.now)
             _give_back(state, jobs, slots, steps, waiting, traits, kept.early_job)
-            for i in range(looked_at):
-                place = i if in_order else kept.place[ordered.sorted[i]]
+            for i in range(np.uint64(looked_at)):  # unsigned, since a place that may be below 0 would be checked at every access
+                place = i if in_order else np.uint64(kept.place[ordered.sorted[i]])
                 own = waiting[place]
                 if own.low < NEVER or steps[steps[own.begin].previous].free >= own.procs:
                     _compress(looked_at, slots, steps, waiting, traits, place)
@@ -86,25 +85,24 @@ def _compress(count, slots, steps, waiting, traits, i):
         while steps[begin].time > waiting[i].low and begin != slots.first:
             begin = steps[begin].previous
         waiting[i].low = NEVER
-        note_latest(slots, waiting, traits, i)
         begin = first_hole(steps, begin, procs, waiting[i].length, start)
         if begin == BORDER:
+            note_latest(slots, waiting, traits, i)
             return
     old_end = waiting[i].end
     time = steps[begin].time
     end_time = time + waiting[i].length
     if end_time >= start:
         take_until(slots, steps, begin, start, procs)
-        first = end = step_at(slots, steps, old_begin, end_time)
+        first = end = step_back_at(slots, steps, old_end, end_time)
     else:
         end = take_until(slots, steps, begin, end_time, procs)
         first = old_begin
     steps[begin].edges += 1
     steps[end].edges += 1
     waiting[i].start, waiting[i].begin, waiting[i].end = time, begin, end
-    traits.latest[i] = 0  # what opens behind it is not for itself
-    give_back_until(slots, steps, waiting, traits, count, first, old_end, procs)
     note_latest(slots, waiting, traits, i)
+    give_back_until(slots, steps, waiting, traits, count, first, old_end, procs)
     leave(slots, steps, old_begin)
     leave(slots, steps, old_end)
 
@@ -147,17 +145,16 @@ def _hold(state, jobs, slots, steps, waiting, traits, i, job):
 def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers):
     """Start the jobs whose reservation is now, and find the next one that will be due."""
     last = state.queue_last
-    left, next_due = 0, NEVER
+    left, next_due = np.uint64(0), NEVER
     state.blocked = -1
     if only_newcomers:
-        left, next_due = state.looked_at, state.next_due
+        left, next_due = np.uint64(state.looked_at), state.next_due
         if left > 0:
             state.blocked = queue[0].job
-    for i in range(left, last):
+    for i in range(np.uint64(left), np.uint64(last)):
         job = np.int64(queue[i].job)
         if waiting[i].start == state.now:
             start_job(state, rules, jobs, running, events, notes, predicting, job)
-            part(traits, i)
             if predicting is not None:
                 _hold(state, jobs, slots, steps, waiting, traits, i, job)
         else:
@@ -166,10 +163,10 @@ def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, 
                 queue[left] = queue[i]
                 waiting[left] = waiting[i]
                 traits.procs[left], traits.length[left], traits.latest[left] = traits.procs[i], traits.length[i], traits.latest[i]
-                traits.chunk_latest[left // CHUNK] = max(traits.chunk_latest[left // CHUNK], traits.latest[i])
-            left += 1
+                traits.chunk_latest[left // np.uint64(CHUNK)] = max(traits.chunk_latest[left // np.uint64(CHUNK)], traits.latest[i])
+            left += np.uint64(1)
             state.blocked = job
-    for i in range(left, last):
+    for i in range(left, np.uint64(last)):
         traits.latest[i] = 0
     state.queue_last = state.looked_at = left
     state.next_due = next_due

@@ -129,7 +129,7 @@ _TABLE = (
     *_loops("easy", "FCFS and EASY", HEAD, False, (31, 5), (34, 6)),
     *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (43, 8), (46, 9)),
     *_loops("scratch", "reservations made afresh", FRESH, True, (35, 6), (38, 7)),
-    *_loops("conservative", "conservative backfilling", KEEP, True, (49, 6), (53, 7)),
+    *_loops("conservative", "conservative backfilling", KEEP, True, (50, 6), (54, 7)),
     Entry("cluster", "machines of several pools", jit.entry(cluster.run_cluster), _example_cluster, 28, 5),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),

@@ -19,16 +19,14 @@ BORDER = np.uint32(0)
 GONE = -1
 """The time of a slot that is not in use."""
 
-SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift")] + [(name, np.uint32) for name in ("first", "spare", "used", "turn")])
-"""The first step; the first unused slot that has been used before; how many have been used; how often processors have been given back.
-`since`, `shift`: what times are coarse by (candidates.py)."""
+SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift", "looks")] + [(name, np.uint32) for name in ("first", "spare", "used")])
+"""The first step; the first unused slot that has been used before; how many have been used. `since`, `shift`: what times are coarse by;
+`looks`: how often the waiting jobs have been looked through since the bounds of the shelves were lowered (candidates.py)."""
 STEP = np.dtype(
-    [("time", np.int64), ("free", np.int32), ("edges", np.int32)]
-    + [(name, np.uint32) for name in ("next", "second", "previous", "wall", "turn")]
-    + [("unused", np.uint32, 7)]
+    [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "second", "previous", "wall")]
 )
-"""`second`: the next but one; with it a search need not wait for one step to learn of the next. `wall`: the nearest step before this
-one with fewer free processors, as far as it was found in this `turn`. A step takes a whole line of the processor's cache."""
+"""`second`: the next but one; with it a search need not wait for one step to learn of the next. `wall`: while processors are
+given back, the nearest step before this one with fewer free ones. Two steps take a line of the processor's cache."""
 
 
 WAITING = np.dtype(
@@ -42,29 +40,32 @@ begins and ends. `low`: the earliest time (s) at which a hole for it may have op
 
 NONE = np.iinfo(np.uint16).max
 """Later than any coarse time."""
-CHUNK, FEW = 128, 16
+CHUNK, FEW = 128, 8
 """So many places in the queue are looked at together, and if any of them is of interest, so many."""
-SHELVES = 64
-"""So many classes of processors, and as many of lengths."""
+ROWS, COLUMNS = 32, 64
+"""So many classes of processors, and of lengths."""
 SHORTEST = 16
 """Lengths under 16 s belong to one class."""
+LOOKS = 8192
+"""After so many looks through the queue the bounds of the shelves are lowered to what they have to be."""
+LINE = 64
+"""Bytes in a line of the processor's cache."""
 
 
 class Traits(NamedTuple):
     """Traits that tell which jobs an opening may help, by place in the queue: coarse uint16, so that many are compared at once.
 
     `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
-    WAITING), that begins earlier; 0 if no job waits there. `chunk_latest`: by chunk of places, none of them is later. `shelf_jobs`
-    (int64): how many jobs there are by class of processors and class of length; `shelf_lengths` (uint64): by class of processors,
-    a bit for each class of length that there is.
+    WAITING), that begins earlier; 0 if no job waits there. `chunk_latest`: by chunk of places, none of them is later. `shelves`:
+    by class of processors and class of length, no job of this class or of lower ones has its reservation so late that a hole for it
+    may begin later.
     """
 
     procs: Any
     length: Any
     latest: Any
     chunk_latest: Any
-    shelf_jobs: Any
-    shelf_lengths: Any
+    shelves: Any
 
 
 class Plan(NamedTuple):
@@ -80,26 +81,32 @@ def new_plan(jobs: int) -> Plan:
     """Room for the places of so many jobs; nothing is in it before `plan_of_running`."""
     return Plan(
         np.zeros(1, SLOTS).view(np.recarray)[0],
-        np.zeros(2 * jobs + 4, STEP).view(np.recarray),
-        np.zeros(jobs, WAITING).view(np.recarray),
+        _aligned(2 * jobs + 4, STEP).view(np.recarray),
+        _aligned(jobs, WAITING).view(np.recarray),
         Traits(
-            procs=np.zeros(jobs + CHUNK, np.uint16),
-            length=np.zeros(jobs + CHUNK, np.uint16),
-            latest=np.zeros(jobs + CHUNK, np.uint16),
+            procs=_aligned(jobs + CHUNK, np.uint16),
+            length=_aligned(jobs + CHUNK, np.uint16),
+            latest=_aligned(jobs + CHUNK, np.uint16),
             chunk_latest=np.zeros(jobs // CHUNK + 2, np.uint16),
-            shelf_jobs=np.zeros((SHELVES, SHELVES), np.int64),
-            shelf_lengths=np.zeros(SHELVES, np.uint64),
+            shelves=_aligned(ROWS * COLUMNS, np.uint16).reshape(ROWS, COLUMNS),
         ),
     )
+
+
+def _aligned(count: int, dtype: Any) -> Any:
+    """An array of zeros that begins with a line of the processor's cache."""
+    size = count * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    return room[begin : begin + size].view(dtype)
 
 
 @kernel
 def plan_of_running(slots, steps, running, count, now, free):
     """Rebuild the plan from the running jobs; one that is overdue is assumed to end in a second."""
-    slots.used, slots.spare, slots.turn = 1, BORDER, 0
+    slots.used, slots.spare = 1, BORDER
     slots.since, slots.shift = now, 0
     steps[BORDER].time = NEVER
-    steps[BORDER].turn = 0
     steps[BORDER].free = -1
     _link(steps, BORDER, BORDER)
     last = insert(slots, steps, BORDER, now, free)
@@ -118,30 +125,21 @@ def plan_of_running(slots, steps, running, count, now, free):
 def first_hole(steps, step, procs, length, reserved):
     """The earliest step from this one on with which a hole begins: so many processors for so long. BORDER if none before `reserved`.
 
-    From `reserved` on, the job's own reservation, its own processors are enough.
+    From `reserved` on, the job's own reservation, its own processors are enough. Too few free processors move the begin without a
+    branch, as the processor could not guess which way it goes.
     """
-    begin = step
-    end = min(steps[step].time + length, reserved)
-    while steps[step].time < end:
-        if steps[step].free < procs:
-            step = _next_with(steps, step, procs, reserved)
-            if steps[step].time >= reserved:
-                return BORDER
-            begin = step
-            end = min(steps[step].time + length, reserved)
-        step = steps[step].next
-    return begin
-
-
-@kernel
-def _next_with(steps, step, procs, reserved):
-    """The first step behind this one with so many free processors, or that begins at `reserved` or later."""
+    begin, end = step, steps[step].time + length
     while True:
-        following, step = steps[step].next, steps[step].second
-        if steps[following].free >= procs or steps[following].time >= reserved:
-            return following
-        if steps[step].free >= procs or steps[step].time >= reserved:
-            return step
+        fits, following, step = steps[step].free >= procs, steps[step].next, steps[step].second
+        time = steps[following].time
+        begin, end = begin if fits else following, end if fits else time + length
+        if time >= end or time >= reserved:
+            break
+        fits, time = steps[following].free >= procs, steps[step].time
+        begin, end = begin if fits else step, end if fits else time + length
+        if time >= end or time >= reserved:
+            break
+    return begin if end - length < reserved else BORDER
 
 
 @called_kernel
@@ -164,6 +162,16 @@ def step_at(slots, steps, step, time):
     if steps[step].time > time:
         before = steps[step].previous
         step = insert(slots, steps, before, time, np.int64(steps[before].free))
+    return step
+
+
+@kernel
+def step_back_at(slots, steps, step, time):
+    """The step that begins at a time, made if need be, at or before a step that begins later."""
+    while steps[step].time > time:
+        step = steps[step].previous
+    if steps[step].time < time:
+        step = insert(slots, steps, step, time, np.int64(steps[step].free))
     return step
 
 
@@ -201,7 +209,6 @@ def insert(slots, steps, before, time, free):
     steps[slot].time = time
     steps[slot].free = free
     steps[slot].edges = 0
-    steps[slot].turn = 0
     _link(steps, before, slot)
     _link(steps, slot, after)
     return slot
