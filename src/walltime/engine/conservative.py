@@ -144,14 +144,15 @@ def _hold(state, jobs, slots, steps, waiting, traits, i, job):
 @kernel
 def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers):
     """Start the jobs whose reservation is now, and find the next one that will be due."""
-    last = state.queue_last
+    last = np.uint64(state.queue_last)
     left, next_due = np.uint64(0), NEVER
-    state.blocked = -1
     if only_newcomers:
         left, next_due = np.uint64(state.looked_at), state.next_due
-        if left > 0:
-            state.blocked = queue[0].job
-    for i in range(np.uint64(left), np.uint64(last)):
+    while left < last and waiting[left].start != state.now:  # mostly nobody is due
+        next_due = min(next_due, waiting[left].start)
+        left += np.uint64(1)
+    state.blocked = queue[0].job if left > 0 else -1
+    for i in range(left, last):
         job = np.int64(queue[i].job)
         if waiting[i].start == state.now:
             start_job(state, rules, jobs, running, events, notes, predicting, job)
@@ -166,7 +167,7 @@ def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, 
                 traits.chunk_latest[left // np.uint64(CHUNK)] = max(traits.chunk_latest[left // np.uint64(CHUNK)], traits.latest[i])
             left += np.uint64(1)
             state.blocked = job
-    for i in range(left, np.uint64(last)):
+    for i in range(left, last):
         traits.latest[i] = 0
     state.queue_last = state.looked_at = left
     state.next_due = next_due
