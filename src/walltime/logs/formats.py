@@ -5,30 +5,41 @@ from __future__ import annotations
 import os
 
 from walltime.errors import LogError
+from walltime.logs import accounting
+from walltime.logs.clock import parse_zone
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, Partial, Rule, TooWide
+from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
 from walltime.logs.places import find_log
 from walltime.logs.rules import RULES
+from walltime.logs.slurm import SLURM
 from walltime.logs.swf import SWF
 from walltime.workload import Workload
 
 FORMATS: list[LogFormat] = [
     SWF,
+    SLURM,
 ]
 """Every format, in the order in which they are tried."""
 _SHOWN = 60
 
 
-def read_log(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> JobLog:
+def read_log(
+    path: str | os.PathLike[str],
+    *,
+    skip_bad_lines: bool = False,
+    time_zone: str | None = None,
+) -> JobLog:
     """Read a job log unchanged, in any of the known formats, plain or gzip.
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
-    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`.
+    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
+    of the site, such as Europe/Stockholm, for logs that do not say it.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
+    options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone))
     file = LogFile(find_log(path))
-    return format_of(file).read(file, skip_bad_lines)
+    return format_of(file).read(file, options)
 
 
 def read(
@@ -36,6 +47,7 @@ def read(
     *,
     procs: int | None = None,
     skip_bad_lines: bool = False,
+    time_zone: str | None = None,
     partial: Partial = "summary",
     too_wide: TooWide = "drop",
     requested_first: bool = False,
@@ -46,7 +58,7 @@ def read(
     machine, if the header lacks it or is wrong. Raises LogError if the file is not a log, WorkloadError if its jobs cannot be
     simulated.
     """
-    log = read_log(path, skip_bad_lines=skip_bad_lines)
+    log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 
@@ -68,5 +80,5 @@ def format_of(file: LogFile) -> LogFormat:
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """The rules for all logs, then those of single formats."""
-    return (*RULES, *(rule for known in FORMATS for rule in known.rules))
+    """The rules for all logs, those of all batch systems, then those of single formats."""
+    return (*RULES, *accounting.RULES, *(rule for known in FORMATS for rule in known.rules))

@@ -114,6 +114,7 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
             header=log.header_lines,
             unix_start_time=log.header.unix_start_time,
             time_zone=log.header.time_zone,
+            names={name: texts for name, texts in log.names.items() if name in log.columns},
         ),
         order=chosen if chosen is not None and (np.diff(chosen) < 0).any() else None,
     )

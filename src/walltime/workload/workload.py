@@ -14,6 +14,7 @@ import numpy as np
 from walltime import notebook
 from walltime.errors import WorkloadError, shown
 from walltime.workload.draws import seed_fault
+from walltime.wording import harmless
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,6 +59,17 @@ class Origin:
     unix_start_time: int | None = None
     time_zone: str = "UTC"
     """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the numbers of a column stand for, by column, where the log has names: number k is `names[column][k - 1]`."""
+
+    def name_of(self, column: str, number: int) -> str:
+        """The name behind a number of a column, such as the user, harmless to print; the number itself if the log has no names.
+
+        >>> Origin(names={"user": ("alice",)}).name_of("user", 1), Origin().name_of("user", 1)
+        ('alice', '1')
+        """
+        texts = self.names.get(column, ())
+        return harmless(texts[number - 1]) if 0 < number <= len(texts) else str(number)
 
     def after(self, step: str) -> Origin:
         """The same origin with one more step."""
