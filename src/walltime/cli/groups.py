@@ -26,13 +26,25 @@ class Reading:
     too_wide: o.TooWideOption = o.TooWide.drop
     partial: o.PartialOption = o.Partial.summary
     skip_bad_lines: o.SkipBadLinesOption = False
+    time_zone: o.TimeZoneOption = None
+    mapping: o.MappingOption = None
+    anonymise: o.AnonymiseOption = None
+
+    @property
+    def of_file(self) -> dict[str, Any]:
+        """How the file is read, for `read_log`."""
+        return {name: getattr(self, name) for name in ("skip_bad_lines", "time_zone", "mapping", "anonymise")}
+
+    @property
+    def of_jobs(self) -> dict[str, Any]:
+        """How its records become jobs, for `JobLog.to_workload`."""
+        return {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
 
     def load(self, trace: Path) -> tuple[Workload, float]:
         """Read the log; returns the workload and the seconds that it took."""
         from walltime.cli import common
 
-        options = {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
-        return common.load(trace, skip_bad_lines=self.skip_bad_lines, **options)
+        return common.load(trace, **self.of_file, **self.of_jobs)
 
 
 @dataclass(frozen=True)

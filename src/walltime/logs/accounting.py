@@ -13,6 +13,7 @@ from walltime.logs import clock
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLine, ReadOptions, Rule
+from walltime.logs.names import only_used
 from walltime.logs.table import TableLog
 from walltime.workload import MISSING
 
@@ -101,6 +102,9 @@ def make_log(
     }
     if held.any():
         values["held"] = held
+    used = {}
+    for name, texts in (names or {}).items():
+        values[name], used[name] = only_used(values[name], texts)
     lines = {"Version": ["2.2"], "Conversion": [f"walltime, from {kind.format}"], "MaxRecords": [str(records)]}
     lines |= {"UnixStartTime": [str(begin)]} if len(known) else {}
     zone = options.time_zone or "UTC"
@@ -110,7 +114,7 @@ def make_log(
         records,
         values,
         header=Header(lines),
-        names={name: tuple(texts) for name, texts in (names or {}).items() if len(texts)},
+        names={name: texts for name, texts in used.items() if texts},
         bad_lines=tuple(bad_lines),
         path=file.path,
         sha256=file.sha256,

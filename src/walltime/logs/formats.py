@@ -6,6 +6,8 @@ import os
 
 from walltime.errors import LogError
 from walltime.logs import accounting
+from walltime.logs.anonymise import anonymise as hidden
+from walltime.logs.anonymise import read_key
 from walltime.logs.clock import parse_zone
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
@@ -13,11 +15,13 @@ from walltime.logs.places import find_log
 from walltime.logs.rules import RULES
 from walltime.logs.slurm import SLURM
 from walltime.logs.swf import SWF
+from walltime.logs.table_file import TABLE
 from walltime.workload import Workload
 
 FORMATS: list[LogFormat] = [
     SWF,
     SLURM,
+    TABLE,
 ]
 """Every format, in the order in which they are tried."""
 _SHOWN = 60
@@ -28,18 +32,25 @@ def read_log(
     *,
     skip_bad_lines: bool = False,
     time_zone: str | None = None,
+    mapping: str | os.PathLike[str] | None = None,
+    anonymise: str | None = None,
 ) -> JobLog:
     """Read a job log unchanged, in any of the known formats, plain or gzip.
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
     by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
-    of the site, such as Europe/Stockholm, for logs that do not say it.
+    of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: a TOML file that says what the columns of a CSV or
+    Parquet file mean. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
+    `walltime.logs.anonymise`.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
-    options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone))
+    key = None if anonymise is None else read_key(anonymise)
+    zone = None if time_zone is None else parse_zone(time_zone)
+    options = ReadOptions(skip_bad_lines, zone, None if mapping is None else os.fspath(mapping))
     file = LogFile(find_log(path))
-    return format_of(file).read(file, options)
+    log = format_of(file).read(file, options)
+    return log if key is None else hidden(log, key)
 
 
 def read(
@@ -48,6 +59,8 @@ def read(
     procs: int | None = None,
     skip_bad_lines: bool = False,
     time_zone: str | None = None,
+    mapping: str | os.PathLike[str] | None = None,
+    anonymise: str | None = None,
     partial: Partial = "summary",
     too_wide: TooWide = "drop",
     requested_first: bool = False,
@@ -58,7 +71,7 @@ def read(
     machine, if the header lacks it or is wrong. Raises LogError if the file is not a log, WorkloadError if its jobs cannot be
     simulated.
     """
-    log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone)
+    log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from walltime.errors import LogError
 from walltime.logs import slurm_fields as fields
-from walltime.logs.accounting import BadLines, Counts, quoted, unknown
+from walltime.logs.accounting import BadLines, Counts, nothing_left, quoted, unknown
 from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import LogFormat, ReadOptions
@@ -226,10 +226,12 @@ def _recognises(head: bytes) -> bool:
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
     reader = _Reader(options, counts, bad)
-    used = {name: kind for name, kind in KINDS.items()}
-    for heading, rows in rows_of(file, used, bad, counts):
+    for heading, rows in rows_of(file, KINDS, bad, counts):
         _check_fields(file, heading)
-        reader.add(heading, rows)
+        if rows.texts:
+            reader.add(heading, rows)
+    if not reader.blocks:
+        raise LogError(nothing_left(file, counts, bad.lines))
     jobs, steps, local = reader.joined()
     names = {column: names.texts for column, names in reader.names.items()}
     return slurm_log(jobs, steps, file, options, names, counts, bad.lines, local)

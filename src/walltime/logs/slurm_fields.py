@@ -39,8 +39,9 @@ _ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$"
 _DURATION = r"^(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(?:\.\d+)?$"
 _UNITS = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _FLAGS = frozenset(
-    "--parsable --exclusive --requeue --no-requeue --hold -H --quiet -Q --verbose -v --wait -W --no-kill -k --oversubscribe -s --overcommit "
-    "-O --contiguous --test-only --pty --label -l --unbuffered -u --ignore-pbs --spread-job --use-min-nodes --reboot --immediate -I".split()
+    {"--parsable", "--exclusive", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
+    | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
+    | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
 """Options of sbatch, srun and salloc without a value, or with one after an equals sign only."""
 _MINUTES = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 from walltime.errors import LogError
 from walltime.logs.accounting import NOT_UTF8, BadLines, Counts, decoded
@@ -14,8 +15,8 @@ from walltime.logs.joblog import Rule
 from walltime.logs.slurm_fields import BLANK, NO_LIMITS, state_word
 
 FREE_TEXT = frozenset(
-    "jobname comment admincomment systemcomment submitline workdir extra constraints container stdin stdout stderr wckey licenses "
-    "stdinexpanded stdoutexpanded stderrexpanded".split()
+    {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
+    | {"stderr", "stdinexpanded", "stdoutexpanded", "stderrexpanded", "wckey", "licenses"}
 )
 """Fields in which users write what they want."""
 NEEDED = "JobIDRaw (or JobID), Submit, AllocCPUS (or ReqCPUS), and Elapsed (or Start and End)"
@@ -80,16 +81,13 @@ def heading_of(line: str) -> Heading | None:
 
 def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
     """The heading and the rows of a file, in blocks. `used`: how the fields that matter are checked: `time`, `whole`, ...; see `_LOOKS`."""
-    heading: Heading | None = None
-    first = ""
+    lines = _texts(file, counts)
+    number, first = next(lines, (1, ""))
+    heading = heading_of(first)
+    if heading is None:
+        raise LogError(f"{file.where}:{number}: not the heading of sacct -P; print the log with walltime slurm sacct-command")
     rows = Rows()
-    for number, line in _joined(file, lambda: heading, counts):
-        if heading is None:
-            heading = heading_of(line)
-            if heading is None:
-                raise LogError(f"{file.where}:{number}: not the heading of sacct -P; print the log with walltime slurm sacct-command")
-            first = line
-            continue
+    for number, line in _joined(lines, heading, counts):
         if line == first:
             continue  # of a further file that was appended
         text = line.removesuffix(heading.delimiter) if heading.ends else line
@@ -108,8 +106,7 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
         if len(rows.texts) >= ROWS_AT_ONCE:
             yield heading, rows
             rows = Rows()
-    if heading is not None:
-        yield heading, rows
+    yield heading, rows
 
 
 def _reason(count: int, heading: Heading) -> str:
@@ -120,30 +117,31 @@ def _reason(count: int, heading: Heading) -> str:
     return f"{count} fields instead of {wanted}: {between}; print free texts last, as walltime slurm sacct-command does"
 
 
-def _joined(file: LogFile, heading: Callable[[], Heading | None], counts: Counts) -> Iterator[tuple[int, str]]:
-    """The lines as text, those joined that a line end in a free text had split; with the number of the first line."""
-    waiting: tuple[int, str] | None = None
-    several = False
+def _texts(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
     for first, lines in file.line_blocks():
         for number, raw in enumerate(lines, first):
             text, is_utf8 = decoded(raw)
             text = text.rstrip("\r")
-            if not text.strip():
-                continue
-            if not is_utf8:
-                counts.add(NOT_UTF8, 1)
-            known = heading()
-            if waiting is not None and known is not None and _continues(waiting[1], text, known):
-                waiting = (waiting[0], f"{waiting[1]}\n{text}")
-                counts.add(NEWLINE_IN_TEXT, 0 if several else 1)
-                several = True
-                continue
-            if waiting is not None:
-                yield waiting
-            waiting, several = (number, text), False
-            if known is None:
-                yield waiting
-                waiting = None
+            if text.strip():
+                if not is_utf8:
+                    counts.add(NOT_UTF8, 1)
+                yield number, text
+
+
+def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines, those joined that a line end in a free text had split; with the number of the first line."""
+    waiting: tuple[int, str] | None = None
+    several = False
+    for number, text in lines:
+        if waiting is not None and _continues(waiting[1], text, heading):
+            waiting = (waiting[0], f"{waiting[1]}\n{text}")
+            counts.add(NEWLINE_IN_TEXT, 0 if several else 1)
+            several = True
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting, several = (number, text), False
     if waiting is not None:
         yield waiting
 
@@ -174,7 +172,7 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
     extra = len(pieces) - wanted
     spans: list[list[int]] = [[free[0]]]
     runs: list[list[int]] = []
-    for before, after in zip(free, free[1:], strict=False):
+    for before, after in pairwise(free):
         run = list(range(before + 1, after))
         if any(heading.fields[k] in used for k in run):
             runs.append(run)

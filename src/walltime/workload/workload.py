@@ -13,8 +13,8 @@ import numpy as np
 
 from walltime import notebook
 from walltime.errors import WorkloadError, shown
-from walltime.workload.draws import seed_fault
 from walltime.wording import harmless
+from walltime.workload.draws import seed_fault
 
 if TYPE_CHECKING:
     import polars as pl
