@@ -150,15 +150,16 @@ def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Coun
 class BadLines:
     """Collects bad lines, or raises LogError at the first one."""
 
-    def __init__(self, file: LogFile, options: ReadOptions) -> None:
-        self._where = file.where
+    def __init__(self, file: LogFile, options: ReadOptions, what: str = "line") -> None:
+        self._where, self._what = file.where, what
         self._skip = options.skip_bad_lines
         self.lines: list[BadLine] = []
 
     def add(self, line: int, reason: str, text: str) -> None:
         """Note a bad line, or raise LogError that names it."""
         if not self._skip:
-            raise LogError(f"{self._where}:{line}: {reason}; repair the line, or leave bad lines out with skip_bad_lines=True")
+            place = f"{self._where}:{line}" if self._what == "line" else f"{self._where}: {self._what} {line}"
+            raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True")
         self.lines.append(BadLine(line, reason, text))
 
 

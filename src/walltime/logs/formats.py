@@ -14,6 +14,7 @@ from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, 
 from walltime.logs.places import find_log
 from walltime.logs.rules import RULES
 from walltime.logs.slurm import SLURM
+from walltime.logs.slurm_json import SLURM_JSON
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import TABLE
 from walltime.workload import Workload
@@ -21,6 +22,7 @@ from walltime.workload import Workload
 FORMATS: list[LogFormat] = [
     SWF,
     SLURM,
+    SLURM_JSON,
     TABLE,
 ]
 """Every format, in the order in which they are tried."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 import numpy as np
 import polars as pl
@@ -135,10 +134,7 @@ def asked_limit(line: str) -> int | None:
     >>> asked_limit("sbatch -t 20 --time-min=3 job.sh"), asked_limit("sbatch --time-min=3 job.sh -t 20"), asked_limit("srun --time=1-2 x")
     (1200, None, 93600)
     """
-    try:
-        words = shlex.split(line)[1:]
-    except ValueError:  # a quote was lost in the log
-        words = line.split()[1:]
+    words = line.split()[1:]  # Slurm writes the arguments as they were, without quotes
     asked = None
     k = 0
     while k < len(words) and words[k].startswith("-"):  # up to the script
