@@ -32,7 +32,20 @@ START_BEFORE_SUBMIT = Rule(
 )
 UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
 NOT_UTF8 = Rule("not_utf8", "change", "The line holds bytes that are not UTF-8: they are read as Latin-1.")
-RULES = (ELIGIBLE_LATER, ELIGIBLE_AFTER_START, START_BEFORE_SUBMIT, UNLIMITED, NOT_UTF8, *clock.RULES)
+NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
+STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
+STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
+RULES = (
+    STILL_PENDING,
+    STILL_RUNNING,
+    ELIGIBLE_LATER,
+    ELIGIBLE_AFTER_START,
+    START_BEFORE_SUBMIT,
+    UNLIMITED,
+    NOT_UTF8,
+    NEWLINE_IN_TEXT,
+    *clock.RULES,
+)
 """Rules of all formats of batch systems."""
 YEAR = 365 * 86_400
 """What stands for no limit, s; also what Slurm writes for the limit of a partition without one."""
@@ -76,11 +89,12 @@ def make_log(
     counts: Counts | None = None,
     bad_lines: Sequence[BadLine] = (),
     header: Mapping[str, Any] | None = None,
+    absolute: bool = True,
 ) -> Log:
     """A log of these jobs, in the order of the file.
 
     `submit, eligible, start`: Unix times, int64, -1 if unknown. `runtime`: s. `requested`: s, NO_LIMIT for none. `columns`: the
-    others. The log begins with the first submission.
+    others. The log begins with the first submission. `absolute`: times are Unix times, else of an unknown beginning.
 
     Raises LogError if there is no job.
     """
@@ -106,7 +120,7 @@ def make_log(
     for name, texts in (names or {}).items():
         values[name], used[name] = only_used(values[name], texts)
     lines = {"Version": ["2.2"], "Conversion": [f"walltime, from {kind.format}"], "MaxRecords": [str(records)]}
-    lines |= {"UnixStartTime": [str(begin)]} if len(known) else {}
+    lines |= {"UnixStartTime": [str(begin)]} if len(known) and absolute else {}
     zone = options.time_zone or "UTC"
     lines |= {"TimeZone" if zone.lstrip("+-").isdecimal() else "TimeZoneString": [zone]}
     lines |= {key: [str(value)] for key, value in (header or {}).items()}

@@ -9,8 +9,10 @@ from walltime.logs import accounting
 from walltime.logs.anonymise import anonymise as hidden
 from walltime.logs.anonymise import read_key
 from walltime.logs.clock import parse_zone
+from walltime.logs.cobalt import COBALT
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
+from walltime.logs.mapped import MAPPED
 from walltime.logs.places import find_log
 from walltime.logs.rules import RULES
 from walltime.logs.slurm import SLURM
@@ -23,6 +25,7 @@ FORMATS: list[LogFormat] = [
     SWF,
     SLURM,
     SLURM_JSON,
+    COBALT,
     TABLE,
 ]
 """Every format, in the order in which they are tried."""
@@ -51,7 +54,7 @@ def read_log(
     zone = None if time_zone is None else parse_zone(time_zone)
     options = ReadOptions(skip_bad_lines, zone, None if mapping is None else os.fspath(mapping))
     file = LogFile(find_log(path))
-    log = format_of(file).read(file, options)
+    log = (format_of(file) if mapping is None else MAPPED).read(file, options)
     return log if key is None else hidden(log, key)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.logs.accounting import Counts, make_log, nothing_left
+from walltime.logs.accounting import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLine, ReadOptions, Rule
@@ -20,8 +20,6 @@ from walltime.workload import MISSING
 Array = np.ndarray
 
 STEP = Rule("step", "drop", "A step of a job, such as `12.batch` or `12.0`; the job has its own record.")
-STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was printed; waiting tasks of an array are one record.")
-STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was printed.")
 PART_OF_RESIZED = Rule("part_of_resized", "drop", "The record is of a job up to a change of its size (state RESIZING), not of a whole job.")
 NEVER_STARTED = Rule("never_started", "drop", "The job ended without having started, and was not cancelled by its user.")
 LOST_START = Rule("lost_start", "drop", "The accounting lost the job's start, and the log has no step of it that tells it.")
@@ -40,8 +38,6 @@ ELAPSED_DIFFERS = Rule(
 )
 RULES = (
     STEP,
-    STILL_PENDING,
-    STILL_RUNNING,
     PART_OF_RESIZED,
     NEVER_STARTED,
     LOST_START,

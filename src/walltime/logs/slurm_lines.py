@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 from walltime.errors import LogError
-from walltime.logs.accounting import NOT_UTF8, BadLines, Counts, decoded
+from walltime.logs.accounting import NEWLINE_IN_TEXT, NOT_UTF8, BadLines, Counts, decoded
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import Rule
 from walltime.logs.slurm_fields import BLANK, NO_LIMITS, state_word
@@ -26,10 +26,7 @@ DELIMITER_IN_TEXT = Rule(
     "A job name, comment or command line contains the separator of the columns; the other fields of the line are certain, a text of which "
     "the end is not is unknown.",
 )
-NEWLINE_IN_TEXT = Rule(
-    "newline_in_text", "notice", "A job name, comment or command line contains line ends, so the record has several lines."
-)
-RULES = (DELIMITER_IN_TEXT, NEWLINE_IN_TEXT)
+RULES = (DELIMITER_IN_TEXT,)
 ROWS_AT_ONCE = 50_000
 _HEADING = re.compile(r"(?i)(jobid|jobidraw|[a-z]+)([^a-z0-9]+)[a-z]")
 _RECORD = re.compile(r"\d{1,15}(?:[_+.][^\s]*)?")
