@@ -32,10 +32,14 @@ START_BEFORE_SUBMIT = Rule(
 )
 UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
 NOT_UTF8 = Rule("not_utf8", "change", "The line holds bytes that are not UTF-8: they are read as Latin-1.")
+OTHER_EVENT = Rule(
+    "other_event", "drop", "A record of another event in the life of a job than its end: queued, started, deleted, rerun, a licence."
+)
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
 RULES = (
+    OTHER_EVENT,
     STILL_PENDING,
     STILL_RUNNING,
     ELIGIBLE_LATER,

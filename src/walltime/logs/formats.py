@@ -12,7 +12,9 @@ from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
+from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MAPPED
+from walltime.logs.pbs import PBS
 from walltime.logs.places import find_log
 from walltime.logs.rules import RULES
 from walltime.logs.slurm import SLURM
@@ -25,6 +27,8 @@ FORMATS: list[LogFormat] = [
     SWF,
     SLURM,
     SLURM_JSON,
+    PBS,
+    LSF,
     COBALT,
     TABLE,
 ]
