@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,8 @@ Array = np.ndarray
 KEY = "walltime-log"
 """Where the metadata of a Parquet file has what a table cannot hold."""
 PARQUET = b"PAR1"
+_LOOKED_AT = 2**20
+_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A text that begins so is taken for a formula by spreadsheets (the last one, so that the mark can be taken off again)."""
 
@@ -83,7 +86,7 @@ def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
         found = table[name].unique().drop_nulls().to_list()
         safe[name] = table[name].replace_strict(found, [_escaped(text) for text in found], default=None, return_dtype=pl.String)
     with whole_file(path) as file:
-        table.with_columns(**safe).write_csv(file)
+        table.with_columns(**safe).write_csv(file, quote_style="non_numeric")  # so that a name such as 12 stays one
 
 
 def _escaped(text: str) -> str:
@@ -93,9 +96,13 @@ def _escaped(text: str) -> str:
 
 def is_log_heading(line: str) -> bool:
     """Whether a line is the heading of such a CSV file."""
-    names = line.strip().split(",")
+    names = _titles(line)
     needed = {"submit", "runtime"} <= set(names) and {"allocated_procs", "requested_procs"} & set(names)
     return bool(needed) and all(name in SWF_BY_NAME or is_further_name(name) for name in names) and not {"start", "end"} & set(names)
+
+
+def _titles(line: str) -> list[str]:
+    return [title.strip('"') for title in line.strip().split(",")]
 
 
 def _recognises(head: bytes) -> bool:
@@ -157,8 +164,11 @@ def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any
 
 
 def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
+    titles, *rows = content[:_LOOKED_AT].decode(errors="replace").splitlines()[:1000]
+    fields = [[match[0] for match in _CELL.finditer(row)] for row in rows]
+    quoted = {name: pl.String for k, name in enumerate(_titles(titles)) if any(len(row) > k and row[k][:1] == '"' for row in fields)}
     try:
-        table = pl.read_csv(io.BytesIO(content), infer_schema_length=None)
+        table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, schema_overrides=quoted)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as CSV ({reason[:100]}); give another file") from error
