@@ -32,7 +32,7 @@ def read_tiny(file, skip_bad_lines):
     job, submit, runtime, procs = (np.array([int(row[k]) for row in known]) for k in range(4))
     columns = {"job_id": job, "submit": submit - 100, "runtime": runtime, "allocated_procs": procs, "nodes": procs // 2}
     header = Header({"MaxProcs": ["4"], "UnixStartTime": ["100"], "Computer": ["tiny"]})
-    dropped = {"still_running": len(rows) - len(known)}
+    dropped = {"without_end": len(rows) - len(known)}
     return TinyLog(len(known), columns, header=header, path=file.path, sha256=file.sha256, dropped=dropped)
 
 
@@ -42,7 +42,7 @@ TINY_FORMAT = LogFormat(
     (".tiny",),
     lambda head: head.startswith(b"job,submit,"),
     read_tiny,
-    (Rule("still_running", "drop", "The job has not ended."),),
+    (Rule("without_end", "drop", "The job has not ended."),),
 )
 
 
@@ -75,7 +75,7 @@ def test_format__is_recognised_by_content_whatever_the_name(tiny, written, name)
     assert (log.format, log.name, log.records) == ("tiny", name.removesuffix(".gz").removesuffix(".tiny"), 3)
     jobs = wt.read(path)
     assert (jobs.job_id.tolist(), jobs.machine_procs, jobs.columns["nodes"].tolist()) == ([7, 8], 4, [2, 1])
-    assert dict(jobs.origin.dropped) == {"still_running": 1, "too_wide": 1}
+    assert dict(jobs.origin.dropped) == {"without_end": 1, "too_wide": 1}
     assert jobs.origin.records == 4
     assert jobs.origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert jobs.origin.unix_start_time == 100
@@ -117,7 +117,7 @@ def test_unknown_format__is_one_line_that_says_what_is_known(written, content, c
     path = written(content, "jobs.log")
     message = error_of(path)
     assert message.startswith(f"{path}:1: no known format of job logs (the file begins with ")
-    assert message.endswith("; known are Standard Workload Format (.swf)")
+    assert "; known are Standard Workload Format (.swf), Slurm's sacct -P (.sacct), " in message
     assert len(message) < len(str(path)) + 200
     assert "no known format" in one_line(*call(capsys, "info", path))
 
@@ -125,7 +125,7 @@ def test_unknown_format__is_one_line_that_says_what_is_known(written, content, c
 def test_rules__are_those_of_all_formats(tiny):
     names = [rule.name for rule in all_rules()]
     assert "more_fields" in names
-    assert "still_running" in names
+    assert "without_end" in names
     assert len(set(names)) == len(names)
 
 

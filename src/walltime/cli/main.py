@@ -35,6 +35,7 @@ INTERRUPTED = 130
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
     "procs=N": "--procs",
+    "mapping=FILE": "--mapping FILE",
     "least=N": "--least",
     "traces=[LOG]": "--trace",
     "shake=30": "--shake 30",

@@ -12,9 +12,11 @@ import numpy as np
 
 from walltime.errors import LogError, PolicyError
 from walltime.logs.header import Header
+from walltime.logs.joblog import JobLog
 from walltime.logs.swf import SwfLog
 from walltime.logs.swf_text import Comment
 from walltime.logs.table import TableLog
+from walltime.logs.table_file import WalltimeLog
 from walltime.workload import MISSING
 
 Array = np.ndarray
@@ -48,7 +50,7 @@ def read_key(text: str) -> bytes:
     return key
 
 
-def anonymise(log: TableLog, key: bytes) -> TableLog:
+def anonymise(log: JobLog, key: bytes) -> JobLog:
     """The log with numbers derived from the key (HMAC-SHA256) in place of users, accounts, job names and reservations.
 
     The same name has the same number in every file with this key. Times, sizes, queues, job numbers stay; of the header only the
@@ -56,6 +58,7 @@ def anonymise(log: TableLog, key: bytes) -> TableLog:
 
     Raises LogError if two names got the same number (in one of 10^8 logs with a thousand names), which another key cures.
     """
+    assert isinstance(log, TableLog), "all readers return tables"
     columns = dict(log.columns)
     for name in PERSONAL:
         if name in columns:
@@ -66,8 +69,10 @@ def anonymise(log: TableLog, key: bytes) -> TableLog:
         lines = [f"; {key}: {value}" for key, values in header.items() for value in values]
         fields = [f"; Field {number}: {name}" for number, name in enumerate(log.further, 19)]
         return replace(log, columns=columns, comments=tuple(Comment(0, line) for line in [*lines, *fields]), names=names)
-    changes = {"lines": tuple(f"; {key}: {value}" for key, values in header.items() for value in values)} if hasattr(log, "lines") else {}
-    return replace(log, columns=columns, names=names, header=Header(header), **changes)
+    if isinstance(log, WalltimeLog):
+        lines = [f"; {key}: {value}" for key, values in header.items() for value in values]
+        return replace(log, columns=columns, names=names, header=Header(header), lines=tuple(lines))
+    return replace(log, columns=columns, names=names, header=Header(header))
 
 
 def _numbers(column: str, values: Array, texts: tuple[str, ...] | None, key: bytes) -> Array:

@@ -54,8 +54,9 @@ def _notes(log: JobLog) -> list[str]:
     return [f"; Note: {did}: {', '.join(f'{count} {rule}' for rule, count in of.items())}" for did, of in counts.items() if of]
 
 
-def with_procs(log: TableLog, procs: int) -> TableLog:
+def with_procs(log: JobLog, procs: int) -> JobLog:
     """The log of a machine of this size."""
+    assert isinstance(log, TableLog), "all readers return tables"
     if isinstance(log, SwfLog):
         lines = [f"; Note: the log had {line.strip(' ;')}" if "MaxProcs" in Header.parse([line]) else line for line in log.header_lines]
         body = [comment for comment in log.comments if comment.record]

@@ -97,8 +97,9 @@ def format_of(file: LogFile) -> LogFormat:
             return found[0]
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
-    known = ", ".join(f"{known.title} ({', '.join(known.endings)})" for known in FORMATS)
-    raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}")
+    known = ", ".join(f"{known.title} ({', '.join(known.endings)})" if known.endings else known.title for known in FORMATS)
+    others = "other tables can be read with mapping=FILE"
+    raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}")
 
 
 def all_rules() -> tuple[Rule, ...]:

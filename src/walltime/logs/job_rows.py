@@ -32,9 +32,10 @@ class JobRows:
 
     def add(self, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
         """One more job; its Unix times are `submit, eligible, start`, and -1 is unknown. All jobs have the same columns."""
-        for values, one in ((self._columns, numbers), (self._texts, texts)):
-            for name, value in one.items():
-                values.setdefault(name, []).append(value)  # type: ignore[attr-defined]
+        for name, number in numbers.items():
+            self._columns.setdefault(name, []).append(number)
+        for name, text in texts.items():
+            self._texts.setdefault(name, []).append(text)
         self._rows += 1
 
     def log(self, kind: type[Log], file: LogFile, options: ReadOptions, counts: Counts, bad: BadLines) -> Log:
@@ -46,8 +47,20 @@ class JobRows:
         for name, texts in self._texts.items():
             numbers = Names()
             columns[name], names[name] = numbers.numbers(texts), numbers.texts
-        own = {name: columns.pop(name) for name in ("submit", "eligible", "start", "runtime", "requested")}
-        return make_log(kind, file, options, **own, columns=columns, names=names, counts=counts, bad_lines=bad.lines)
+        return make_log(
+            kind,
+            file,
+            options,
+            submit=columns.pop("submit"),
+            eligible=columns.pop("eligible"),
+            start=columns.pop("start"),
+            runtime=columns.pop("runtime"),
+            requested=columns.pop("requested"),
+            columns=columns,
+            names=names,
+            counts=counts,
+            bad_lines=bad.lines,
+        )
 
 
 def whole(text: str | None, name: str) -> int:

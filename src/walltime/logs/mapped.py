@@ -203,7 +203,7 @@ class _Reader:
         nothing = Local.exact(unknown(self.rows))
         local = {name: self.times.get(name, nothing) for name in TIMES}
         spent = np.floor(self.values.get("runtime", unknown(self.rows))).astype(np.int64)
-        times, is_open = settle(*local.values(), spent)
+        times, is_open = settle(local["submit"], local["eligible"], local["start"], local["end"], spent)
         submit, eligible, start, end = times.values()
         wait = np.floor(self.values.pop("wait", unknown(self.rows))).astype(np.int64)
         start = np.where((start < 0) & (submit >= 0) & (wait >= 0), submit + wait, start)

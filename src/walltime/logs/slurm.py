@@ -178,13 +178,11 @@ class _Reader:
         whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in (self.blocks[0] if self.blocks else ())}
         self.blocks = []
         times = {
-            name: Local(whole.pop(f"{name}:first"), whole.pop(f"{name}:last"), whole.pop(f"{name}:skipped"))
+            name: Local(whole[f"{name}:first"], whole[f"{name}:last"], whole[f"{name}:skipped"])
             for name in ("submit", "eligible", "start", "end")
         }
-        columns = {name[2:]: whole.pop(name) for name in list(whole) if name.startswith("c:")}
-        local = whole.pop("local")
         parts = [np.concatenate(arrays) for arrays in zip(*self.steps, strict=True)]
-        return SlurmJobs(**times, **whole, columns=columns), Steps(*parts), local
+        return SlurmJobs.of(times, whole), Steps(*parts), whole["local"]
 
 
 def _numbers(texts: pl.Series) -> Array:

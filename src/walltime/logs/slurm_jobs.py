@@ -99,6 +99,25 @@ class SlurmJobs:
     needed: Array
     columns: Mapping[str, Array]
 
+    @classmethod
+    def of(cls, times: Mapping[str, Local], arrays: Mapping[str, Array]) -> SlurmJobs:
+        """The records in these arrays; those of the columns have `c:` before their names."""
+        return cls(
+            key=arrays["key"],
+            submit=times["submit"],
+            eligible=times["eligible"],
+            start=times["start"],
+            end=times["end"],
+            elapsed=arrays["elapsed"],
+            requested=arrays["requested"],
+            asked=arrays["asked"],
+            status=arrays["status"],
+            requeued=arrays["requeued"] == 1,
+            allocated=arrays["allocated"],
+            needed=arrays["needed"],
+            columns={name[2:]: values for name, values in arrays.items() if name.startswith("c:")},
+        )
+
 
 def slurm_log(
     jobs: SlurmJobs,

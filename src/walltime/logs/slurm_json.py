@@ -196,13 +196,11 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     names = {column: Names() for column in TEXT_COLUMNS.values()}
     for name, column in TEXT_COLUMNS.items():
         whole[f"c:{column}"] = names[column].numbers([row[name] for row in texts])
-    columns = {name[2:]: whole.pop(name) for name in list(whole) if name.startswith("c:")}
-    times = {name: Local.exact(whole.pop(name)) for name in _TIMES}
-    whole["requeued"] = whole["requeued"] == 1
+    times = {name: Local.exact(whole[name]) for name in _TIMES}
     parts = np.array(steps, np.int64).reshape(-1, 3).T
     local = np.zeros(len(rows), bool)
     used = {column: known.texts for column, known in names.items()}
-    return slurm_log(SlurmJobs(**times, **whole, columns=columns), Steps(*parts), file, options, used, counts, bad.lines, local)
+    return slurm_log(SlurmJobs.of(times, whole), Steps(*parts), file, options, used, counts, bad.lines, local)
 
 
 SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _recognises, _read)

@@ -178,8 +178,9 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
             spans[-1].extend(run)
         spans[-1].append(after)
     place = 0
-    for span, run in zip(spans, [*runs, None], strict=True):
-        if run is None:
+    for number, span in enumerate(spans):
+        run = runs[number] if number < len(runs) else []
+        if not run:  # the last texts: the rest
             moved = len(texts) - place - len(span)
         else:
             fits = [
@@ -200,7 +201,7 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
             found[span[0]] = heading.delimiter.join(texts[place : place + size])
         place += size
         extra -= moved
-        for k in run or ():
+        for k in run:
             found[k] = texts[place]
             place += 1
     return found

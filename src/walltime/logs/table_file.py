@@ -135,6 +135,9 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     if not len(table):
         raise LogError(f"{file.where}: there are no job records in it; give another log")
     lines = tuple(map(str, facts.get("header", ())))
+    dropped, changed, noticed = (
+        {str(rule): int(count) for rule, count in facts.get(name, {}).items()} for name in ("dropped", "changed", "noticed")
+    )
     try:
         return WalltimeLog(
             len(table),
@@ -144,7 +147,9 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
             names=names,
             path=file.path,
             sha256=file.sha256,
-            **{name: {str(rule): int(count) for rule, count in facts.get(name, {}).items()} for name in ("dropped", "changed", "noticed")},
+            dropped=dropped,
+            changed=changed,
+            noticed=noticed,
         )
     except LogError as error:
         raise LogError(f"{file.where}: {error}") from None
