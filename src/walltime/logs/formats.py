@@ -33,7 +33,7 @@ FORMATS: list[LogFormat] = [
     TABLE,
 ]
 """Every format, in the order in which they are tried."""
-_SHOWN = 60
+_SHOWN = 40
 
 
 def read_log(
@@ -97,8 +97,8 @@ def format_of(file: LogFile) -> LogFormat:
             return found[0]
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
-    known = ", ".join(f"{known.title} ({', '.join(known.endings)})" if known.endings else known.title for known in FORMATS)
-    others = "other tables can be read with mapping=FILE"
+    known = ", ".join(known.name for known in FORMATS)
+    others = "other tables need mapping=FILE"
     raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}")
 
 
