@@ -160,9 +160,9 @@ def _read(file: LogFile, options: ReadOptions) -> LsfLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     for first, lines in file.line_blocks():
         for number, raw in enumerate(lines, first):
-            text, is_utf8 = decoded(raw)
-            if not text.strip():
+            if not raw.strip():
                 continue
+            text, is_utf8 = decoded(raw)
             counts.add(NOT_UTF8, int(not is_utf8))
             try:
                 if _EVENT.match(text) is None:

@@ -263,8 +263,8 @@ def _lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
     for first, lines in file.line_blocks():
         for number, line in enumerate(lines, first):
-            text, is_utf8 = decoded(line)
-            if text.strip():
+            if line.strip():
+                text, is_utf8 = decoded(line)
                 counts.add(NOT_UTF8, int(not is_utf8))
                 yield number, text.rstrip("\r")
 

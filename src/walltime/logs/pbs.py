@@ -182,10 +182,9 @@ def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     deleted: set[str] = set()
     for first, lines in file.line_blocks():
         for number, raw in enumerate(lines, first):
-            text, is_utf8 = decoded(raw)
-            text = text.strip(" \t\r")
-            if not text:
+            if not raw.strip():
                 continue
+            text, is_utf8 = decoded(raw.strip())
             counts.add(NOT_UTF8, int(not is_utf8))
             match = _LINE.fullmatch(text)
             if match is None:

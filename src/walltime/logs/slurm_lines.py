@@ -118,12 +118,10 @@ def _texts(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
     for first, lines in file.line_blocks():
         for number, raw in enumerate(lines, first):
-            text, is_utf8 = decoded(raw)
-            text = text.rstrip("\r")
-            if text.strip():
-                if not is_utf8:
-                    counts.add(NOT_UTF8, 1)
-                yield number, text
+            if raw.strip():
+                text, is_utf8 = decoded(raw)
+                counts.add(NOT_UTF8, int(not is_utf8))
+                yield number, text.rstrip("\r")
 
 
 def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str]]:
