@@ -75,6 +75,17 @@ class Origin:
         """The same origin with one more step."""
         return replace(self, steps=(*self.steps, step))
 
+    def number_of(self, column: str, name: str) -> int:
+        """The number of a name, or the number that a text is; -1 for a name that the log does not have.
+
+        >>> Origin(names={"user": ("alice",)}).number_of("user", "alice"), Origin().number_of("user", "7"), Origin().number_of("user", "x")
+        (1, 7, -1)
+        """
+        texts = self.names.get(column, ())
+        if name in texts:
+            return texts.index(name) + 1
+        return int(name) if name.isascii() and name.isdecimal() and len(name) < 16 and not texts else -1
+
     def tzinfo(self) -> tzinfo:
         """The time zone of the site; UTC if the log does not record it or names an unknown one."""
         try:
