@@ -9,6 +9,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.slurm_text import HEADING, ROWS, TEXT, D, samples
 from walltime.logs import read_log
+from walltime.logs.filters import select
 from walltime.logs.slurm_fields import asked_limit, state_word
 
 
@@ -352,3 +353,24 @@ def test_sacct_command__asks_for_what_the_reader_reads(written, capsys):
     log = read_log(written("\x1f".join(fields) + "\n" + "\x1f".join(row.values()) + "\n"))
     assert (log.records, dict(log.noticed)) == (1, {"delimiter_in_text": 1})
     assert "is no time for sacct" in one_line(*call(capsys, "slurm", "sacct-command", "--begin", "$(x)"))
+
+
+def test_filters__take_names(written):
+    jobs = read_log(written(TEXT)).to_workload(procs=16)
+    assert jobs.job_id[select(jobs, "user='ann'")].tolist() == [101, 105]
+    assert jobs.job_id[select(jobs, "partition != \"main\" or executable='no limit'")].tolist() == [103, 106]
+    for text, why in (
+        ("user='nobody'", "asks for the user 'nobody', which jobs does not have"),
+        ("user>'ann'", "needs = or != between a column and a name"),
+        ("'ann'='ann'", "needs = or != between a column and a name"),
+    ):
+        with pytest.raises(wt.PolicyError, match=why):
+            select(jobs, text)
+
+
+def test_suggest__takes_names(written, capsys):
+    rows = [changed(ROWS[0], JobIDRaw=str(k), JobName="again", User="ann") for k in range(1, 30)]
+    path = written("\n".join([HEADING, *rows]))
+    status, out, _ = call(capsys, "suggest", path, "--procs", "8", "--user", "ann", "--executable", "again")
+    assert (status, "user ann: the next job like 29 earlier ones" in out) == (0, True)
+    assert "has no user 'zoe'" in one_line(*call(capsys, "suggest", path, "--procs", "8", "--user", "zoe"))
