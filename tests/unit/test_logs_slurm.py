@@ -1,6 +1,7 @@
 """Slurm's sacct -P: each pitfall of its output, checked by hand, and real outputs of three versions."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -374,3 +375,118 @@ def test_suggest__takes_names(written, capsys):
     status, out, _ = call(capsys, "suggest", path, "--procs", "8", "--user", "ann", "--executable", "again")
     assert (status, "user ann: the next job like 29 earlier ones" in out) == (0, True)
     assert "has no user 'zoe'" in one_line(*call(capsys, "suggest", path, "--procs", "8", "--user", "zoe"))
+
+
+def number(value):
+    return {"set": value is not None, "infinite": False, "number": value or 0}
+
+
+def json_job(job, state, submit, start, end, **more):
+    """A job as `sacct --json` of Slurm 24.11 has it, as far as it is read."""
+    return {
+        "job_id": job,
+        "name": "a job",
+        "user": "ann",
+        "account": "bio",
+        "qos": "normal",
+        "partition": "main",
+        "state": {"current": state, "reason": "None"},
+        "time": {"submission": submit, "eligible": submit, "start": start, "end": end, "elapsed": end - start, "limit": number(30)},
+        "required": {"CPUs": 4},
+        "tres": {"allocated": [{"type": "cpu", "count": 4}, {"type": "gres", "name": "gpu:a100", "count": 2}], "requested": []},
+        "array": {"job_id": 0, "task_id": number(None)},
+        "het": {"job_id": 0},
+        "exit_code": {"return_code": number(0), "signal": {"id": number(None)}},
+        "flags": ["STARTED_ON_BACKFILL"],
+        "steps": [],
+        **more,
+    }
+
+
+JOBS = [
+    json_job(1, ["COMPLETED"], 1772445600, 1772445605, 1772446205),
+    json_job(2, ["PENDING", "REQUEUED"], 1772445600, 1772445605, 1772445606),
+    json_job(2, ["PENDING"], 1772445606, 0, 0),
+    json_job(3, ["RUNNING"], 1772445606, 1772445700, 0),
+    json_job(4, "TIMEOUT", 1772445700, 1772445701, 1772447509, priority=7, restart_cnt=1),
+    json_job(5, ["CANCELLED"], 1772445700, 0, 1772447509, array={"job_id": 5, "task_id": number(3)}),
+]
+
+
+def document(jobs) -> str:
+    return json.dumps({"meta": {"slurm": {"release": "24.11.5"}}, "jobs": jobs, "errors": []})
+
+
+def test_json__of_several_states(written):
+    log = read_log(written(document(JOBS), "jobs"))
+    assert (log.format, log.records, dict(log.dropped)) == ("slurm", 4, {"still_pending": 1, "still_running": 1})
+    found = job(log, 1)
+    assert (found["runtime"], found["wait"], found["requested"], found["allocated_procs"], found["gpus"]) == (600, 5, 1800, 4, 2)
+    assert (found["user"], found["sched_backfill"], found["exit_code"]) == ("ann", 1, 0)
+    assert (job(log, 2)["state"], job(log, 2)["runtime"]) == ("REQUEUED", 1)
+    assert (job(log, 4)["priority"], job(log, 4)["restarts"], job(log, 4)["status"]) == (7, 1, 0)
+    assert (job(log, 5)["array_task"], job(log, 5)["runtime"], job(log, 5)["status"]) == (3, 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"job_id": "x"}, "record 1: job_id is 'x', it must be a whole number"),
+        ({"job_id": None}, "record 1: job_id is unknown"),
+        ({"state": {"current": ["DONE\x1b[2J"]}}, "record 1: state.current is 'DONE\\x1b[2J', it must be a state of Slurm"),
+        ({"time": [1]}, "record 1: time is '[1]', it must be an object"),
+        ({"time": {"submission": 1.5}}, "record 1: time.submission is '1.5', it must be a whole number"),
+        ({"tres": {"allocated": {"cpu": 1}}}, "record 1: tres.allocated is"),
+        ({"steps": [1]}, "record 1: steps is '1', it must be an object"),
+    ],
+)
+def test_json__bad_record_is_one_line(written, change, why):
+    path = written(document([JOBS[0] | change, JOBS[4]]), "jobs.json")
+    assert why in error_of(path)
+    log = read_log(path, skip_bad_lines=True)
+    assert (log.records, len(log.bad_lines)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ['{"jobs": "slurm"}', '{"jobs": [], "slurm": 1', '{"slurm": ' + "9" * 5000 + "}", "[" * 100_000, "\xff{"])
+def test_json__that_is_none_is_one_line(written, text):
+    assert "jobs.json" in error_of(written(text, "jobs.json"))
+
+
+def test_json__damaged_values_are_bad_records_or_harmless(written):
+    rng = random.Random(1)
+    values = (
+        None,
+        -1,
+        2**70,
+        1.5,
+        "x",
+        "",
+        [],
+        {},
+        [None],
+        {"set": True},
+        {"set": True, "number": "9"},
+        {"infinite": True},
+        True,
+        "\x1b[2J",
+    )
+
+    def damage(value):
+        place = rng.randrange(3)
+        if isinstance(value, dict) and value and place:
+            key = rng.choice(list(value))
+            return value | {key: damage(value[key])}
+        if isinstance(value, list) and value and place:
+            return [damage(value[0]), *value[1:]]
+        return rng.choice(values)
+
+    for _ in range(1500):
+        jobs = [damage(one) if rng.random() < 0.4 else one for one in JOBS]
+        try:
+            log = read_log(written(document(jobs), "jobs.json"), skip_bad_lines=True)
+        except wt.LogError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            continue
+        assert log.records + sum(log.dropped.values()) + len(log.bad_lines) == len(jobs)
+        if jobs[0] is JOBS[0]:
+            assert (job(log, 1)["runtime"], job(log, 1)["user"]) == (600, "ann") or 1 in log.column("job_id").tolist()[1:]

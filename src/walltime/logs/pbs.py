@@ -22,6 +22,8 @@ USED_DIFFERS = Rule(
 )
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
 _ITEM = re.compile(r"""(?:^|\s)([A-Za-z_][\w.]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|.*?)(?=\s+[A-Za-z_][\w.]*=|\s*$)""", re.DOTALL)
+_KEY = re.compile(r"[A-Za-z_][\w.]*")
+_MOST_KEYS = 1000
 _ID = re.compile(r"(\d{1,15})(?:\[(\d{0,9})\])?(?:\.\S*)?")
 _SPENT = re.compile(r"(?:(?:(\d{1,6}):)?(\d{1,9}):)?(\d{1,9}):(\d{1,2})(?:\.\d+)?")
 _SIZE = re.compile(r"(\d{1,18})([kmgtp]?)[bw]?", re.IGNORECASE)
@@ -39,6 +41,12 @@ class PbsLog(TableLog):
 
 def _items(text: str) -> dict[str, str]:
     """The items `key=value`; a value may contain blanks. Raises Odd if one that matters occurs twice, as it may then be part of a text."""
+    if '"' not in text and "'" not in text:
+        parts = [part.split("=", 1) for part in text.split(" ")]
+        if all(len(part) == 2 for part in parts):
+            plain: dict[str, str] = dict(parts)
+            if len(plain) == len(parts) and (plain.keys() <= _SEEN or _are_keys(plain)):
+                return plain  # by far most records: no value has a blank in it
     found: dict[str, str] = {}
     for match in _ITEM.finditer(text):
         key, value = match[1], match[2]
@@ -46,6 +54,18 @@ def _items(text: str) -> dict[str, str]:
             raise Odd(f"{key} occurs twice")
         found[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
     return found
+
+
+_SEEN: set[str] = set()
+"""Keys that were seen to be ones, so that they need not be looked at again."""
+
+
+def _are_keys(found: Mapping[str, str]) -> bool:
+    if not all(map(_KEY.fullmatch, found)):
+        return False
+    if len(_SEEN) < _MOST_KEYS:
+        _SEEN.update(found)
+    return True
 
 
 def _spent(text: str | None, name: str) -> int:

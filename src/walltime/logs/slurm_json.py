@@ -162,7 +162,7 @@ def _jobs(file: LogFile) -> list[Any]:
         document = json.loads(content)
     except json.JSONDecodeError as error:
         raise LogError(f"{file.where}:{error.lineno}: is no JSON ({error.msg}); print the log again") from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # such as bytes that are no text, or a number of thousands of digits
         raise LogError(f"{file.where}: is no JSON ({type(error).__name__}); print the log again") from error
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):

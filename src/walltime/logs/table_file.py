@@ -123,7 +123,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     for series in table:
         name = series.name
         if not (name in SWF_BY_NAME or is_further_name(name)):
-            raise LogError(f"{file.where}: {name!r} is no column of a log; name a mapping that says what the columns mean")
+            raise LogError(f"{file.where}: {name!r} is no column of a log; say what the columns mean with mapping=FILE")
         if series.dtype == pl.String:
             numbers = Names()
             columns[name] = numbers.numbers(series)
@@ -164,7 +164,7 @@ def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
     if table is None or facts is None:
-        raise LogError(f"{file.where}: a table of unknown columns; say what they mean with a mapping (--mapping FILE.toml)")
+        raise LogError(f"{file.where}: a table of unknown columns; say what they mean with mapping=FILE")
     return table, facts
 
 
