@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -209,3 +211,9 @@ def test_read__of_a_catalogue_log_that_is_missing_says_what_the_command_line_say
 def test_read__a_file_goes_before_the_catalogue(nothing_here):
     Path("KTH-SP2").write_text(f"; MaxProcs: 4\n{SWF_LINE}")
     assert len(wt.read("KTH-SP2")) == 1
+
+
+def test_swf__is_read_without_what_only_other_formats_need(written):
+    path = written(f"; MaxProcs: 4\n{SWF_LINE}", "a.swf")
+    code = f"import sys, walltime; walltime.read({str(path)!r}); print('polars' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

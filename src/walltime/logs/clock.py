@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-import polars as pl
 
 from walltime.errors import PolicyError, shown
+from walltime.lazy import LaterModule
 from walltime.logs.joblog import Rule
 from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 
@@ -84,8 +90,11 @@ def to_unix(clock: pl.Series, zone: str | None) -> Local:
     if zone.lstrip("+-").isdecimal():
         times = np.where(known, naive - int(zone), MISSING)
         return Local(times, times, none)
-    first = clock.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    last = clock.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
+    try:
+        first = clock.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        last = clock.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
+    except pl.exceptions.PolarsError:  # such as a link of this machine's own, localtime
+        raise PolicyError(f"{shown(zone)} is no time zone that is known everywhere; name one such as Europe/Stockholm") from None
     skipped = known & first.is_null().to_numpy()
     early, late = (times.dt.epoch("s").fill_null(MISSING).to_numpy().copy() for times in (first, last))
     if skipped.any():  # as if the clock had not been set forward: the offset of an earlier day

@@ -6,12 +6,12 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import polars as pl
 
 from walltime.errors import LogError
+from walltime.lazy import LaterModule
 from walltime.logs.accounting import (
     NEWLINE_IN_TEXT,
     NOT_UTF8,
@@ -34,6 +34,11 @@ from walltime.logs.slurm_fields import durations
 from walltime.logs.table import TableLog
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown", "\\N")

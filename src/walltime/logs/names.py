@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
+from walltime.lazy import LaterModule
 from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 

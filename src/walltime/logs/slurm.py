@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from walltime.errors import LogError
+from walltime.lazy import LaterModule
 from walltime.logs import slurm_fields as fields
 from walltime.logs.accounting import BadLines, Counts, nothing_left, quoted, unknown
 from walltime.logs.clock import Local
@@ -18,6 +19,11 @@ from walltime.logs.slurm_jobs import RULES, STEP, TEXT_COLUMNS, SlurmJobs, Slurm
 from walltime.logs.slurm_lines import NEEDED, Heading, Rows, heading_of, rows_of
 from walltime.logs.slurm_lines import RULES as LINE_RULES
 from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 

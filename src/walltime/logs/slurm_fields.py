@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
+from walltime.lazy import LaterModule
 from walltime.logs.accounting import NO_LIMIT
 from walltime.logs.clock import Local, to_unix
 from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 MOST = 2**53

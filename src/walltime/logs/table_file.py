@@ -7,12 +7,12 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from walltime.errors import LogError
+from walltime.lazy import LaterModule
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
@@ -20,6 +20,11 @@ from walltime.logs.names import Names
 from walltime.logs.output import whole_file
 from walltime.logs.table import TableLog, is_further_name
 from walltime.workload import MISSING, SWF_BY_NAME
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 KEY = "walltime-log"
