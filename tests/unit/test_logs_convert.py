@@ -13,7 +13,7 @@ from tests.cli import HEADER, call, one_line, record
 from tests.slurm_text import HEADING, ROWS, TEXT
 from walltime.errors import PolicyError
 from walltime.logs import read_log
-from walltime.logs.anonymise import read_key
+from walltime.logs.anonymous import read_key
 
 LOGS = {"slurm": TEXT, "pbs": PBS, "lsf": LSF, "cobalt": COBALT, "swf": HEADER + record(1, 0, 5, 2, 9) + record(2, 3, 5, 2, 9, user=7)}
 HOSTILE = (

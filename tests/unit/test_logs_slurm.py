@@ -337,7 +337,9 @@ def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
     assert all(name in out for name in ("user ann", "partition debug", "queue long"))
     status, out, _ = call(capsys, "explain", path, "--procs", "8", "--job", "102", "--no-sooner")
     assert (status, out.startswith("Job 102 of bob asked for 8 of 8 processors")) == (0, True)
-    assert call(capsys, "compare", path, "--procs", "8", "--report", tmp_path / "r.html")[0] == 0
+    status, out, _ = call(capsys, "compare", path, "--procs", "8", "--gains", "--report", tmp_path / "r.html")
+    assert status == 0
+    assert not [line for line in out.splitlines() if "user 1" in line or "user 2" in line]
     facts = json.loads(call(capsys, "info", path, "--procs", "8", "--json")[1])
     assert (facts["format"], facts["dropped"]["step"]) == ("slurm", 2)
 

@@ -6,8 +6,8 @@ import os
 
 from walltime.errors import LogError
 from walltime.logs import accounting
-from walltime.logs.anonymise import anonymise as hidden
-from walltime.logs.anonymise import read_key
+from walltime.logs.anonymous import anonymise as hidden
+from walltime.logs.anonymous import read_key
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.input import LogFile
@@ -50,7 +50,7 @@ def read_log(
     by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
     of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: a TOML file that says what the columns of a CSV or
     Parquet file mean. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
-    `walltime.logs.anonymise`.
+    `walltime.logs.anonymous`.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
