@@ -90,6 +90,15 @@ def test_convert__says_what_it_did(written, tmp_path, capsys):
     assert "can be written as .swf" in one_line(*call(capsys, "convert", path, tmp_path / "log.xlsx"))
 
 
+def test_convert__size_of_the_machine_for_a_converted_log(written, tmp_path, capsys):
+    call(capsys, "convert", written(TEXT, "log.txt"), tmp_path / "a.parquet", "--procs", 16)
+    for name in ("b.parquet", "b.swf"):
+        assert call(capsys, "convert", tmp_path / "a.parquet", tmp_path / name, "--procs", 32)[0] == 0
+        assert read_log(tmp_path / name).to_workload().machine_procs == 32
+    hidden = read_log(tmp_path / "a.parquet", anonymise="a secret key")
+    assert (hidden.header.machine_procs, hidden.to_workload().origin.header[-1]) == (16, "; MaxProcs: 16")
+
+
 def test_damaged_parquet__is_one_line(written, tmp_path, capsys):
     call(capsys, "convert", written(TEXT, "log.txt"), tmp_path / "log.parquet")
     content = (tmp_path / "log.parquet").read_bytes()
@@ -192,3 +201,9 @@ def test_hostile_bad_line__is_harmless(written, capsys):
 def test_names__are_told_and_can_be_asked_for():
     origin = wt.workload.Origin(names={"user": ("a\nb",)})
     assert (origin.name_of("user", 1), origin.name_of("user", 2), origin.name_of("queue", 1)) == ("a\\nb", "2", "1")
+
+
+def test_hostile_header__is_harmless(written, capsys):
+    log = HEADER.replace("Europe/Stockholm", "Europe/\x1b[2JX") + record(1, 0, 5, 2, 9) + record(2, 3, 5, 2, 9)
+    status, out, err = call(capsys, "info", written(log, "a\x1b[31m.swf"))
+    assert (status, harmless(out + err)) == (0, True)

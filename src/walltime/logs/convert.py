@@ -13,7 +13,7 @@ from walltime.logs.output import printable
 from walltime.logs.swf import SwfLog
 from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
 from walltime.logs.table import TableLog
-from walltime.logs.table_file import write_csv, write_parquet
+from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
 from walltime.workload import SWF_BY_NAME
 
 ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
@@ -62,5 +62,8 @@ def with_procs(log: JobLog, procs: int) -> JobLog:
         body = [comment for comment in log.comments if comment.record]
         header = [Comment(0, line) for line in [*lines, f"; MaxProcs: {procs}"]]
         return replace(log, comments=(*header, *body))
+    if isinstance(log, WalltimeLog):
+        kept = (*(line for line in log.lines if "MaxProcs" not in Header.parse([line])), f"; MaxProcs: {procs}")
+        return replace(log, lines=kept, header=Header.parse(kept))
     values = {key: list(value) for key, value in log.header.items()} | {"MaxProcs": [str(procs)]}
     return replace(log, header=Header(values))
