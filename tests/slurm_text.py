@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 HEADING = (
@@ -45,6 +46,13 @@ ROWS = (
     "billing=1,cpu=1,node=1|billing=1,cpu=1,node=1|None||70|sbatch m|lost for good",
 )
 TEXT = "\n".join((HEADING, *ROWS)) + "\n"
+
+
+def job(log, number):
+    """The row of a job, by name of the column; names instead of numbers."""
+    [row] = np.flatnonzero(log.column("job_id") == number)
+    values = {name: column[row].item() for name, column in log.columns.items()}
+    return values | {name: texts[values[name] - 1] if values[name] > 0 else None for name, texts in log.names.items()}
 
 
 def samples() -> Path:

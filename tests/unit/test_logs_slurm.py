@@ -8,7 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from tests.slurm_text import HEADING, ROWS, TEXT, D, samples
+from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
 from walltime.logs.filters import select
 from walltime.logs.slurm_fields import asked_limit, state_word
@@ -27,13 +27,6 @@ def written(tmp_path):
 @pytest.fixture
 def log(written):
     return read_log(written(TEXT))
-
-
-def job(log, number):
-    """The row of a job, by name of the column; names instead of numbers."""
-    [row] = np.flatnonzero(log.column("job_id") == number)
-    values = {name: column[row].item() for name, column in log.columns.items()}
-    return values | {name: texts[values[name] - 1] if values[name] > 0 else None for name, texts in log.names.items()}
 
 
 def error_of(path, **options) -> str:
@@ -279,53 +272,6 @@ def test_state_word__takes_no_state_for_another():
 def test_missing_machine_size__says_how_many_were_busy(written, capsys):
     line = one_line(*call(capsys, "info", written(TEXT))).strip()
     assert line.endswith("pass it with --procs; at most 13 processors were busy at once in this log")
-
-
-def test_real_outputs__of_three_versions():
-    for version, jobs, dropped in (("", 25, {"step": 26}), ("24.11", 20, {"step": 24, "still_pending": 3, "still_running": 1})):
-        log = read_log(samples() / version / "sacct-wide.txt")
-        assert (log.records, dict(log.dropped)) == (jobs, dropped)
-    newest = read_log(samples() / "26.05" / "sacct-wide.txt")
-    assert (newest.records, dict(newest.dropped)) == (20, dropped)
-    assert dict(newest.changed) == {"eligible_later": 5, "unlimited": 1}  # it does not shrink limits to their least
-    assert dict(read_log(samples() / "sacct-pending-array.txt").dropped) == {"still_pending": 2, "still_running": 1}
-
-
-def test_real_json__says_the_same_as_the_text():
-    text, data = (read_log(samples() / name).to_workload(procs=16) for name in ("sacct-wide.txt", "sacct.json"))
-    assert all(np.array_equal(getattr(text, name), getattr(data, name)) for name in ("job_id", "submit", "runtime", "procs"))
-    differs = text.requested != data.requested
-    assert (text.requested[differs].tolist(), data.requested[differs].tolist()) == ([1200], [180])  # without the command line
-    assert all(np.array_equal(text.columns[name], data.columns[name]) for name in ("wait", "status", "array_job", "sched_backfill"))
-    for name in ("user", "group", "queue", "partition", "executable", "state"):
-        names = [[w.origin.name_of(name, number) for number in w.columns[name].tolist()] for w in (text, data)]
-        assert names[0] == names[1]
-
-
-@pytest.mark.parametrize("version", ["24.11", "26.05"])
-def test_real_json__of_newer_versions(version):
-    log, text = (read_log(samples() / version / name) for name in ("sacct.json", "sacct-wide.txt"))
-    assert dict(log.dropped) == {"still_pending": 2, "still_running": 1}
-    for number in log.column("job_id").tolist():
-        data, line = job(log, number), job(text, number)
-        names = (
-            "wait",
-            "runtime",
-            "requested",
-            "allocated_procs",
-            "user",
-            "group",
-            "queue",
-            "nodes",
-            "sched_backfill",
-            "state",
-        )
-        assert {name: data[name] for name in names} == {name: line[name] for name in names}
-        assert line["executable"] in (data["executable"], None)  # None where the text has a separator in it
-
-
-def test_squeue_json__is_refused():
-    assert "these are the jobs of squeue --json" in error_of(samples() / "squeue.json")
 
 
 def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
