@@ -64,7 +64,7 @@ def heading_of(line: str) -> Heading | None:
     """The heading of `sacct -P` in a line; None if it is none."""
     line = line.rstrip("\r")
     match = _HEADING.match(line)
-    if not match:
+    if not match or not match[2].strip(" "):
         return None
     delimiter = match[2]
     ends = line.endswith(delimiter)
@@ -82,7 +82,9 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
     number, first = next(lines, (1, ""))
     heading = heading_of(first)
     if heading is None:
-        raise LogError(f"{file.where}:{number}: not the heading of sacct -P; print the log with walltime slurm sacct-command")
+        raise LogError(
+            f"{file.where}:{number}: no heading of sacct -P (columns of a fixed width cut names); see walltime slurm sacct-command"
+        )
     rows = Rows()
     for number, line in _joined(lines, heading, counts):
         if line == first:
