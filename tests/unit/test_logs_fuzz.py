@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import walltime as wt
-from tests.batch_text import LSF_ROWS, MAPPING, PBS, TABLE
+from tests.batch_text import COBALT, LSF_ROWS, MAPPING, PBS, TABLE
 from tests.cli import HEADER, record
 from tests.slurm_text import HEADING, ROWS
 from walltime.logs import read_log
@@ -35,6 +35,7 @@ PIECES = (
 SLURM = [row for k, row in enumerate(ROWS) if k != 14]  # each number of a job once
 PBS_ROWS = [line for line in PBS.splitlines() if "[" not in line]
 TABLE_ROWS = TABLE.splitlines()
+COBALT_ROWS = COBALT.splitlines()
 FORMATS = {
     "slurm": ([HEADING], SLURM),
     "slurm, texts inside": (
@@ -44,6 +45,7 @@ FORMATS = {
     "pbs": ([], PBS_ROWS),
     "lsf": ([], [row for row in LSF_ROWS if " 3 5000 " not in row]),
     "table": ([TABLE_ROWS[0]], TABLE_ROWS[1:]),
+    "quoted": (COBALT_ROWS[:1], [COBALT_ROWS[1].replace("101", str(number)) for number in range(101, 106)]),
     "swf": (HEADER.splitlines(), [record(k, 10 * k, 5, 2, 9).strip() for k in range(1, 8)]),
 }
 
