@@ -96,6 +96,16 @@ def memory(jobs: str, policy: str) -> dict[str, float]:
     return {"bytes_per_job": (peak_bytes() - before) / count}
 
 
+def read_a_log(path: str) -> dict[str, float]:
+    """Seconds to read a log as a workload, and the peak memory of the process."""
+    from benchmarks.common import peak_bytes
+    from walltime.logs import read
+
+    begin = time.perf_counter()
+    read(path, procs=4096, time_zone="Europe/Stockholm")
+    return {"seconds": time.perf_counter() - begin, "peak_bytes": peak_bytes()}
+
+
 def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     """Wall seconds and peak memory of a batch on all cores."""
     from benchmarks.batches import make_cases
@@ -122,7 +132,8 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     }
 
 
-FUNCTIONS = {f.__name__: f for f in (load_entry, up_to_the_kernel, generate_and_simulate, memory, batch, campaign_share, campaign_memory)}
+MEASURED = (load_entry, up_to_the_kernel, generate_and_simulate, memory, read_a_log, batch, campaign_share, campaign_memory)
+FUNCTIONS = {f.__name__: f for f in MEASURED}
 
 if __name__ == "__main__":
     print(json.dumps(FUNCTIONS[sys.argv[1]](*sys.argv[2:])))

@@ -28,7 +28,7 @@ from walltime.logs.cleaning import PUBLISHED
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS, replicate, simulate
 from walltime.schedule.groups import GROUPINGS
-from walltime.workload import SCHEDULE_COLUMNS, SWF_COLUMNS, Column
+from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
 from walltime.workload.scaling import shake
 
@@ -79,7 +79,7 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
 
 def columns(which: str) -> str:
     """The columns of a log or of a schedule."""
-    declared: tuple[Column, ...] = {"swf": SWF_COLUMNS, "schedule": SCHEDULE_COLUMNS}[which]
+    declared: tuple[Column, ...] = {"swf": SWF_COLUMNS, "batch": BATCH_COLUMNS, "schedule": SCHEDULE_COLUMNS}[which]
     rows = [(c.swf_field or "", f"`{c.name}`", c.dtype, c.unit, c.meaning) for c in declared]
     return table(("SWF field", "name", "type", "unit", "meaning"), rows)
 
@@ -222,6 +222,7 @@ GENERATORS = {
     "errors": errors,
     "help": help_text,
     "help-campaign": lambda command: help_text(f"campaign {command}"),
+    "help-slurm": lambda command: help_text(f"slurm {command}"),
     "help-paper": lambda command: help_text(f"paper {command}"),
     "catalogue": catalogue,
     "published": published,

@@ -208,6 +208,14 @@ def making(result: Numbers) -> str:
     return f"For {result['jobs']:,} jobs:\n\n{table(('what', 'seconds'), rows)}"
 
 
+def reading(result: Numbers) -> str:
+    """Seconds and memory to read a log."""
+    rows = []
+    for name, one in result["formats"].items():
+        rows.append((name, f"{one['bytes'] / 1e6:,.0f}", f"{one['seconds']['median']:.1f}", f"{one['peak_bytes'] / 1e9:.2f}"))
+    return f"Logs of {result['jobs']:,} jobs:\n\n{table(('format', 'size, MB', 'seconds', 'peak memory, GB'), rows)}"
+
+
 def start(result: Numbers) -> str:
     """Response times of commands."""
     rows = [(f"`{name}`" if name.startswith("walltime") else name, f"{s['median']:.2f}") for name, s in result["seconds"].items()]
@@ -259,6 +267,7 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "campaign": ("campaign", campaign),
     "memory": ("memory", memory),
     "making": ("making", making),
+    "reading": ("reading", reading),
     "start": ("start", start),
     "processor": ("start", processor),
     "cold": ("against", cold),

@@ -1,4 +1,4 @@
-"""Names imported on first use, so that importing a package is fast."""
+"""Names and modules imported on first use, so that importing a package is fast."""
 
 from __future__ import annotations
 
@@ -22,3 +22,15 @@ def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[
         return value
 
     return get, lambda: names, names
+
+
+class LaterModule:
+    """A module that is imported when something of it is first used; for libraries that only some inputs need."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(importlib.import_module(self._name), attribute)
+        setattr(self, attribute, value)
+        return value

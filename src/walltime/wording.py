@@ -1,4 +1,4 @@
-"""How times are worded wherever people read them."""
+"""How times and names are worded wherever people read them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ import math
 
 UNDEFINED = "n/a"
 """Shown for an undefined value, such as the mean runtime of no jobs."""
+
+
+LONGEST_NAME = 60
+"""A longer name from a log is cut where people read it."""
+
+
+def harmless(name: str) -> str:
+    r"""A name from a log as it can be printed anywhere: one line, no control characters, terminal escapes or changes of direction.
+
+    >>> harmless("a\x1b[31mred"), harmless("two\nlines"), len(harmless("x" * 100))
+    ('a\\x1b[31mred', 'two\\nlines', 60)
+    """
+    cut = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 def human_time(seconds: float) -> str:

@@ -193,7 +193,8 @@ WRONG = {
     "user=3 & job=1": r"has '&' where",
     "user=3x": r"has '3' where",
     "runtime>2 h": r"needs and or or at 'h' \(character 11\)",
-    "user='anna'": r"has \"'\" where",
+    "user='anna'": r"asks for the user 'anna', which \w+ does not have",
+    "user='anna": r"has \"'\" where",
     "color=3": r"asks for 'color'; workload has job_id, submit, runtime, requested, procs, believed, user, status",
     "memory<5 or user=1": r"asks for 'memory'; workload has",
 }

@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -32,7 +34,7 @@ def read_tiny(file, skip_bad_lines):
     job, submit, runtime, procs = (np.array([int(row[k]) for row in known]) for k in range(4))
     columns = {"job_id": job, "submit": submit - 100, "runtime": runtime, "allocated_procs": procs, "nodes": procs // 2}
     header = Header({"MaxProcs": ["4"], "UnixStartTime": ["100"], "Computer": ["tiny"]})
-    dropped = {"still_running": len(rows) - len(known)}
+    dropped = {"without_end": len(rows) - len(known)}
     return TinyLog(len(known), columns, header=header, path=file.path, sha256=file.sha256, dropped=dropped)
 
 
@@ -42,7 +44,7 @@ TINY_FORMAT = LogFormat(
     (".tiny",),
     lambda head: head.startswith(b"job,submit,"),
     read_tiny,
-    (Rule("still_running", "drop", "The job has not ended."),),
+    (Rule("without_end", "drop", "The job has not ended."),),
 )
 
 
@@ -75,7 +77,7 @@ def test_format__is_recognised_by_content_whatever_the_name(tiny, written, name)
     assert (log.format, log.name, log.records) == ("tiny", name.removesuffix(".gz").removesuffix(".tiny"), 3)
     jobs = wt.read(path)
     assert (jobs.job_id.tolist(), jobs.machine_procs, jobs.columns["nodes"].tolist()) == ([7, 8], 4, [2, 1])
-    assert dict(jobs.origin.dropped) == {"still_running": 1, "too_wide": 1}
+    assert dict(jobs.origin.dropped) == {"without_end": 1, "too_wide": 1}
     assert jobs.origin.records == 4
     assert jobs.origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert jobs.origin.unix_start_time == 100
@@ -117,7 +119,7 @@ def test_unknown_format__is_one_line_that_says_what_is_known(written, content, c
     path = written(content, "jobs.log")
     message = error_of(path)
     assert message.startswith(f"{path}:1: no known format of job logs (the file begins with ")
-    assert message.endswith("; known are Standard Workload Format (.swf)")
+    assert message.endswith("; known are swf, slurm, slurm-json, pbs, lsf, cobalt, walltime; other tables need mapping=FILE")
     assert len(message) < len(str(path)) + 200
     assert "no known format" in one_line(*call(capsys, "info", path))
 
@@ -125,7 +127,7 @@ def test_unknown_format__is_one_line_that_says_what_is_known(written, content, c
 def test_rules__are_those_of_all_formats(tiny):
     names = [rule.name for rule in all_rules()]
     assert "more_fields" in names
-    assert "still_running" in names
+    assert "without_end" in names
     assert len(set(names)) == len(names)
 
 
@@ -209,3 +211,9 @@ def test_read__of_a_catalogue_log_that_is_missing_says_what_the_command_line_say
 def test_read__a_file_goes_before_the_catalogue(nothing_here):
     Path("KTH-SP2").write_text(f"; MaxProcs: 4\n{SWF_LINE}")
     assert len(wt.read("KTH-SP2")) == 1
+
+
+def test_swf__is_read_without_what_only_other_formats_need(written):
+    path = written(f"; MaxProcs: 4\n{SWF_LINE}", "a.swf")
+    code = f"import sys, walltime; walltime.read({str(path)!r}); print('polars' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -288,7 +288,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     if len(blocks(widths, out.width - 2)) > 1:  # headings take several lines
         widths[1:] = [max(longest, *map(len, column.split())) for column, longest in zip(columns[1:], cells[1:], strict=True)]
     for number, block in enumerate(blocks(widths, out.width - 2)):
-        heading = Text(title, style="bold") if title and not number else None
+        heading = Text(_visible(title), style="bold") if title and not number else None
         table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for k in block:
             if k == 0:
@@ -296,7 +296,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
             else:
                 table.add_column(Text(columns[k]), justify="right", width=widths[k])
         for row in rows:
-            table.add_row(*(Text(at_commas(row[k], out.width // 2) if k == 0 else row[k]) for k in block))
+            shown = {k: _visible(row[k]) for k in block}
+            table.add_row(*(Text(at_commas(cell, out.width // 2) if k == 0 else cell) for k, cell in shown.items()))
         out.print(table)
 
 
@@ -332,18 +333,23 @@ def blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]
     return found
 
 
+def _visible(text: str) -> str:
+    """The text with escapes in place of characters that a terminal would obey; a log's header or name may hold any."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 def print_text_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table whose columns are text, except those whose cells are numbers."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=Text(_visible(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for k, column in enumerate(columns):
         numbers = all(row[k].replace(",", "").isdecimal() for row in rows)
         table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold", no_wrap=k < len(columns) - 1)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(_visible(cell)) for cell in row))
     console().print(table)
 
 
@@ -352,12 +358,12 @@ def print_facts(title: str, facts: Sequence[tuple[str, str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
+    table = Table(title=Text(_visible(title), style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column(overflow="fold")
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for row in facts:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(_visible(cell)) for cell in row))
     console().print(table)
 
 

@@ -31,14 +31,26 @@ class Reading:
     too_wide: o.TooWideOption = o.TooWide.drop
     partial: o.PartialOption = o.Partial.summary
     skip_bad_lines: o.SkipBadLinesOption = False
+    time_zone: o.TimeZoneOption = None
+    mapping: o.MappingOption = None
+    anonymise: o.AnonymiseOption = None
+
+    @property
+    def of_file(self) -> dict[str, Any]:
+        """How the file is read, for `read_log`."""
+        return {name: getattr(self, name) for name in ("skip_bad_lines", "time_zone", "mapping", "anonymise")}
+
+    @property
+    def of_jobs(self) -> dict[str, Any]:
+        """How its records become jobs, for `JobLog.to_workload`."""
+        return {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
         """Read the log; returns the workload and the seconds that it took. The machine's processors are those of a log that has none."""
         from walltime.cli import common
 
-        procs = machine.procs if machine is not None and self.procs is None else self.procs
-        options = {"procs": procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
-        return common.load(trace, skip_bad_lines=self.skip_bad_lines, **options)
+        size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
+        return common.load(trace, **self.of_file, **(self.of_jobs | size))
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ def info(
     from walltime.provenance import version
 
     begin = time.perf_counter()
-    log = read_log(trace, skip_bad_lines=reading.skip_bad_lines)
-    workload = log.to_workload(procs=reading.procs, too_wide=reading.too_wide.value, partial=reading.partial.value)
+    log = read_log(trace, **reading.of_file)
+    workload = log.to_workload(**reading.of_jobs)
     seconds = time.perf_counter() - begin
     facts = _facts(log, workload)
     if as_json:

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import campaign, paper
+from walltime.cli import campaign, paper, slurm
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
 from walltime.cli.cite import cite
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
+from walltime.cli.convert import convert
 from walltime.cli.demo import demo
 from walltime.cli.estimates import estimates
 from walltime.cli.explain import explain
@@ -34,6 +35,7 @@ INTERRUPTED = 130
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
     "procs=N": "--procs",
+    "mapping=FILE": "--mapping FILE",
     "least=N": "--least",
     "traces=[LOG]": "--trace",
     "shake=30": "--shake 30",
@@ -47,10 +49,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, explain, audit, generate, estimates, predict, suggest, clean, cache, cite):
+for command in (demo, fetch, info, simulate, compare, explain, audit, generate, estimates, predict, suggest, clean, convert, cache, cite):
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")
+app.add_typer(slurm.app, name="slurm")
 
 
 def _show_version(value: bool) -> None:

@@ -78,6 +78,30 @@ ProcsOption = Annotated[
 SkipBadLinesOption = Annotated[
     bool, typer.Option("--skip-bad-lines", help="Skip lines that cannot be read; count and list them.", rich_help_panel=INPUT)
 ]
+TimeZoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        metavar="ZONE",
+        help="Zone of the site, such as Europe/Stockholm, for a log that does not say it.",
+        rich_help_panel=INPUT,
+    ),
+]
+MappingOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--mapping", metavar="FILE", help="For CSV and Parquet: a TOML file that says what the columns mean.", rich_help_panel=INPUT
+    ),
+]
+AnonymiseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--anonymise",
+        metavar="KEY",
+        help="Replace users, accounts and job names by numbers that depend on this key: @FILE, env:NAME, or the key itself.",
+        rich_help_panel=INPUT,
+    ),
+]
 TooWideOption = Annotated[
     TooWide, typer.Option("--too-wide", help="What to do with jobs that are wider than the machine.", rich_help_panel=INPUT)
 ]

@@ -7,28 +7,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Reading
+from walltime.errors import WorkloadError, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
+    from walltime.workload import Workload
 
 KIND = "The next job"
 
 
 def suggest(
     trace: o.TraceArgument,
-    user: Annotated[int, typer.Option("--user", help="Number of the user in the log.", rich_help_panel=KIND)],
+    user: Annotated[str, typer.Option("--user", help="The user: a name, if the log has names, or a number.", rich_help_panel=KIND)],
     job_procs: Annotated[int | None, typer.Option("--job-procs", min=1, help="Processors of the job.", rich_help_panel=KIND)] = None,
     requested: Annotated[
         int | None, typer.Option("--requested", min=1, help="The user's intended request, s.", rich_help_panel=KIND)
     ] = None,
-    group: Annotated[int | None, typer.Option("--group", help="Number of the group or project.", rich_help_panel=KIND)] = None,
-    executable: Annotated[int | None, typer.Option("--executable", help="Number of the program.", rich_help_panel=KIND)] = None,
+    group: Annotated[str | None, typer.Option("--group", help="The group or project: a name or number.", rich_help_panel=KIND)] = None,
+    executable: Annotated[
+        str | None, typer.Option("--executable", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND)
+    ] = None,
     risk: Annotated[
         list[float] | None,
         typer.Option("--risk", min=0, max=99.9, help="A risk of being killed, percent; repeat it. Default: 50, 25, 10, 5, 2, 1."),
     ] = None,
     months: Annotated[int | None, typer.Option("--months", min=1, help="Only this many last months of 30 days.")] = None,
     least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10,
+    *,
+    reading: Reading,
     as_json: o.JsonOption = False,
 ) -> None:
     """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
@@ -36,13 +43,25 @@ def suggest(
     from walltime.estimates.suggestion import RISKS
     from walltime.estimates.suggestion import suggest as find
 
-    workload, _ = common.load(trace)
-    kind = {"procs": job_procs, "requested": requested, "group": group, "executable": executable}
-    advice = find(workload, user=user, **kind, risks=risk or RISKS, months=months, least=least)
+    workload, _ = reading.load(trace)
+    named = {"user": user, "group": group, "executable": executable}
+    numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
+    number = numbers.pop("user")
+    assert number is not None, "the option is required"
+    kind = {"procs": job_procs, "requested": requested, **numbers}
+    advice = find(workload, user=number, **kind, risks=risk or RISKS, months=months, least=least)
     if as_json:
-        common.print_json(_record(str(trace), workload.origin.sha256, user, advice))
+        common.print_json(_record(str(trace), workload.origin.sha256, number, advice))
         return
-    _print(workload.origin.name, user, kind, advice)
+    _print(workload.origin.name, workload.origin.name_of("user", number), kind, advice)
+
+
+def _number(workload: Workload, column: str, text: str) -> int:
+    """The number of a name in the log; raises WorkloadError if the log does not have it."""
+    number = workload.origin.number_of(column, text)
+    if number < 0:
+        raise WorkloadError(f"{workload.origin.name} has no {column} {shown(text)}")
+    return number
 
 
 def _record(trace: str, sha256: str | None, user: int, advice: Advice) -> dict[str, Any]:
@@ -53,7 +72,7 @@ def _record(trace: str, sha256: str | None, user: int, advice: Advice) -> dict[s
     return {"trace": trace, "sha256": sha256, "user": user, **asdict(advice), "version": version()}
 
 
-def _print(log: str, user: int, kind: dict[str, int | None], advice: Advice) -> None:
+def _print(log: str, user: str, kind: dict[str, int | None], advice: Advice) -> None:
     import math
 
     from walltime.cli.common import print_table, print_text

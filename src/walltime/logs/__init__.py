@@ -1,10 +1,12 @@
 """Reading job logs of real sites, unchanged and as workloads."""
 
+from walltime.logs.anonymous import anonymise
 from walltime.logs.cleaning import CleaningReport, Flurry, clean, find_flurries, published_filters
+from walltime.logs.convert import write_log
 from walltime.logs.filters import select
 from walltime.logs.formats import FORMATS, all_rules, read, read_log
 from walltime.logs.header import STANDARD_KEYS, Header
-from walltime.logs.joblog import BadLine, JobLog, LogFormat, Rule
+from walltime.logs.joblog import BadLine, JobLog, LogFormat, ReadOptions, Rule
 from walltime.logs.output import whole_file
 from walltime.logs.rules import RULES
 from walltime.logs.swf import SwfLog, read_swf, write_swf
@@ -22,10 +24,12 @@ __all__ = [
     "Header",
     "JobLog",
     "LogFormat",
+    "ReadOptions",
     "Rule",
     "SwfLog",
     "TableLog",
     "all_rules",
+    "anonymise",
     "clean",
     "find_flurries",
     "published_filters",
@@ -34,5 +38,6 @@ __all__ = [
     "read_swf",
     "select",
     "whole_file",
+    "write_log",
     "write_swf",
 ]

@@ -3,9 +3,11 @@
     user=21 and 13716<job<16208
     (user=174 or group=3) and not runtime >= 2h
     procs > 64 and submit < 30d
+    user = 'alice' and partition != 'debug'
 
 Comparisons are =, !=, <, <=, >, >= and may be chained; they are joined by `and`, `or`, `not` and parentheses. Values are
-whole numbers of up to 18 digits, or times with a unit: s, m, h, d, w. Columns are those of the workload; `job` is `job_id`.
+whole numbers of up to 18 digits, times with a unit: s, m, h, d, w, or names in quotes, if the log has names. Columns are those
+of the workload; `job` is `job_id`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, shown
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -39,7 +41,10 @@ COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
     ">=": operator.ge,
 }
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)|(?P<sign><=|>=|!=|==|[<>=()]))")
+TOKEN = re.compile(
+    r"\s*(?:(?P<number>-?\d+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)"
+    r"""|(?P<name>'[^']*'|"[^"]*")|(?P<sign><=|>=|!=|==|[<>=()]))"""
+)
 
 
 def select(workload: Workload, text: str) -> Array:
@@ -59,6 +64,7 @@ class _Token:
     text: str
     place: int
     value: int | None = None
+    name: str | None = None
 
 
 class _Parser:
@@ -91,6 +97,8 @@ class _Parser:
                 if digits > MOST_DIGITS:
                     raise PolicyError(f"{self._name()} has a number of {digits} digits (character {start + 1}); the most is {MOST_DIGITS}")
                 tokens.append(_Token(match.group().strip(), start, int(match["number"]) * UNITS[match["unit"]]))
+            elif match["name"] is not None:
+                tokens.append(_Token(match["name"], start, name=match["name"][1:-1]))
             else:
                 tokens.append(_Token((match["word"] or match["sign"]).lower(), start))
             place = match.end()
@@ -145,24 +153,46 @@ class _Parser:
             raise PolicyError(f"{self._name()} has over {MOST_DEPTH} parentheses or nots inside each other")
 
     def _comparison(self) -> Array:
-        left = self._operand()
+        left = self._peek()
         mask: Array | None = None
+        self._check_operand(left)
         while (token := self._peek()) is not None and token.text in COMPARE:
             self.next += 1
-            right = self._operand()
-            part = np.broadcast_to(COMPARE[token.text](left, right), (len(self.workload),))
+            right = self._peek()
+            self._check_operand(right)
+            part = np.broadcast_to(COMPARE[token.text](*self._values(left, right, token)), (len(self.workload),))
             mask = part if mask is None else mask & part
             left = right
         if mask is None:
             raise self._error("a comparison such as = or <", self._peek())
         return mask
 
-    def _operand(self) -> Array | int:
-        token = self._peek()
+    def _check_operand(self, token: _Token | None) -> None:
+        """Go past a column, a number or a name; raises PolicyError for anything else."""
         if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
             raise self._error("a column or a number", token)
         self.next += 1
-        return token.value if token.value is not None else self._column(token.text)
+        if token.value is None and token.name is None:
+            self._column(token.text)
+
+    def _values(self, left: _Token | None, right: _Token | None, sign: _Token) -> list[Array | int]:
+        """The values on both sides of a comparison; a name is one of the column on the other side."""
+        assert left is not None, "it was checked"
+        assert right is not None, "it was checked"
+        return [self._value(one, other, sign) for one, other in ((left, right), (right, left))]
+
+    def _value(self, token: _Token, other: _Token, sign: _Token) -> Array | int:
+        if token.value is not None:
+            return token.value
+        if token.name is None:
+            return self._column(token.text)
+        if sign.text not in ("=", "==", "!=") or other.value is not None or other.name is not None:
+            raise self._error("= or != between a column and a name", sign)
+        number = self.workload.origin.number_of(other.text, token.name)
+        if number < 0:
+            log = self.workload.origin.name
+            raise PolicyError(f"{self._name()} asks for the {other.text} {shown(token.name)}, which {log} does not have")
+        return number
 
     def _column(self, name: str) -> Array:
         name = "job_id" if name == "job" else name

@@ -5,30 +5,61 @@ from __future__ import annotations
 import os
 
 from walltime.errors import LogError
+from walltime.logs import accounting
+from walltime.logs.anonymous import anonymise as hidden
+from walltime.logs.anonymous import read_key
+from walltime.logs.clock import parse_zone
+from walltime.logs.cobalt import COBALT
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, Partial, Rule, TooWide
+from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
+from walltime.logs.lsf import LSF
+from walltime.logs.mapped import MAPPED
+from walltime.logs.pbs import PBS
 from walltime.logs.places import find_log
 from walltime.logs.rules import RULES
+from walltime.logs.slurm import SLURM
+from walltime.logs.slurm_json import SLURM_JSON
 from walltime.logs.swf import SWF
+from walltime.logs.table_file import TABLE
 from walltime.workload import Workload
 
 FORMATS: list[LogFormat] = [
     SWF,
+    SLURM,
+    SLURM_JSON,
+    PBS,
+    LSF,
+    COBALT,
+    TABLE,
 ]
 """Every format, in the order in which they are tried."""
-_SHOWN = 60
+_SHOWN = 40
 
 
-def read_log(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> JobLog:
+def read_log(
+    path: str | os.PathLike[str],
+    *,
+    skip_bad_lines: bool = False,
+    time_zone: str | None = None,
+    mapping: str | os.PathLike[str] | None = None,
+    anonymise: str | None = None,
+) -> JobLog:
     """Read a job log unchanged, in any of the known formats, plain or gzip.
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
-    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`.
+    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
+    of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: a TOML file that says what the columns of a CSV or
+    Parquet file mean. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
+    `walltime.logs.anonymous`.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
+    key = None if anonymise is None else read_key(anonymise)
+    zone = None if time_zone is None else parse_zone(time_zone)
+    options = ReadOptions(skip_bad_lines, zone, None if mapping is None else os.fspath(mapping))
     file = LogFile(find_log(path))
-    return format_of(file).read(file, skip_bad_lines)
+    log = (format_of(file) if mapping is None else MAPPED).read(file, options)
+    return log if key is None else hidden(log, key)
 
 
 def read(
@@ -36,6 +67,9 @@ def read(
     *,
     procs: int | None = None,
     skip_bad_lines: bool = False,
+    time_zone: str | None = None,
+    mapping: str | os.PathLike[str] | None = None,
+    anonymise: str | None = None,
     partial: Partial = "summary",
     too_wide: TooWide = "drop",
     requested_first: bool = False,
@@ -46,7 +80,7 @@ def read(
     machine, if the header lacks it or is wrong. Raises LogError if the file is not a log, WorkloadError if its jobs cannot be
     simulated.
     """
-    log = read_log(path, skip_bad_lines=skip_bad_lines)
+    log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 
@@ -63,10 +97,11 @@ def format_of(file: LogFile) -> LogFormat:
             return found[0]
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
-    known = ", ".join(f"{known.title} ({', '.join(known.endings)})" for known in FORMATS)
-    raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}")
+    known = ", ".join(known.name for known in FORMATS)
+    others = "other tables need mapping=FILE"
+    raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}")
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """The rules for all logs, then those of single formats."""
-    return (*RULES, *(rule for known in FORMATS for rule in known.rules))
+    """The rules for all logs, those of all batch systems, then those of single formats."""
+    return (*RULES, *accounting.RULES, *(rule for known in FORMATS for rule in known.rules))

@@ -35,6 +35,20 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class ReadOptions:
+    """What a reader is told besides the file.
+
+    `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: zone of the local times in a log that
+    does not say it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `mapping`: the TOML file that says what the
+    columns of a table mean.
+    """
+
+    skip_bad_lines: bool = False
+    time_zone: str | None = None
+    mapping: str | None = None
+
+
+@dataclass(frozen=True)
 class BadLine:
     """A skipped line: its number from 1, the reason, and its text."""
 
@@ -83,6 +97,10 @@ class JobLog(Protocol):
         """
 
     @property
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """What the numbers of a column stand for, by column: number k is `names[column][k - 1]`; empty if the log has numbers only."""
+
+    @property
     def bad_lines(self) -> tuple[BadLine, ...]:
         """Lines that were skipped because they are invalid."""
 
@@ -113,13 +131,13 @@ class LogFormat:
 
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
     no format recognizes the content. `recognises`: whether the first bytes of a file (up to 512 KiB, decompressed) are in this
-    format. `read`: reads a file; the second argument says whether invalid lines are skipped or are an error (LogError, naming
-    the line). `rules`: those that the reader itself counts.
+    format. `read`: reads a file, with `ReadOptions`; an invalid line is a LogError that names it, unless bad lines are skipped.
+    `rules`: those that the reader itself counts.
     """
 
     name: str
     title: str
     endings: tuple[str, ...]
     recognises: Callable[[bytes], bool]
-    read: Callable[[LogFile, bool], JobLog]
+    read: Callable[[LogFile, ReadOptions], JobLog]
     rules: tuple[Rule, ...] = ()

@@ -114,6 +114,7 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
             header=log.header_lines,
             unix_start_time=log.header.unix_start_time,
             time_zone=log.header.time_zone,
+            names={name: texts for name, texts in log.names.items() if name in log.columns},
         ),
         order=chosen if chosen is not None and (np.diff(chosen) < 0).any() else None,
     )
@@ -159,8 +160,10 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
     if procs is None:
         size = log.header.machine_procs
         if size is None:
+            busy = _most_busy(log)
+            hint = f"; at most {busy:,} processors were busy at once in this log" if busy else ""
             raise WorkloadError(
-                f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N"
+                f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N{hint}"
             )
         return size
     try:
@@ -170,6 +173,17 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
     if size < 1:
         raise WorkloadError(f"the machine must have at least 1 processor, not {size}; pass another with procs=N")
     return size
+
+
+def _most_busy(log: JobLog) -> int:
+    """The largest number of processors that were busy at once in the real schedule; 0 if the log does not say."""
+    submit, wait, runtime = (np.asarray(log.column(name), np.float64) for name in ("submit", "wait", "runtime"))
+    procs = _width(log, requested_first=False)
+    ran = (submit >= 0) & (wait >= 0) & (runtime > 0) & (procs > 0)
+    start = (submit + wait)[ran]
+    times = np.concatenate([start + runtime[ran], start])  # at the same time ends come first
+    change = np.concatenate([-procs[ran], procs[ran]])
+    return int(np.cumsum(change[np.argsort(times, kind="stable")]).max(initial=0))
 
 
 def _width(log: JobLog, requested_first: bool) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from walltime.errors import LogError, WorkloadError
 from walltime.logs.header import Header, declared_fields
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import LogFormat, Rule
+from walltime.logs.joblog import LogFormat, ReadOptions, Rule
 from walltime.logs.output import whole_file
 from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment, field_column, looks_like_swf, parse_swf
 from walltime.logs.table import TableLog, is_further_name
@@ -138,11 +138,11 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     >>> log, log.header["MaxProcs"], log.column("requested").tolist()
     (<SwfLog tiny: 1 records>, ('8',), [90])
     """
-    return _read(LogFile(path), skip_bad_lines)
+    return _read(LogFile(path), ReadOptions(skip_bad_lines))
 
 
-def _read(file: LogFile, skip_bad_lines: bool) -> SwfLog:
-    text = parse_swf(file, skip_bad_lines=skip_bad_lines)
+def _read(file: LogFile, options: ReadOptions) -> SwfLog:
+    text = parse_swf(file, skip_bad_lines=options.skip_bad_lines)
     header = [comment.text for comment in text.comments if comment.record == 0]
     further = further_fields(text.fields, header)
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}

@@ -28,8 +28,8 @@ class TableLog:
 
     `columns`: by name, one entry per record in the order of the file; those of `walltime.workload.SWF_COLUMNS`, in their units,
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
-    value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `dropped,
-    changed, noticed`: the reader's counts, by rule.
+    value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `names`: what
+    the numbers 1, 2, ... of a column stand for, where the log has names. `dropped, changed, noticed`: the reader's counts, by rule.
 
     Raises LogError if the columns differ in length or contain invalid values.
 
@@ -45,6 +45,7 @@ class TableLog:
     records: int
     columns: Mapping[str, Array]
     header: Header = field(default_factory=lambda: Header({}), kw_only=True)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     bad_lines: tuple[BadLine, ...] = field(default=(), kw_only=True)
     path: str = field(default="log", kw_only=True)
     sha256: str = field(default="", kw_only=True)
@@ -56,6 +57,9 @@ class TableLog:
         given = {name: self._checked(name, values) for name, values in self.columns.items()}
         names = [*(name for name in SWF_BY_NAME if name in given), *(name for name in given if name not in SWF_BY_NAME)]
         object.__setattr__(self, "columns", MappingProxyType({n: given[n] for n in names if (given[n] != MISSING).any()}))
+        for name, texts in self.names.items():
+            if name in self.columns and self.columns[name].max() > len(texts):
+                raise LogError(f"{name} has the number {self.columns[name].max()}, and {len(texts)} names")
 
     def __len__(self) -> int:
         return self.records

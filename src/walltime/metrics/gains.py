@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ class Side(Averages):
 class ChangedUser(Averages):
     """A user whose waits have changed."""
 
-    user: int
+    user: int | str
+    """number, or name where the log has names"""
     jobs: int
     mean_before: float
     """mean wait, s"""
@@ -44,8 +45,8 @@ class ChangedJob(Averages):
     """A job whose wait has changed."""
 
     job_id: int
-    user: int | None
-    """None where the log does not say"""
+    user: int | str | None
+    """number, or name where the log has names; None where the log does not say"""
     procs: int
     runtime: int
     """s"""
@@ -72,6 +73,23 @@ class Gains:
         sides = {name: getattr(self, name).as_dict() for name in ("shorter", "equal", "longer")}
         lists = ("winning_users", "losing_users", "winning_jobs", "losing_jobs")
         return sides | {name: [asdict(one) for one in getattr(self, name)] for name in lists}
+
+    def with_names(self, name_of: Callable[[int], str]) -> Gains:
+        """The same with names in place of the users' numbers."""
+
+        def users(changed: Sequence[ChangedUser]) -> list[ChangedUser]:
+            return [replace(one, user=name_of(int(one.user))) for one in changed]
+
+        def jobs(changed: Sequence[ChangedJob]) -> list[ChangedJob]:
+            return [one if one.user is None else replace(one, user=name_of(int(one.user))) for one in changed]
+
+        return replace(
+            self,
+            winning_users=users(self.winning_users),
+            losing_users=users(self.losing_users),
+            winning_jobs=jobs(self.winning_jobs),
+            losing_jobs=jobs(self.losing_jobs),
+        )
 
 
 def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: Array, user: Array | None = None, most: int = 5) -> Gains:

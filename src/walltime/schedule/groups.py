@@ -207,7 +207,8 @@ def _single_users(workload: Workload, most: Any) -> Groups:
     rank = np.full(len(known), len(shown_users))
     rank[shown_users] = np.arange(len(shown_users))
     rank[known < 0] = len(shown_users) + 1
-    return _of_names([*(f"user {number}" for number in known[shown_users].tolist()), "other users", UNKNOWN], rank[place])
+    single = [f"user {workload.origin.name_of('user', number)}" for number in known[shown_users].tolist()]
+    return _of_names([*single, "other users", UNKNOWN], rank[place])
 
 
 def _sizes(procs: Array, edges: Any) -> Groups:
@@ -274,4 +275,4 @@ def _numbers(workload: Workload, by: str) -> Groups:
     order = np.argsort(known < 0, kind="stable")  # what is unknown comes last
     rank = np.empty(len(known), np.int64)
     rank[order] = np.arange(len(known))
-    return Groups([UNKNOWN if known[k] < 0 else f"{by} {known[k]}" for k in order.tolist()], rank[place])
+    return Groups([UNKNOWN if known[k] < 0 else f"{by} {workload.origin.name_of(by, int(known[k]))}" for k in order.tolist()], rank[place])

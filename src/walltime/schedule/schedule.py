@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,8 @@ class Schedule:
         columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
         user = w.columns.get("user")
         named = {name: values[mask] for name, values in columns.items()}
-        return metrics.gains(**named, user=None if user is None else user[mask], most=most)
+        found = metrics.gains(**named, user=None if user is None else user[mask], most=most)
+        return found.with_names(partial(w.origin.name_of, "user")) if "user" in w.origin.names else found
 
     def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
         """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""

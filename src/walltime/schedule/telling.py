@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 
+import numpy as np
+
 from walltime.policy import Hybrid, NoBackfilling, PlainPolicy
 from walltime.schedule.story import HOW, Alternative, Cause, Change, Overtaker, Story
 from walltime.schedule.watch import Result
@@ -63,10 +65,20 @@ def _later(story: Story, seconds: int) -> str:
 def _job(story: Story) -> str:
     planned = "" if story.believed == story.requested else f" (the scheduler planned with {human_time(story.believed)})"
     machine = story.schedule.workload.machine_procs
-    asked = f"Job {story.job} asked for {story.procs:,} of {count(machine, 'processor')} for {human_time(story.requested)}{planned}"
+    asked = f"Job {story.job}{_owner(story)} asked for {story.procs:,} of {count(machine, 'processor')}"
+    asked += f" for {human_time(story.requested)}{planned}"
     times = f"submitted at {_at(story, story.submit)}, "
     waited = f"it waited {human_time(story.wait)} and started at {_at(story, story.start)}" if story.wait else "it started at once"
     return f"{asked}, and ran for {human_time(story.runtime)}. Under {story.policy}, {times}{waited}."
+
+
+def _owner(story: Story) -> str:
+    """Whose job it is, where the log has names."""
+    w = story.schedule.workload
+    if "user" not in w.origin.names or "user" not in w.columns:
+        return ""
+    number = int(w.columns["user"][np.flatnonzero(w.job_id == story.job)[0]])
+    return f" of {w.origin.name_of('user', number)}" if number > 0 else ""
 
 
 def _started_at_once(story: Story) -> str:

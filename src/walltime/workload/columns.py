@@ -41,6 +41,30 @@ SWF_COLUMNS = (
 )
 """The 18 fields of the Standard Workload Format 2.2, in order. -1 means unknown in all of them."""
 
+BATCH_COLUMNS = (
+    Column("held", "int64", "s", "time between the submission and the time from which the job waited for processors"),
+    Column("nodes", "int64", "nodes", "nodes allocated, or requested where the job did not start"),
+    Column("gpus", "int64", "GPUs", "GPUs allocated, or requested where none are"),
+    Column("mem_mb", "float64", "MB", "memory allocated to the whole job, or requested"),
+    Column("array_job", "int64", "", "number of the job array of which the job is a task"),
+    Column("array_task", "int64", "", "index of the task in its array"),
+    Column("het_job", "int64", "", "number of the heterogeneous job of which the job is a component"),
+    Column("priority", "int64", "", "priority at the end, as the batch system has it"),
+    Column("restarts", "int64", "", "how often the job was put back into the queue"),
+    Column("run_count", "int64", "", "how often PBS started the job"),
+    Column("exit_code", "int64", "", "exit code of the job's script"),
+    Column("exit_signal", "int64", "", "signal that ended it"),
+    Column("sched_backfill", "int64", "", "1 started by Slurm's backfill scheduler, 0 by its main one"),
+    Column("state", "int64", "", "last state of the job, such as TIMEOUT (named)"),
+    Column("reason", "int64", "", "why the job waited last, such as Priority (named)"),
+    Column("reservation", "int64", "", "reservation in which it ran (named)"),
+    Column("cluster", "int64", "", "cluster, in logs of several (named)"),
+    Column("machine", "int64", "", "machine of a job table of ALCF (named)"),
+    Column("cores", "int64", "cores", "cores of the allocated nodes, in a job table of ALCF"),
+    Column("eligible_wait", "int64", "s", "time for which the job was eligible to run, in a job table of ALCF"),
+)
+"""Columns that logs of batch systems have besides, as far as they say; -1 is unknown."""
+
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
 BELIEVED = Column(
     "believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model says otherwise"

@@ -13,6 +13,7 @@ import numpy as np
 
 from walltime import notebook
 from walltime.errors import WorkloadError, shown
+from walltime.wording import harmless
 from walltime.workload.draws import seed_fault
 
 if TYPE_CHECKING:
@@ -58,10 +59,32 @@ class Origin:
     unix_start_time: int | None = None
     time_zone: str = "UTC"
     """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the numbers of a column stand for, by column, where the log has names: number k is `names[column][k - 1]`."""
+
+    def name_of(self, column: str, number: int) -> str:
+        """The name behind a number of a column, such as the user, harmless to print; the number itself if the log has no names.
+
+        >>> Origin(names={"user": ("alice",)}).name_of("user", 1), Origin().name_of("user", 1)
+        ('alice', '1')
+        """
+        texts = self.names.get(column, ())
+        return harmless(texts[number - 1]) if 0 < number <= len(texts) else str(number)
 
     def after(self, step: str) -> Origin:
         """The same origin with one more step."""
         return replace(self, steps=(*self.steps, step))
+
+    def number_of(self, column: str, name: str) -> int:
+        """The number of a name, or the number that a text is; -1 for a name that the log does not have.
+
+        >>> Origin(names={"user": ("alice",)}).number_of("user", "alice"), Origin().number_of("user", "7"), Origin().number_of("user", "x")
+        (1, 7, -1)
+        """
+        texts = self.names.get(column, ())
+        if name in texts:
+            return texts.index(name) + 1
+        return int(name) if name.isascii() and name.isdecimal() and len(name) < 16 and not texts else -1
 
     def tzinfo(self) -> tzinfo:
         """The time zone of the site; UTC if the log does not record it or names an unknown one."""

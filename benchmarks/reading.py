@@ -1,0 +1,84 @@
+"""The time and memory to read a log: as SWF, as `sacct -P` prints it, and as PBS writes it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import Options, Result, child, show, spread
+
+SUBMITTED = 1_735_689_600
+"""2025-01-01, from which on the jobs are submitted."""
+HEADING = (
+    "JobIDRaw|JobID|User|Account|Partition|QOS|State|ExitCode|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|NNodes|"
+    "ReqTRES|AllocTRES|Reason|Flags|Priority|Reservation|SubmitLine|JobName"
+)
+Job = tuple[int, int, int, int, int, int]
+"""Number, submission, start, runtime and request (s), processors."""
+
+
+def reading(options: Options) -> Result:
+    """Seconds and peak memory to read a log and make a workload of it, in a process of its own."""
+    count = options.size(1_000_000, 20_000)
+    result: Result = {"jobs": count, "formats": {}}
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, line in FORMATS.items():
+            path = Path(folder, "log.txt")
+            with path.open("w") as file:
+                file.writelines([f"{HEADINGS[name]}\n"] if name in HEADINGS else [])
+                file.writelines(f"{line(job)}\n" for job in jobs(count))
+            runs = [child("read_a_log", path) for _ in range(options.long_runs)]
+            seconds, peak = spread([one["seconds"] for one in runs]), max(one["peak_bytes"] for one in runs)
+            result["formats"][name] = {"seconds": seconds, "peak_bytes": peak, "bytes": path.stat().st_size}
+            rows.append((name, f"{path.stat().st_size / 1e6:,.0f}", f"{seconds['median']:.1f}", f"{peak / 1e9:.2f}"))
+    show(f"reading {count:,} jobs", ("format", "MB", "s", "peak, GB"), rows)
+    return result
+
+
+def jobs(count: int) -> Iterator[Job]:
+    """Jobs that all have ended."""
+    rng = np.random.default_rng(1)
+    submit = SUBMITTED + np.cumsum(rng.integers(0, 30, count))
+    start = submit + rng.integers(0, 3600, count)
+    runtime, procs = rng.integers(1, 20_000, count), 2 ** rng.integers(0, 8, count)
+    requested = 60 * rng.choice([30, 120, 360, 1440], count)
+    columns = (column.tolist() for column in (np.arange(1, count + 1), submit, start, runtime, requested, procs))
+    return zip(*columns, strict=True)
+
+
+def swf_line(job: Job) -> str:
+    """A record of the Standard Workload Format."""
+    number, submit, start, runtime, requested, procs = job
+    return f"{number} {submit - SUBMITTED} {start - submit} {runtime} {procs} -1 -1 {procs} {requested} -1 1 {number % 900} -1 -1 1 1 -1 -1"
+
+
+def sacct_line(job: Job) -> str:
+    """A line of `sacct -P`, with local times."""
+    number, submit, start, runtime, requested, procs = job
+    times = "|".join(str(np.datetime64(second, "s")) for second in (submit, submit, start, start + runtime))
+    asked = f"billing={procs},cpu={procs},mem={4 * procs}G,node=1"
+    return (
+        f"{number}|{number}|user{number % 900}|account{number % 80}|main|normal|COMPLETED|0:0|{times}|{runtime}|{requested // 60}|{procs}|"
+        f"{procs}|1|{asked}|{asked}|None|SchedBackfill,StartReceived|{number}||sbatch -J job{number % 5000} -n {procs} job.sh|"
+        f"job{number % 5000}"
+    )
+
+
+def pbs_line(job: Job) -> str:
+    """The end of a job in PBS accounting."""
+    number, submit, start, runtime, requested, procs = job
+    hours, rest = divmod(requested, 3600)
+    return (
+        f"01/01/2025 00:00:00;E;{number}.server;user=user{number % 900} group=account{number % 80} jobname=job{number % 5000} queue=main "
+        f"ctime={submit} qtime={submit} etime={submit} start={start} exec_host=n1/0*{procs} exec_vnode=(n1:ncpus={procs}) "
+        f"Resource_List.ncpus={procs} Resource_List.nodect=1 Resource_List.select=1:ncpus={procs} "
+        f"Resource_List.walltime={hours:02d}:{rest // 60:02d}:00 session=1 end={start + runtime} Exit_status=0 run_count=1"
+    )
+
+
+FORMATS: dict[str, Callable[[Job], str]] = {"SWF": swf_line, "sacct -P": sacct_line, "PBS": pbs_line}
+HEADINGS = {"SWF": "; MaxProcs: 4096", "sacct -P": HEADING}

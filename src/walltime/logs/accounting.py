@@ -1,0 +1,194 @@
+"""From what a batch system's accounting says of jobs, in Unix times, to a log: shared by the formats of batch systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from walltime.errors import LogError
+from walltime.logs import clock
+from walltime.logs.header import Header
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLine, ReadOptions, Rule
+from walltime.logs.names import only_used
+from walltime.logs.table import TableLog
+from walltime.workload import MISSING
+
+Array = np.ndarray
+Log = TypeVar("Log", bound=TableLog)
+
+ELIGIBLE_LATER = Rule(
+    "eligible_later",
+    "change",
+    "The job was held, or waited for another job or a time, before it could start: its submission is moved to the time from which it "
+    "waited for processors; the column `held` has the seconds in between.",
+)
+ELIGIBLE_AFTER_START = Rule("eligible_after_start", "notice", "The job is said to have become eligible only after its start.")
+START_BEFORE_SUBMIT = Rule(
+    "start_before_submit", "change", "The job is said to have started before it was submitted: its submission is moved to its start."
+)
+UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
+NOT_UTF8 = Rule("not_utf8", "change", "The line holds bytes that are not UTF-8: they are read as Latin-1.")
+OTHER_EVENT = Rule(
+    "other_event", "drop", "A record of another event in the life of a job than its end: queued, started, deleted, rerun, a licence."
+)
+NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
+STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
+STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
+RULES = (
+    OTHER_EVENT,
+    STILL_PENDING,
+    STILL_RUNNING,
+    ELIGIBLE_LATER,
+    ELIGIBLE_AFTER_START,
+    START_BEFORE_SUBMIT,
+    UNLIMITED,
+    NOT_UTF8,
+    NEWLINE_IN_TEXT,
+    *clock.RULES,
+)
+"""Rules of all formats of batch systems."""
+YEAR = 365 * 86_400
+"""What stands for no limit, s; also what Slurm writes for the limit of a partition without one."""
+NO_LIMIT = -2
+"""Among requested times: the job has no limit."""
+
+
+@dataclass
+class Counts:
+    """The counts of a reader by rule; zeros are not kept."""
+
+    dropped: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    noticed: dict[str, int] = field(default_factory=dict)
+
+    def add(self, rule: Rule, what: Array | int) -> None:
+        """Count the jobs of a mask, or so many, under a rule."""
+        count = int(np.count_nonzero(what)) if isinstance(what, np.ndarray) else what
+        counts = {"drop": self.dropped, "change": self.changed, "notice": self.noticed}[rule.effect]
+        if count:
+            counts[rule.name] = counts.get(rule.name, 0) + count
+
+
+def unknown(records: int) -> Array:
+    """A column of which nothing is known."""
+    return np.full(records, MISSING, np.int64)
+
+
+def make_log(
+    kind: type[Log],
+    file: LogFile,
+    options: ReadOptions,
+    *,
+    submit: Array,
+    start: Array,
+    runtime: Array,
+    requested: Array,
+    columns: Mapping[str, Array],
+    eligible: Array | None = None,
+    names: Mapping[str, Sequence[str]] | None = None,
+    counts: Counts | None = None,
+    bad_lines: Sequence[BadLine] = (),
+    header: Mapping[str, Any] | None = None,
+    absolute: bool = True,
+) -> Log:
+    """A log of these jobs, in the order of the file.
+
+    `submit, eligible, start`: Unix times, int64, -1 if unknown. `runtime`: s. `requested`: s, NO_LIMIT for none. `columns`: the
+    others. The log begins with the first submission. `absolute`: times are Unix times, else of an unknown beginning.
+
+    Raises LogError if there is no job.
+    """
+    counts = counts or Counts()
+    records = len(submit)
+    if not records:
+        raise LogError(nothing_left(file, counts, bad_lines))
+    submit, held = _wait_from(submit, eligible, start, counts)
+    free = requested == NO_LIMIT
+    counts.add(UNLIMITED, free)
+    known = submit[submit >= 0]
+    begin = int(known.min()) if len(known) else 0
+    values = {
+        "submit": np.where(submit >= 0, submit - begin, MISSING),
+        "wait": np.where((submit >= 0) & (start >= 0), start - submit, MISSING),
+        "runtime": runtime,
+        "requested": np.where(free, np.maximum(runtime, YEAR), requested),
+        **columns,
+    }
+    if held.any():
+        values["held"] = held
+    used = {}
+    for name, texts in (names or {}).items():
+        values[name], used[name] = only_used(values[name], texts)
+    lines = {"Version": ["2.2"], "Conversion": [f"walltime, from {kind.format}"], "MaxRecords": [str(records)]}
+    lines |= {"UnixStartTime": [str(begin)]} if len(known) and absolute else {}
+    zone = options.time_zone or "UTC"
+    lines |= {"TimeZone" if zone.lstrip("+-").isdecimal() else "TimeZoneString": [zone]}
+    lines |= {key: [str(value)] for key, value in (header or {}).items()}
+    return kind(
+        records,
+        values,
+        header=Header(lines),
+        names={name: texts for name, texts in used.items() if texts},
+        bad_lines=tuple(bad_lines),
+        path=file.path,
+        sha256=file.sha256,
+        dropped=counts.dropped,
+        changed=counts.changed,
+        noticed=counts.noticed,
+    )
+
+
+def nothing_left(file: LogFile, counts: Counts, bad_lines: Sequence[BadLine]) -> str:
+    """What to say of a file without jobs."""
+    if bad_lines and not counts.dropped:
+        worst = f"the first of {len(bad_lines)} bad lines is line {bad_lines[0].line}: {bad_lines[0].reason}"
+        return f"{file.where}: no job record can be read, {worst}; give another log"
+    said = ", ".join(f"{count:,} {rule}" for rule, count in counts.dropped.items())
+    return f"{file.where}: there is no job in it that has ended ({said or 'no records'}); give another log"
+
+
+def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Counts) -> tuple[Array, Array]:
+    """The times from which jobs waited for processors, and for how long they had been held before, s."""
+    early = (submit >= 0) & (start >= 0) & (start < submit)
+    counts.add(START_BEFORE_SUBMIT, early)
+    submit = np.where(early, start, submit)
+    if eligible is None:
+        return submit, np.zeros(len(submit), np.int64)
+    late = (eligible >= 0) & (start >= 0) & (eligible > start)
+    counts.add(ELIGIBLE_AFTER_START, late)
+    moved = (eligible > submit) & (submit >= 0) & ~late
+    counts.add(ELIGIBLE_LATER, moved)
+    return np.where(moved, eligible, submit), np.where(moved, eligible - submit, 0)
+
+
+class BadLines:
+    """Collects bad lines, or raises LogError at the first one."""
+
+    def __init__(self, file: LogFile, options: ReadOptions, what: str = "line") -> None:
+        self._where, self._what = file.where, what
+        self._skip = options.skip_bad_lines
+        self.lines: list[BadLine] = []
+
+    def add(self, line: int, reason: str, text: str) -> None:
+        """Note a bad line, or raise LogError that names it."""
+        if not self._skip:
+            place = f"{self._where}:{line}" if self._what == "line" else f"{self._where}: {self._what} {line}"
+            raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True")
+        self.lines.append(BadLine(line, reason, text))
+
+
+def decoded(line: bytes) -> tuple[str, bool]:
+    """A line as text, and whether it was UTF-8; else it is read as Latin-1."""
+    try:
+        return line.decode(), True
+    except UnicodeDecodeError:
+        return line.decode("latin-1"), False
+
+
+def quoted(text: str) -> str:
+    """A value as messages show it."""
+    return repr(text if len(text) <= 30 else text[:27] + "...")

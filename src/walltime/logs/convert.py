@@ -1,0 +1,69 @@
+"""Writing a log of any format as another one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from walltime.errors import OutputError
+from walltime.logs.header import Header
+from walltime.logs.joblog import JobLog
+from walltime.logs.output import printable
+from walltime.logs.swf import SwfLog
+from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
+from walltime.logs.table import TableLog
+from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
+from walltime.workload import SWF_BY_NAME
+
+ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
+"""What a log can be written as."""
+
+
+def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
+    """Write all records of a log, as its file's extension says.
+
+    As SWF with the further columns as fields 19, 20, ..., declared in the header, and numbers in place of names; as Parquet with
+    names and counts; as CSV with names, without the header. Raises OutputError for another extension, and if it cannot be written.
+    """
+    name = Path(path).name.lower()
+    if name.endswith((".swf", ".swf.gz")):
+        as_swf(log).write(path)
+    elif name.endswith(".parquet"):
+        write_parquet(path, log)
+    elif name.endswith((".csv", ".csv.gz")):
+        write_csv(path, log)
+    else:
+        raise OutputError(f"{printable(path)}: a log can be written as {', '.join(ENDINGS)}; name a file with one of these extensions")
+
+
+def as_swf(log: JobLog) -> SwfLog:
+    """The log as one in the Standard Workload Format."""
+    if isinstance(log, SwfLog):
+        return log
+    further = tuple(name for name in log.columns if name not in SWF_BY_NAME)[: MOST_FIELDS - FIELDS]
+    lines = [*log.header_lines, *_notes(log), *(f"; Field {number}: {name}" for number, name in enumerate(further, FIELDS + 1))]
+    columns = {name: values for name, values in log.columns.items() if name in SWF_BY_NAME or name in further}
+    return SwfLog(log.records, columns, tuple(Comment(0, line) for line in lines), further, path=log.path)
+
+
+def _notes(log: JobLog) -> list[str]:
+    """What reading did to the records, which the format has no other place for."""
+    dropped = dict(log.dropped) | ({"bad_line": len(log.bad_lines)} if log.bad_lines else {})
+    counts = {"dropped": dropped, "changed": log.changed, "noticed": log.noticed}
+    return [f"; Note: {did}: {', '.join(f'{count} {rule}' for rule, count in of.items())}" for did, of in counts.items() if of]
+
+
+def with_procs(log: JobLog, procs: int) -> JobLog:
+    """The log of a machine of this size."""
+    assert isinstance(log, TableLog), "all readers return tables"
+    if isinstance(log, SwfLog):
+        lines = [f"; Note: the log had {line.strip(' ;')}" if "MaxProcs" in Header.parse([line]) else line for line in log.header_lines]
+        body = [comment for comment in log.comments if comment.record]
+        header = [Comment(0, line) for line in [*lines, f"; MaxProcs: {procs}"]]
+        return replace(log, comments=(*header, *body))
+    if isinstance(log, WalltimeLog):
+        kept = (*(line for line in log.lines if "MaxProcs" not in Header.parse([line])), f"; MaxProcs: {procs}")
+        return replace(log, lines=kept, header=Header.parse(kept))
+    values = {key: list(value) for key, value in log.header.items()} | {"MaxProcs": [str(procs)]}
+    return replace(log, header=Header(values))

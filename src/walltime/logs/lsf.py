@@ -1,0 +1,184 @@
+"""LSF's `lsb.acct`: a line for each job that has finished, of fields in a fixed order.
+
+Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that not all versions have are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, decoded
+from walltime.logs.input import LogFile
+from walltime.logs.job_rows import JobRows, Odd, whole
+from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.table import TableLog
+from walltime.workload import MISSING
+
+_TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
+_EVENT = re.compile(r'"[A-Z_]+" "\d+(?:\.\d+)*" \d{9,11} ')
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_DONE, _EXIT = 64, 32
+_KILLED = (8, 9, 14, 15)
+"""exitInfo: killed by the owner or an administrator."""
+_USAGE = 19
+"""Fields of resource usage."""
+
+
+class LsfLog(TableLog):
+    """A log from lsb.acct."""
+
+    format: ClassVar[str] = "lsf"
+    endings: ClassVar[tuple[str, ...]] = (".acct", ".log", ".txt")
+
+
+class _Fields:
+    """The fields of a record, taken one by one; a field of the wrong kind is Odd, so that none is taken for another."""
+
+    def __init__(self, line: str) -> None:
+        self.tokens: list[tuple[str, bool]] = []
+        place = 0
+        while place < len(line):
+            match = _TOKEN.match(line, place)
+            if match is None:
+                if not line[place:].strip():
+                    break
+                raise Odd(f"field {len(self.tokens) + 1} is no number and no text in quotes")
+            self.tokens.append((match[1].replace('""', '"'), True) if match[1] is not None else (match[2], False))
+            place = match.end()
+        self.next = 0
+
+    def more(self) -> bool:
+        return self.next < len(self.tokens)
+
+    def _take(self, name: str, is_text: bool) -> str:
+        if not self.more():
+            raise Odd(f"the record ends before {name}")
+        text, quoted = self.tokens[self.next]
+        self.next += 1
+        if quoted != is_text:
+            raise Odd(f"field {self.next} ({name}) is {text[:30]!r}, it must be {'a text in quotes' if is_text else 'a number'}")
+        return text
+
+    def text(self, name: str) -> str:
+        return self._take(name, True)
+
+    def whole(self, name: str) -> int:
+        text = self._take(name, False)
+        return MISSING if text == "-1" else whole(text, name)
+
+    def number(self, name: str) -> float:
+        text = self._take(name, False)
+        if not _NUMBER.fullmatch(text) or len(text) > 24:
+            raise Odd(f"field {self.next} ({name}) is {text[:30]!r}, it must be a number")
+        return float(text)
+
+
+def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
+    """A record JOB_FINISH from its third field on."""
+    f = fields
+    end, job = f.whole("event time"), f.whole("jobId")
+    for name in ("userId", "options"):
+        f.number(name)
+    processors, submit, begin = f.whole("numProcessors"), f.whole("submitTime"), f.whole("beginTime")
+    f.whole("termTime")
+    start = f.whole("startTime")
+    user, queue = f.text("userName"), f.text("queue")
+    for name in ("resReq", "dependCond", "preExecCmd", "fromHost", "cwd", "inFile", "outFile", "errFile", "jobFile"):
+        f.text(name)
+    for _ in range(f.whole("numAskedHosts")):
+        f.text("askedHosts")
+    hosts = [f.text("execHosts") for _ in range(f.whole("numExHosts"))]
+    status = f.whole("jStatus")
+    f.number("hostFactor")
+    jobname = f.text("jobName")
+    f.text("command")
+    usage = [f.number("resource usage") for _ in range(_USAGE)]
+    f.text("mailUser")
+    project = f.text("projectName")
+    code = f.whole("exitStatus")
+    if status not in (_DONE, _EXIT):
+        raise Odd(f"jStatus is {status}, it must be {_DONE} (done) or {_EXIT} (exit)")
+    if not (0 < submit <= end) or (start and start > end):
+        raise Odd(f"the times of submission, start and end are {submit}, {start} and {end}")
+    index, info, estimate = _rest(f)
+    slots = sum(int(match[1]) if (match := re.match(r"(\d{1,9})\*", host)) else 1 for host in hosts)
+    used = usage[0] + usage[1] if min(usage[:2]) >= 0 else float(MISSING)
+    ran = start > 0
+    killed = status == _EXIT and (info in _KILLED or not ran)
+    numbers = {
+        "job_id": MISSING if index > 0 else job,
+        "submit": submit,
+        "eligible": max(begin, MISSING) or MISSING,
+        "start": start if ran else MISSING,
+        "runtime": end - start if ran else 0,
+        "requested": estimate if estimate > 0 else MISSING,
+        "allocated_procs": slots if ran and slots else MISSING,
+        "requested_procs": processors or MISSING,
+        "cpu_time": used / max(slots, 1) if used >= 0 and ran else MISSING,
+        "status": 1 if status == _DONE else 5 if killed else 0,
+        "array_job": job if index > 0 else MISSING,
+        "array_task": index if index > 0 else MISSING,
+        "exit_code": code,
+        "nodes": len({re.sub(r"^\d+\*", "", host) for host in hosts}) if ran and hosts else MISSING,
+    }
+    return numbers, {"user": user, "group": project, "queue": queue, "executable": jobname}
+
+
+def _rest(f: _Fields) -> tuple[int, int, int]:
+    """The index in a job array, the reason of the exit, and the estimated runtime, s, of versions that log them; else 0, 0, -1."""
+    index, info, estimate = 0, 0, MISSING
+    try:
+        f.whole("maxNumProcessors")
+        f.text("loginShell")
+        f.text("timeEvent")
+        index = max(f.whole("idx"), 0)
+        for name in ("maxRMem", "maxRSwap"):
+            f.number(name)
+        for name in ("inFileSpool", "commandSpool", "rsvId", "sla"):
+            f.text(name)
+        f.number("exceptMask")
+        f.text("additionalInfo")
+        info = f.whole("exitInfo")
+        f.text("warningAction")
+        f.number("warningTimePeriod")
+        for name in ("chargedSAAP", "licenseProject", "app", "postExecCmd"):
+            f.text(name)
+        estimate = f.whole("runtimeEstimation")
+    except Odd:
+        if f.more():  # not a shorter record of an older version, but a damaged one
+            raise
+    return index, info, estimate
+
+
+def _recognises(head: bytes) -> bool:
+    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 20)[:20] if line.strip()]
+    return any(_EVENT.match(line[:200].decode(errors="replace")) for line in lines[:3])
+
+
+def _read(file: LogFile, options: ReadOptions) -> LsfLog:
+    counts, bad, rows = Counts(), BadLines(file, options), JobRows()
+    for first, lines in file.line_blocks():
+        for number, raw in enumerate(lines, first):
+            if not raw.strip():
+                continue
+            text, is_utf8 = decoded(raw)
+            counts.add(NOT_UTF8, int(not is_utf8))
+            try:
+                if _EVENT.match(text) is None:
+                    raise Odd('it is no record such as "JOB_FINISH" "10.1" 1772445600 ...')
+                if not text.startswith('"JOB_FINISH"'):
+                    counts.add(OTHER_EVENT, 1)
+                    continue
+                fields = _Fields(text)
+                fields.next = 2
+                numbers, texts = _job(fields)
+            except Odd as error:
+                bad.add(number, str(error), text)
+                continue
+            rows.add(numbers, texts)
+    return rows.log(LsfLog, file, options, counts, bad)
+
+
+LSF = LogFormat("lsf", "LSF's lsb.acct", (), _recognises, _read)
+"""LSF's lsb.acct."""

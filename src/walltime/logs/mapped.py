@@ -1,0 +1,379 @@
+"""Tables, CSV or Parquet, of which a mapping says what the columns mean."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from walltime.errors import LogError
+from walltime.lazy import LaterModule
+from walltime.logs.accounting import (
+    NEWLINE_IN_TEXT,
+    NOT_UTF8,
+    STILL_PENDING,
+    STILL_RUNNING,
+    BadLines,
+    Counts,
+    decoded,
+    make_log,
+    nothing_left,
+    quoted,
+    unknown,
+)
+from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, TableMapping, read_mapping
+from walltime.logs.names import Names
+from walltime.logs.slurm_fields import durations
+from walltime.logs.table import TableLog
+from walltime.logs.table_file import PARQUET
+from walltime.workload import MISSING, SWF_BY_NAME
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+Array = np.ndarray
+BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown", "\\N")
+ROWS_AT_ONCE = 50_000
+_MOST_LINES = 1000
+"""A record with more lines is none: a quote was lost."""
+_STAMP = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d{1,9})?\s?(Z|UTC|[+-]\d\d:?\d\d)?$"
+_NUMBER = r"^\+?\d{1,17}(?:\.\d*)?(?:[eE]\+?\d{1,2})?$"
+
+
+class MappedLog(TableLog):
+    """A log from a table with a mapping."""
+
+    format: ClassVar[str] = "mapped"
+    endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet")
+
+
+@dataclass
+class Table:
+    """The columns of a table that a mapping uses, as texts (or times, from Parquet), and the line or record of each row."""
+
+    columns: dict[str, pl.Series]
+    places: list[int]
+
+
+def read_table(kind: type[TableLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> TableLog:
+    """The log in a table. `name`: what messages call the mapping."""
+    counts = Counts()
+    is_parquet = file.head.startswith(PARQUET)
+    bad = BadLines(file, options, "record" if is_parquet else "line")
+    wanted = dict.fromkeys(source.column for source in mapping.columns.values() if source.column is not None)
+    if mapping.status_column is not None:
+        wanted[mapping.status_column] = None
+    table = _parquet(file, list(wanted), name) if is_parquet else _csv(file, list(wanted), mapping.delimiter, name, bad, counts)
+    zone = options.time_zone or mapping.time_zone
+    reader = _Reader(table, mapping, zone)
+    good = reader.read()
+    for row in np.flatnonzero(~good).tolist():
+        bad.add(table.places[row], reader.reasons[row], "")
+    if not good.any():
+        raise LogError(nothing_left(file, counts, bad.lines))
+    return reader.log(kind, file, replace(options, time_zone=zone), good, counts, bad)
+
+
+class _Reader:
+    """Reads the columns of a table as a mapping says."""
+
+    def __init__(self, table: Table, mapping: TableMapping, zone: str | None) -> None:
+        self.table, self.mapping, self.zone = table, mapping, zone
+        self.rows = len(table.places)
+        self.reasons: dict[int, str] = {}
+        self.times: dict[str, Local] = {}
+        self.values: dict[str, Array] = {}
+        self.names: dict[str, tuple[str, ...]] = {}
+        self.local = np.zeros(self.rows, bool)
+        self.status = unknown(self.rows)
+
+    def read(self) -> Array:
+        """Read all columns; returns which rows are good, `reasons` has those of the others."""
+        texts = {}
+        for name, source in self.mapping.columns.items():
+            if source.text:
+                texts[name] = self._texts(source)
+            elif name in TIMES:
+                self.times[name] = self._times(name, source)
+            else:
+                self.values[name] = self._numbers(name, source)
+        if self.mapping.status_column is not None:
+            self._read_status(self.table.columns[self.mapping.status_column])
+        good = np.ones(self.rows, bool)
+        good[list(self.reasons)] = False
+        for name, column in texts.items():
+            names = Names()
+            self.values[name] = names.numbers(column, good)
+            self.names[name] = names.texts
+        return good
+
+    def _bad(self, source: Source, texts: pl.Series, mask: Array, what: str) -> None:
+        for row in np.flatnonzero(mask).tolist():
+            self.reasons.setdefault(row, f"{source.column} is {quoted(str(texts[row]))}, {what}")
+
+    def _texts(self, source: Source) -> pl.Series:
+        if source.column is None:
+            return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
+        column = self.table.columns[source.column]
+        texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
+        if source.pattern is not None:
+            texts = texts.str.extract(source.pattern).fill_null("")
+        return texts.set(texts.is_in(BLANK), "")
+
+    def _numbers(self, name: str, source: Source) -> Array:
+        """Numbers with unit and factor, float64; -1 unknown."""
+        texts = self._texts(source)
+        fits = texts.str.contains(_NUMBER)
+        values = texts.set(~fits, None).cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
+        blank = texts.is_in((*BLANK, str(MISSING))).to_numpy()
+        bad = ~fits.to_numpy() & ~blank
+        scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
+        values[values >= 0] *= scale
+        if name in SPANS:
+            spans, odd = durations(texts)
+            values = np.where(bad & ~odd, spans, values)
+            bad &= odd
+        known = SWF_BY_NAME.get(name)
+        whole = known is not None and known.dtype == "int64" and known.unit != "s"
+        if whole:
+            values = np.where(np.abs(values - np.round(values)) < 1e-6, np.round(values), values)
+        self._bad(source, texts, bad | (values >= 2.0**53), f"it must be {'a length of time' if name in SPANS else 'a number'}")
+        if whole:
+            self._bad(source, texts, (values != np.floor(values)) & ~bad, "it must be a whole number")
+        return values
+
+    def _times(self, name: str, source: Source) -> Local:
+        column = self.table.columns[source.column] if source.column is not None else None
+        if column is not None and column.dtype == pl.Datetime:
+            return self._from_datetimes(column)
+        texts = self._texts(source)
+        if source.format is not None:
+            blank = texts.is_in((*BLANK, str(MISSING))).to_numpy()
+            parsed = texts.set(pl.Series(blank), None).str.to_datetime(source.format, strict=False)
+            self._bad(source, texts, parsed.is_null().to_numpy() & ~blank, f"it must be a time such as {source.format}")
+            return self._from_datetimes(parsed)
+        parts = texts.str.extract_groups(_STAMP).struct.unnest()
+        joined = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
+        clock = joined.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+        said = parts.to_series(3)
+        own_zone = said.is_not_null().to_numpy()
+        local = to_unix(clock, self.zone)
+        seconds = clock.dt.epoch("s").fill_null(MISSING).to_numpy()
+        read = clock.is_not_null().to_numpy()
+        exact = seconds - _offset_of(said)
+        numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
+        numeric = numbers.is_not_null().to_numpy()
+        unix = np.floor(numbers.fill_null(float(MISSING)).to_numpy() * UNITS[source.unit])
+        huge = numeric & (unix >= 2.0**53)
+        self._bad(
+            source,
+            texts,
+            ~(read | numeric | texts.is_in((*BLANK, str(MISSING))).to_numpy()) | huge,
+            "it must be a time such as 2026-11-20 21:33:45 or seconds since 1970; or give its format",
+        )
+        unix = np.where(numeric & ~huge, unix, MISSING).astype(np.int64)
+        self.local |= read & ~own_zone
+        first, last = (np.where(numeric, unix, np.where(own_zone & read, exact, times)) for times in (local.first, local.last))
+        return Local(first, last, local.skipped & ~own_zone)
+
+    def _from_datetimes(self, column: pl.Series) -> Local:
+        kind = column.dtype
+        if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+            return Local.exact(column.dt.epoch("s").fill_null(MISSING).to_numpy())
+        self.local |= column.is_not_null().to_numpy()
+        return to_unix(column, self.zone)
+
+    def _read_status(self, column: pl.Series) -> None:
+        texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
+        found = texts.unique(maintain_order=True).to_list()
+        other = self.mapping.other
+        kinds = [self.mapping.status.get(text, MISSING if text in BLANK else -99 if other is None else other) for text in found]
+        self.status = texts.replace_strict(found, kinds, return_dtype=pl.Int64).to_numpy().copy()
+        source = Source(self.mapping.status_column)
+        self._bad(
+            source, texts, self.status == -99, "which the mapping does not name; name it, or the kind of all others with status.other"
+        )
+
+    def log(self, kind: type[TableLog], file: LogFile, options: ReadOptions, good: Array, counts: Counts, bad: BadLines) -> TableLog:
+        """The log of the good rows."""
+        nothing = Local.exact(unknown(self.rows))
+        local = {name: self.times.get(name, nothing) for name in TIMES}
+        spent = np.floor(self.values.get("runtime", unknown(self.rows))).astype(np.int64)
+        times, is_open = settle(local["submit"], local["eligible"], local["start"], local["end"], spent)
+        submit, eligible, start, end = times.values()
+        wait = np.floor(self.values.pop("wait", unknown(self.rows))).astype(np.int64)
+        start = np.where((start < 0) & (submit >= 0) & (wait >= 0), submit + wait, start)
+        submit = np.where((submit < 0) & (start >= 0) & (wait >= 0), start - wait, submit)
+        runtime = self.values.pop("runtime", np.full(self.rows, float(MISSING)))
+        runtime = np.where((runtime < 0) & (start >= 0) & (end >= start), end - start, runtime)
+        runtime = np.where((runtime < 0) & (start < 0) & (self.status == STATUS["cancelled"]), 0, runtime)
+        kept = good.copy()
+        for rule, status in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
+            counts.add(rule, kept & (self.status == status))
+            kept &= self.status != status
+        if not kept.any():
+            raise LogError(nothing_left(file, counts, bad.lines))
+        counts.add(AMBIGUOUS, is_open & kept)
+        counts.add(SKIPPED, kept & np.logical_or.reduce([one.skipped for one in local.values()]))
+        if options.time_zone is None:
+            counts.add(ZONE_UNKNOWN, self.local & kept)
+        requested = self.values.pop("requested", unknown(self.rows))
+        requested = np.where(requested > 0, requested, MISSING)
+        columns = {**self.values, "status": np.where(self.status >= 0, self.status, MISSING)}
+        return make_log(
+            kind,
+            file,
+            options,
+            submit=submit[kept],
+            eligible=eligible[kept],
+            start=start[kept],
+            runtime=runtime[kept],
+            requested=requested[kept],
+            columns={name: values[kept] for name, values in columns.items()},
+            names=self.names,
+            counts=counts,
+            bad_lines=bad.lines,
+            header=self.mapping.header,
+            absolute=not self.mapping.relative_times,
+        )
+
+
+def _offset_of(texts: pl.Series) -> Array:
+    """The offset from UTC, s, in `Z` or `+01:00`; 0 if there is none."""
+    parts = texts.str.extract_groups(r"^([+-])(\d\d):?(\d\d)$").struct.unnest()
+    size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64) * 60
+    sign = parts.to_series(0).replace_strict(["+", "-"], [1, -1], default=0, return_dtype=pl.Int64)
+    return (size.fill_null(0) * sign.fill_null(0)).to_numpy()
+
+
+def heading_of(file: LogFile, delimiter: str = ",") -> list[str]:
+    """The titles of a CSV file, from its first bytes."""
+    head = file.head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace")
+    try:
+        return [title.strip() for title in next(csv.reader(io.StringIO(head), delimiter=delimiter), [])]
+    except csv.Error:
+        return []
+
+
+def _lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    for first, lines in file.line_blocks():
+        for number, line in enumerate(lines, first):
+            if line.strip():
+                text, is_utf8 = decoded(line)
+                counts.add(NOT_UTF8, int(not is_utf8))
+                yield number, text.rstrip("\r")
+
+
+def _places(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
+    for column in wanted:
+        if column not in titles:
+            known = ", ".join(titles[:40])
+            raise LogError(f"{file.where}: {name} names the column {quoted(column)}, which is not there; the columns are {known}")
+    return [list(titles).index(column) for column in wanted]
+
+
+def _csv(file: LogFile, wanted: Sequence[str], delimiter: str, name: str, bad: BadLines, counts: Counts) -> Table:
+    parts: dict[str, list[pl.Series]] = {column: [] for column in wanted}
+    block: list[list[str]] = []
+    places: list[int] = []
+
+    def store() -> None:
+        for k, column in enumerate(wanted):
+            parts[column].append(pl.Series(column, [row[k] for row in block], pl.String))
+        block.clear()
+
+    first = ""
+    fields = 0
+    chosen: list[int] = []
+    for place, text, row in _records(_lines(file, counts), delimiter, counts):
+        if not fields:
+            titles = [title.strip() for title in row or ()]
+            chosen, first, fields = _places(file, titles, wanted, name), text, len(titles)
+        elif row is None or len(row) != fields:
+            bad.add(place, "a quote is open" if row is None else f"{len(row)} fields instead of {fields}", text)
+        elif text != first:  # else it is the heading of a further file that was appended
+            block.append([row[k].strip() for k in chosen])
+            places.append(place)
+            if len(block) >= ROWS_AT_ONCE:
+                store()
+    store()
+    return Table({column: pl.concat(series) for column, series in parts.items()}, places)
+
+
+def _records(lines: Iterator[tuple[int, str]], delimiter: str, counts: Counts) -> Iterator[tuple[int, str, list[str] | None]]:
+    """Records with the number of their first line, and their fields; None where a quote is open.
+
+    A text in quotes may go on in the next lines; but a line that is a whole record is never taken for a part of another one.
+    """
+    fields = 0
+    waiting: list[tuple[int, str]] = []
+    for place, text in lines:
+        row = _fields(text, delimiter)
+        if waiting and not (row is not None and len(row) == fields):
+            joined = "\n".join([*(part for _, part in waiting), text])
+            whole = _fields(joined, delimiter)
+            if whole is not None and len(whole) == fields:
+                counts.add(NEWLINE_IN_TEXT, 1)
+                yield waiting[0][0], joined, whole
+                waiting = []
+            elif len(waiting) < _MOST_LINES:
+                waiting.append((place, text))
+            else:
+                yield from ((at, part, None) for at, part in [*waiting, (place, text)])
+                waiting = []
+            continue
+        yield from ((at, part, None) for at, part in waiting)
+        waiting = []
+        if row is None and fields:
+            waiting = [(place, text)]
+        else:
+            fields = fields or len(row or ())
+            yield place, text, row
+    yield from ((at, part, None) for at, part in waiting)
+
+
+def _fields(text: str, delimiter: str) -> list[str] | None:
+    """The fields of a record; None if it ends within quotes, or has quotes where none may be."""
+    if '"' not in text:
+        return text.split(delimiter)
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), None)
+    except csv.Error:
+        return None
+
+
+def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
+    content = b"".join(file.chunks())
+    try:
+        titles = list(pl.read_parquet_schema(io.BytesIO(content)))
+        _places(file, titles, wanted, name)
+        table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
+    except (pl.exceptions.PolarsError, OSError, RuntimeError) as error:
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+    columns = {}
+    for series in table:
+        is_time = isinstance(series.dtype, pl.Datetime)
+        if not is_time and (series.dtype.is_nested() or series.dtype == pl.Binary):
+            raise LogError(f"{file.where}: {series.name} holds {series.dtype}; it must hold numbers, texts or times")
+        columns[series.name] = series if is_time else series.cast(pl.String).fill_null("")
+    return Table(columns, list(range(1, len(table) + 1)))
+
+
+def _read(file: LogFile, options: ReadOptions) -> TableLog:
+    assert options.mapping is not None, "this format is chosen by the mapping"
+    return read_table(MappedLog, file, options, read_mapping(options.mapping), f"the mapping {options.mapping}")
+
+
+MAPPED = LogFormat("mapped", "a table with a mapping", (), lambda head: False, _read)
+"""CSV or Parquet with a mapping; never recognised by content, but chosen by the option."""

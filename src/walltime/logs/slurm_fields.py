@@ -1,0 +1,177 @@
+"""The values of sacct's fields: times, limits, resources, states; a block of rows at a time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walltime.lazy import LaterModule
+from walltime.logs.accounting import NO_LIMIT
+from walltime.logs.clock import Local, to_unix
+from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+Array = np.ndarray
+MOST = 2**53
+"""No value may reach this; see `walltime.logs.values`."""
+
+COMPLETED, CANCELLED, FAILED = 1, 5, 0
+PENDING, RUNNING, OTHER = -10, -11, -12
+"""States of jobs that have not ended, and of records that are no whole jobs, in place of a status."""
+STATES = {
+    "COMPLETED": COMPLETED,
+    "CANCELLED": CANCELLED,
+    "REVOKED": CANCELLED,
+    **dict.fromkeys(
+        ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "REQUEUED", "LAUNCH_FAILED"), FAILED
+    ),
+    **dict.fromkeys(("PENDING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"), PENDING),
+    **dict.fromkeys(
+        ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE", "UPDATE_DB"), RUNNING
+    ),
+    "RESIZING": OTHER,
+}
+"""The states of Slurm jobs (manual of sacct and squeue): the status that a job gets, or why it is no job that has ended."""
+BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
+NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
+_ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$"
+_DURATION = r"^(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(?:\.\d+)?$"
+_UNITS = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+_FLAGS = frozenset(
+    {"--parsable", "--exclusive", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
+    | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
+    | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
+)
+"""Options of sbatch, srun and salloc without a value, or with one after an equals sign only."""
+_MINUTES = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+
+
+def blank(texts: pl.Series) -> Array:
+    """Which values say that they are unknown."""
+    return texts.is_in(BLANK).to_numpy()
+
+
+def wholes(texts: pl.Series) -> tuple[Array, Array]:
+    """Whole numbers, -1 where blank, and which of the values are neither."""
+    fits = texts.str.contains(r"^\d{1,16}$")
+    values = texts.set(~fits, None).cast(pl.Int64).fill_null(MISSING).to_numpy()
+    return values, ~(fits.to_numpy() | blank(texts)) | (values >= MOST)
+
+
+def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
+    """Times, as Unix times: which of the values are no times, and which were local ones (others were numbers).
+
+    `texts`: as 2026-11-20T21:33:45 or in seconds since 1970, blank if unknown.
+    """
+    iso = texts.str.contains(_ISO)
+    clock = texts.set(~iso, None).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+    local = to_unix(clock, zone)
+    numbers, bad = wholes(texts)
+    read = clock.is_not_null().to_numpy()
+    bad = bad & ~read | (read & (local.first < 0))
+    first, last = (np.where(read, times, numbers) for times in (local.first, local.last))
+    first[bad], last[bad] = MISSING, MISSING
+    return Local(np.where(first == 0, MISSING, first), np.where(last == 0, MISSING, last), local.skipped), bad, read
+
+
+def durations(texts: pl.Series) -> tuple[Array, Array]:
+    """Times spent, such as 1-02:03:04 or 02:03, in s, -1 where blank; and which of the values are neither."""
+    parts = texts.str.extract_groups(_DURATION).struct.unnest()
+    days, hours, minutes, seconds = (parts.to_series(k).cast(pl.Int64) for k in range(4))
+    total = days.fill_null(0) * 86_400 + hours.fill_null(0) * 3600 + minutes * 60 + seconds
+    values = total.fill_null(MISSING).to_numpy().copy()
+    return values, (values < 0) & ~blank(texts)
+
+
+def limits(texts: pl.Series, minutes: bool) -> tuple[Array, Array]:
+    """Time limits in s, -1 unknown, NO_LIMIT; and which of the values are none. `minutes`: they are numbers of minutes."""
+    words = texts.is_in(NO_LIMITS)
+    values, bad = wholes(texts) if minutes else durations(texts)
+    values = np.where(values > 0, values * (60 if minutes else 1), MISSING)
+    free = texts.is_in(("UNLIMITED", "INFINITE")).to_numpy()
+    return np.where(free, NO_LIMIT, values), bad & ~words.to_numpy()
+
+
+def resource(texts: pl.Series, name: str) -> Array:
+    """The number of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is not named."""
+    found = texts.str.extract(rf"(?:^|,){re.escape(name)}=(\d{{1,12}})(?:,|$)")
+    return found.cast(pl.Int64).fill_null(MISSING).to_numpy()
+
+
+def memory(texts: pl.Series) -> Array:
+    """The memory in such values, MB, float64; -1 if it is not named."""
+    parts = texts.str.extract_groups(r"(?:^|,)mem=(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:,|$)").struct.unnest()
+    values = parts.to_series(0).cast(pl.Float64)
+    factors = parts.to_series(1).fill_null("").replace_strict(list(_UNITS), list(_UNITS.values()), return_dtype=pl.Float64)
+    return (values * factors).fill_null(float(MISSING)).to_numpy()
+
+
+def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:
+    """The status of each state (see `STATES`), its word, and which values are no state; -1 and an empty word if blank."""
+    found = texts.unique(maintain_order=True)
+    words = [state_word(text) for text in found.to_list()]
+    numbers = [MISSING if word is None else STATES.get(word, MISSING) for word in words]
+    bad = [word is None for word in words]
+    rows = texts.replace_strict(found, numbers, return_dtype=pl.Int64).to_numpy()
+    named = texts.replace_strict(found, [word or "" for word in words], return_dtype=pl.String)
+    return rows, named, texts.replace_strict(found, bad, return_dtype=pl.Boolean).to_numpy()
+
+
+def state_word(text: str) -> str | None:
+    """The state in `CANCELLED by 1000` or a cut `OUT_OF_ME+`; empty if blank, None if it is no state of Slurm."""
+    if text in BLANK:
+        return ""
+    word = text.split(" ", 1)[0]
+    if word in STATES and (word == text or re.fullmatch(r"CANCELLED by \S+", text)):
+        return word
+    fits = [state for state in STATES if state.startswith(word[:-1])] if word.endswith("+") and len(word) > 3 else []
+    return fits[0] if len(fits) == 1 and word == text else None
+
+
+def asked_limit(line: str) -> int | None:
+    """The limit, s, that a command line such as `sbatch -t 20 --time-min=3 job.sh` asks for; None if it does not say in a simple way.
+
+    >>> asked_limit("sbatch -t 20 --time-min=3 job.sh"), asked_limit("sbatch --time-min=3 job.sh -t 20"), asked_limit("srun --time=1-2 x")
+    (1200, None, 93600)
+    """
+    words = line.split()[1:]  # Slurm writes the arguments as they were, without quotes
+    asked = None
+    k = 0
+    while k < len(words) and words[k].startswith("-"):  # up to the script
+        word = words[k]
+        option, equal, value = word.partition("=")
+        short = not word.startswith("--")
+        if option == "--wrap":
+            break
+        if not equal and option not in _FLAGS and (not short or len(word) == 2):
+            k += 1
+            value = words[k] if k < len(words) else ""
+        elif short and len(word) > 2:
+            option, value = word[:2], word[2:]
+        if option in ("-t", "--time"):
+            asked = value
+        k += 1
+    return None if asked is None else _limit(asked)
+
+
+def _limit(text: str) -> int | None:
+    """A time as options of Slurm have it: minutes, minutes:seconds, hours:minutes:seconds, days-hours, ...; in s, up to whole minutes."""
+    match = _MINUTES.fullmatch(text)
+    if not match:
+        return None
+    days, *rest = match.groups()
+    numbers = [int(number) for number in rest if number is not None]
+    if days is not None:
+        hours, minutes, seconds = [*numbers, 0, 0][:3]
+    elif len(numbers) == 3:
+        hours, minutes, seconds = numbers
+    else:
+        hours, (minutes, seconds) = 0, [*numbers, 0][:2]
+    total = int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
+    return -(-total // 60) * 60 or None

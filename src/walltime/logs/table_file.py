@@ -1,0 +1,190 @@
+"""Logs as tables of this program: Parquet, with everything that is known of the log, or CSV for spreadsheets, with its columns alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from walltime.errors import LogError
+from walltime.lazy import LaterModule
+from walltime.logs.header import Header
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.names import Names
+from walltime.logs.output import whole_file
+from walltime.logs.table import TableLog, is_further_name
+from walltime.workload import MISSING, SWF_BY_NAME
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+Array = np.ndarray
+KEY = "walltime-log"
+"""Where the metadata of a Parquet file has what a table cannot hold."""
+PARQUET = b"PAR1"
+_LOOKED_AT = 2**20
+_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""A text that begins so is taken for a formula by spreadsheets (the last one, so that the mark can be taken off again)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WalltimeLog(TableLog):
+    """A log from a table that this program wrote; `lines`: its header."""
+
+    format: ClassVar[str] = "walltime"
+    endings: ClassVar[tuple[str, ...]] = (".parquet", ".csv")
+
+    lines: tuple[str, ...] = ()
+
+    @property
+    def header_lines(self) -> tuple[str, ...]:
+        """The header as lines of the Standard Workload Format, as the log had it that was converted."""
+        return self.lines
+
+
+def table_of(log: JobLog) -> pl.DataFrame:
+    """The columns of a log; names where it has names, null where nothing is known."""
+    columns = {}
+    for name, values in log.columns.items():
+        if texts := log.names.get(name):
+            words = pl.Series(name, [None, *texts], pl.String)
+            columns[name] = words.gather(pl.Series(np.maximum(values, 0)))
+        else:
+            series = pl.Series(name, values)
+            columns[name] = series.set(pl.Series(values == MISSING), None)
+    return pl.DataFrame(columns)
+
+
+def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
+    """Write a log as Parquet; reading the file gives the same jobs, names and counts. Raises OutputError."""
+    dropped = dict(log.dropped) | ({"bad_line": len(log.bad_lines)} if log.bad_lines else {})
+    facts = {
+        "records": log.records,
+        "from": log.format,
+        "header": list(log.header_lines),
+        "dropped": dropped,
+        "changed": dict(log.changed),
+        "noticed": dict(log.noticed),
+    }
+    with whole_file(path) as file:
+        table_of(log).write_parquet(file, metadata={KEY: json.dumps(facts)})
+
+
+def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
+    """Write the columns of a log as CSV; raises OutputError.
+
+    A name that a spreadsheet would take for a formula gets an apostrophe before it, and control characters are written as escapes.
+    """
+    table = table_of(log)
+    texts = [name for name, kind in table.schema.items() if kind == pl.String]
+    safe = {}
+    for name in texts:
+        found = table[name].unique().drop_nulls().to_list()
+        safe[name] = table[name].replace_strict(found, [_escaped(text) for text in found], default=None, return_dtype=pl.String)
+    with whole_file(path) as file:
+        table.with_columns(**safe).write_csv(file, quote_style="non_numeric")  # so that a name such as 12 stays one
+
+
+def _escaped(text: str) -> str:
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"'{plain}" if text.startswith(_FORMULA) else plain
+
+
+def is_log_heading(line: str) -> bool:
+    """Whether a line is the heading of such a CSV file."""
+    names = _titles(line)
+    needed = {"submit", "runtime"} <= set(names) and {"allocated_procs", "requested_procs"} & set(names)
+    return bool(needed) and all(name in SWF_BY_NAME or is_further_name(name) for name in names) and not {"start", "end"} & set(names)
+
+
+def _titles(line: str) -> list[str]:
+    return [title.strip('"') for title in line.strip().split(",")]
+
+
+def _recognises(head: bytes) -> bool:
+    if head.startswith(PARQUET):
+        return True
+    return is_log_heading(head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000].decode(errors="replace"))
+
+
+def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
+    content = b"".join(file.chunks())
+    facts: dict[str, Any] = {}
+    if content.startswith(PARQUET):
+        table, facts = _parquet(file, content)
+    else:
+        table = _csv(file, content)
+    columns: dict[str, Array] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for series in table:
+        name = series.name
+        if not (name in SWF_BY_NAME or is_further_name(name)):
+            raise LogError(f"{file.where}: {name!r} is no column of a log; say what the columns mean with mapping=FILE")
+        if series.dtype == pl.String:
+            numbers = Names()
+            columns[name] = numbers.numbers(series)
+            names[name] = numbers.texts
+        elif series.dtype.is_numeric():
+            columns[name] = series.fill_null(MISSING).to_numpy()
+        else:
+            raise LogError(f"{file.where}: {name} holds {series.dtype}; it must hold numbers or names")
+    if not len(table):
+        raise LogError(f"{file.where}: there are no job records in it; give another log")
+    lines = tuple(map(str, facts.get("header", ())))
+    dropped, changed, noticed = (
+        {str(rule): int(count) for rule, count in facts.get(name, {}).items()} for name in ("dropped", "changed", "noticed")
+    )
+    try:
+        return WalltimeLog(
+            len(table),
+            columns,
+            lines=lines,
+            header=Header.parse(lines),
+            names=names,
+            path=file.path,
+            sha256=file.sha256,
+            dropped=dropped,
+            changed=changed,
+            noticed=noticed,
+        )
+    except LogError as error:
+        raise LogError(f"{file.where}: {error}") from None
+
+
+def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
+    try:
+        known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
+        facts = None if known is None else json.loads(known)
+        table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
+    except (pl.exceptions.PolarsError, OSError, ValueError, RuntimeError) as error:
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+    if table is None or facts is None:
+        raise LogError(f"{file.where}: a table of unknown columns; say what they mean with mapping=FILE")
+    return table, facts
+
+
+def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
+    titles, *rows = content[:_LOOKED_AT].decode(errors="replace").splitlines()[:1000]
+    fields = [[match[0] for match in _CELL.finditer(row)] for row in rows]
+    quoted = {name: pl.String for k, name in enumerate(_titles(titles)) if any(len(row) > k and row[k][:1] == '"' for row in fields)}
+    try:
+        table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, schema_overrides=quoted)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{file.where}: cannot be read as CSV ({reason[:100]}); give another file") from error
+    texts = [name for name, kind in table.schema.items() if kind == pl.String]
+    return table.with_columns(pl.col(name).str.strip_prefix("'") for name in texts)
+
+
+TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _recognises, _read)
+"""What `walltime convert` writes."""

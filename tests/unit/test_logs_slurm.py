@@ -1,0 +1,443 @@
+"""Slurm's sacct -P: each pitfall of its output, checked by hand, and real outputs of three versions."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from tests.slurm_text import HEADING, ROWS, TEXT, D, job
+from walltime.logs import read_log
+from walltime.logs.filters import select
+from walltime.logs.slurm_fields import asked_limit, state_word
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="jobs.txt"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def log(written):
+    return read_log(written(TEXT))
+
+
+def error_of(path, **options) -> str:
+    with pytest.raises(wt.LogError) as caught:
+        read_log(path, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def changed(row: str, **fields) -> str:
+    """A row with other values in some fields."""
+    names = HEADING.split("|")
+    values = row.split("|")
+    for name, value in fields.items():
+        values[names.index(name)] = value
+    return "|".join(values)
+
+
+def test_counts__every_row_is_a_record_or_counted(log):
+    assert dict(log.dropped) == {"step": 2, "still_pending": 1, "still_running": 1, "never_started": 1, "lost_start": 1}
+    assert log.records + sum(log.dropped.values()) == len(ROWS)
+    assert dict(log.changed) == {"start_from_step": 1, "shrunk_limit": 1, "eligible_later": 2, "unlimited": 1}
+    assert dict(log.noticed) == {"requeued": 1, "het_component": 1, "zone_unknown": 11}
+    jobs = log.to_workload(procs=16)
+    assert dict(jobs.origin.dropped)["cancelled_before_start"] == 1
+    assert (len(jobs), jobs.origin.records) == (10, len(ROWS))
+
+
+def test_plain_job__has_all_its_values(log):
+    found = job(log, 101)
+    assert {name: found[name] for name in ("submit", "wait", "runtime", "requested", "status")} == {
+        "submit": 0, "wait": 5, "runtime": 600, "requested": 3600, "status": 1,
+    }  # fmt: skip
+    assert (found["allocated_procs"], found["requested_procs"], found["requested_memory"]) == (4, 4, 2 * 1024**2)
+    assert (found["user"], found["group"], found["queue"], found["partition"], found["executable"]) == (
+        "ann", "bio", "normal", "main", "plain",
+    )  # fmt: skip
+    assert (found["nodes"], found["gpus"], found["mem_mb"], found["priority"], found["sched_backfill"]) == (1, 2, 8192, 900, 0)
+    assert (log.header.unix_start_time, log.header.time_zone) == (1772445600, "UTC")
+
+
+def test_held_job__waits_from_when_it_was_eligible(log):
+    found = job(log, 102)
+    assert (found["submit"], found["held"], found["wait"]) == (300, 240, 120)
+    assert (found["allocated_procs"], found["requested_procs"], found["nodes"]) == (8, 2, 2)  # it had whole nodes
+    assert (found["status"], found["exit_code"], found["requested"], found["sched_backfill"]) == (0, 3, 86_400, 1)
+
+
+def test_lost_start__is_taken_from_the_batch_step(log):
+    found = job(log, 105)
+    assert (found["submit"], found["wait"], found["runtime"]) == (240, 10, 140)
+
+
+@pytest.mark.parametrize(
+    ("number", "requested"),
+    [(103, 60), (106, 365 * 86_400), (107, 1200)],
+    ids=["an overrun is left", "no limit is a year", "a limit that --time-min shrank is the one that was asked for"],
+)
+def test_requested(log, number, requested):
+    assert job(log, number)["requested"] == requested
+
+
+def test_array_and_heterogeneous_jobs__know_whose_part_they_are(log):
+    assert (job(log, 109)["array_job"], job(log, 109)["array_task"]) == (108, 0)
+    assert job(log, 111)["het_job"] == 111
+
+
+def test_requeued_job__is_a_job_for_each_run(log):
+    runs = np.flatnonzero(log.column("job_id") == 113)
+    assert log.column("runtime")[runs].tolist() == [10, 60]
+    assert log.column("submit")[runs].tolist() == [600, 731]
+    assert (log.column("submit") + log.column("wait"))[runs].tolist() == [601, 731]
+    assert dict(log.to_workload(procs=16).origin.changed)["duplicate_id"] == 1
+
+
+def test_columns__in_any_order_with_others_between_and_any_separator(written, log):
+    names = HEADING.split("|")
+    order = sorted(range(len(names)), key=lambda k: names[k][::-1])
+    for delimiter in ("|", "\x1f", ";", "@@"):
+        lines = [
+            delimiter.join([*(text.split("|")[k] for k in order), "more"]) for text in (HEADING.replace("JobName", "jobname%30"), *ROWS)
+        ]
+        again = read_log(written("\n".join(lines)))
+        assert (again.dropped, again.changed, again.noticed) == (log.dropped, log.changed, log.noticed)
+        assert all(np.array_equal(values, again.columns[name]) for name, values in log.columns.items())
+        assert again.names == log.names
+
+
+def test_heading__with_final_separators_a_byte_order_mark_line_ends_and_repeated(written, log):
+    text = "\ufeff" + "\r\n".join([f"{line}|" for line in (HEADING, *ROWS[:9], HEADING, *ROWS[9:])])
+    again = read_log(written(text))
+    assert all(np.array_equal(values, again.columns[name]) for name, values in log.columns.items())
+    assert again.bad_lines == ()
+
+
+def test_seconds_since_1970__are_times_too(written, log):
+    def seconds(text):
+        if not text.startswith(D):
+            return text
+        hours, minutes, rest = map(int, text[len(D) :].split(":"))
+        return str(1772409600 + 3600 * hours + 60 * minutes + rest)
+
+    lines = ["|".join(map(seconds, row.split("|"))) for row in ROWS]
+    again = read_log(written("\n".join([HEADING, *lines])))
+    assert all(np.array_equal(values, again.columns[name]) for name, values in log.columns.items())
+    assert dict(again.noticed) == {"requeued": 1, "het_component": 1}  # no zone is needed
+
+
+def test_raw_fields__are_taken_before_others(written):
+    heading = "JobIDRaw|Submit|Start|Elapsed|ElapsedRaw|Timelimit|TimelimitRaw|NCPUS"
+    log = read_log(written(f"{heading}\n7|{D}10:00:00|{D}10:00:05|00:00:07|7|00:02:00|2|3\n"))
+    assert [log.column(name).tolist() for name in ("job_id", "runtime", "requested", "allocated_procs")] == [[7], [7], [120], [3]]
+
+
+def test_without_elapsed__the_runtime_is_from_start_to_end(written):
+    log = read_log(written(f"JobID|Submit|Start|End|ReqCPUS\n7|{D}10:00:00|{D}10:00:05|{D}10:01:00|3\n"))
+    assert (log.column("runtime").tolist(), log.column("requested_procs").tolist()) == ([55], [3])
+
+
+def test_delimiter_in_a_last_text__leaves_the_other_fields(written):
+    log = read_log(written("\n".join([HEADING, changed(ROWS[0], JobName="a|b ä"), ROWS[2]])))
+    assert dict(log.noticed)["delimiter_in_text"] == 1
+    assert job(log, 101)["executable"] is None  # which of the two texts has the separator cannot be told
+    assert (job(log, 101)["requested"], job(log, 102)["executable"]) == (3600, "held")
+
+
+def test_delimiter_in_the_only_text__is_part_of_it(written):
+    heading = "JobID|JobName|Submit|Elapsed|ReqCPUS"
+    log = read_log(written(f"{heading}\n7|a|b; rm -rf / |c|{D}10:00:00|00:00:07|3\n"))
+    assert (log.names["executable"], log.column("runtime").tolist()) == (("a|b; rm -rf / |c",), [7])
+
+
+def test_delimiter_in_two_texts__is_told_by_the_fields_between(written):
+    heading = "JobID|JobName|Submit|Elapsed|Comment|ReqCPUS"
+    log = read_log(written(f"{heading}\n7|a|b|{D}10:00:00|00:00:07|c|d|3\n"))
+    assert (log.names["executable"], log.column("submit").tolist(), log.column("requested_procs").tolist()) == (("a|b",), [0], [3])
+    assert dict(log.noticed)["delimiter_in_text"] == 1
+
+
+def test_delimiter_in_a_text__that_looks_like_the_fields_after_it_is_a_bad_line(written):
+    heading = "JobID|JobName|Submit|Elapsed|Comment|ReqCPUS"
+    text = f"{heading}\n7|a|{D}10:00:00|00:00:07|{D}10:00:00|00:00:07|c|3\n8|a|{D}10:00:00|00:00:07|c|3\n"
+    message = error_of(written(text))
+    assert ":2: 8 fields instead of 6: a text in it contains the separator, and which fields are which cannot be told" in message
+    log = read_log(written(text), skip_bad_lines=True)
+    assert ([bad.line for bad in log.bad_lines], log.records) == ([2], 1)
+
+
+def test_line_end_in_a_text__is_part_of_it(written):
+    text = "\n".join([HEADING, changed(ROWS[0], SubmitLine="sbatch --wrap 'a\nb\n\nc'"), changed(ROWS[2], JobName="x\ny"), ROWS[3]])
+    log = read_log(written(text))
+    assert (log.records, dict(log.noticed)["newline_in_text"]) == (3, 2)
+    assert job(log, 102)["executable"] == "x\ny"
+    assert job(log, 101)["executable"] == "plain"
+
+
+def test_line_end_in_another_field__is_a_bad_line(written):
+    text = "\n".join([HEADING, changed(ROWS[0], User="a\nnn"), ROWS[2]])
+    assert "jobs.txt:2: 3 fields instead of 24" in error_of(written(text))
+    log = read_log(written(text), skip_bad_lines=True)
+    assert ([bad.line for bad in log.bad_lines], log.records) == ([2, 3], 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("JobIDRaw", "1x1", "JobIDRaw is '1x1', it must be the number of a job"),
+        ("Submit", "2026-03-02T25:00:00", "Submit is '2026-03-02T25:00:00', it must be a time such as 2026-11-20T21:33:45"),
+        ("Start", "yesterday", "Start is 'yesterday', it must be a time such as 2026-11-20T21:33:45"),
+        ("Elapsed", "1:2:3:4", "Elapsed is '1:2:3:4', it must be a time such as 1-02:03:04"),
+        ("Timelimit", "-5", "Timelimit is '-5', it must be a time such as 1-02:03:04"),
+        ("AllocCPUS", "4K", "AllocCPUS is '4K', it must be a whole number"),
+        ("ReqCPUS", "99999999999999999", "ReqCPUS is '99999999999999999', it must be a whole number"),
+        ("State", "COMPLETE\x1b[31m", "State is 'COMPLETE\\x1b[31m', it must be a state of Slurm"),
+    ],
+)
+def test_bad_value__is_one_line_that_names_it(written, field, value, why):
+    path = written("\n".join([HEADING, ROWS[2], changed(ROWS[0], **{field: value})]))
+    assert error_of(path) == f"{path}:3: {why}; repair the line, or leave bad lines out with skip_bad_lines=True"
+    log = read_log(path, skip_bad_lines=True)
+    assert (log.records, [bad.reason for bad in log.bad_lines]) == (1, [why])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("JobID|Start|State\n7|x|COMPLETED\n", ":1: the columns do not suffice for a job log, which needs JobIDRaw (or JobID), Submit"),
+        (HEADING, "there is no job in it that has ended (no records)"),
+        (f"{HEADING}\n{ROWS[10]}\n", "there is no job in it that has ended (1 still_pending)"),
+        (
+            "JobID  JobName  State \n------ -------- ------\n7 a COMPLETED\n",
+            ":1: no heading of sacct -P (columns of a fixed width cut names)",
+        ),
+    ],
+)
+def test_log_without_jobs__says_why(written, text, why):
+    assert why in error_of(written(text))
+
+
+def test_latin_1__is_read_and_counted(written):
+    log = read_log(written("\n".join([HEADING, changed(ROWS[0], JobName="Köln"), ROWS[2]]).encode("latin-1")))
+    assert (dict(log.changed)["not_utf8"], job(log, 101)["executable"]) == (1, "Köln")
+
+
+def test_daylight_saving__in_stockholm(written):
+    """Clocks went back at 03:00 on 2026-10-25 (01:00 UTC), and forward at 02:00 on 2026-03-29."""
+    heading = "JobID|Submit|Start|End|ElapsedRaw|ReqCPUS"
+    rows = (
+        "1|2026-10-25T01:30:00|2026-10-25T02:10:00|2026-10-25T02:20:00|4200|1",  # 70 min: starts before, ends after
+        "2|2026-10-25T02:50:00|2026-10-25T02:10:00|2026-10-25T03:10:00|3600|1",  # submitted before, started after
+        "3|2026-10-25T02:30:00|2026-10-25T04:00:00|2026-10-25T05:00:00|3600|1",  # submitted at either
+        "4|2026-03-29T02:30:00|2026-03-29T04:00:00|2026-03-29T05:00:00|3600|1",  # a time that never was
+    )
+    log = read_log(written("\n".join([heading, *rows])), time_zone="Europe/Stockholm")
+    begin = log.header.unix_start_time
+    submit = (log.column("submit") + begin).tolist()
+    midnight = 1792886400  # 2026-10-25 00:00 UTC, 02:00 in Stockholm
+    assert submit == [midnight - 1800, midnight + 50 * 60, midnight + 30 * 60, 1774747800]  # the last one 01:30 UTC
+    assert (log.column("submit") + begin + log.column("wait")).tolist()[:2] == [midnight + 600, midnight + 4200]
+    assert dict(log.changed) == {"ambiguous_time": 1, "skipped_time": 1}
+    assert log.header.time_zone == "Europe/Stockholm"
+    assert "zone_unknown" not in log.noticed
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        ("sbatch -t 20 --time-min=3 job.sh", 1200),
+        ("sbatch --time-min 3 --time=1-2:30 job.sh", 95_400),
+        ("srun --parsable -n4 -t 90:30 x", 5460),
+        ("sbatch --exclusive job.sh -t 20", None),
+        ("sbatch --time-min=3 --wrap 'x -t 20'", None),
+        ("", None),
+    ],
+)
+def test_asked_limit(line, seconds):
+    assert asked_limit(line) == seconds
+
+
+def test_state_word__takes_no_state_for_another():
+    assert [state_word(text) for text in ("CANCELLED by 0", "OUT_OF_ME+", "completed", "RE+", "FAILED by 0", "")] == [
+        "CANCELLED", "OUT_OF_MEMORY", None, None, None, "",
+    ]  # fmt: skip
+
+
+def test_missing_machine_size__says_how_many_were_busy(written, capsys):
+    line = one_line(*call(capsys, "info", written(TEXT))).strip()
+    assert line.endswith("pass it with --procs; at most 13 processors were busy at once in this log")
+
+
+def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
+    path = written(TEXT)
+    status, out, _ = call(
+        capsys, "simulate", path, "--procs", "8", "--policy", "easy", "--by", "users", "--by", "partition", "--by", "queue"
+    )
+    assert status == 0
+    assert all(name in out for name in ("user ann", "partition debug", "queue long"))
+    status, out, _ = call(capsys, "explain", path, "--procs", "8", "--job", "102", "--no-sooner")
+    assert (status, out.startswith("Job 102 of bob asked for 8 of 8 processors")) == (0, True)
+    status, out, _ = call(capsys, "compare", path, "--procs", "8", "--gains", "--report", tmp_path / "r.html")
+    assert status == 0
+    assert not [line for line in out.splitlines() if "user 1" in line or "user 2" in line]
+    facts = json.loads(call(capsys, "info", path, "--procs", "8", "--json")[1])
+    assert (facts["format"], facts["dropped"]["step"]) == ("slurm", 2)
+
+
+def test_sacct_command__asks_for_what_the_reader_reads(written, capsys):
+    status, out, _ = call(capsys, "slurm", "sacct-command", "--begin", "2026-01-01", "--partition", "a b")
+    assert status == 0
+    assert out.startswith("TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates --parsable2 --noconvert")
+    assert "'--partition=a b'" in out
+    assert out.strip().endswith("SubmitLine,JobName | gzip > jobs.txt.gz")
+    fields = out.split("--format=")[1].split()[0].split(",")
+    row = dict.fromkeys(fields, "") | {"JobIDRaw": "7", "JobID": "7", "Submit": "1772445600", "ElapsedRaw": "5", "ReqCPUS": "2"}
+    row |= {"Start": "1772445601", "State": "COMPLETED", "JobName": "a\x1fb"}
+    log = read_log(written("\x1f".join(fields) + "\n" + "\x1f".join(row.values()) + "\n"))
+    assert (log.records, dict(log.noticed)) == (1, {"delimiter_in_text": 1})
+    assert "is no time for sacct" in one_line(*call(capsys, "slurm", "sacct-command", "--begin", "$(x)"))
+
+
+def test_filters__take_names(written):
+    jobs = read_log(written(TEXT)).to_workload(procs=16)
+    assert jobs.job_id[select(jobs, "user='ann'")].tolist() == [101, 105]
+    assert jobs.job_id[select(jobs, "partition != \"main\" or executable='no limit'")].tolist() == [103, 106]
+    for text, why in (
+        ("user='nobody'", "asks for the user 'nobody', which jobs does not have"),
+        ("user>'ann'", "needs = or != between a column and a name"),
+        ("'ann'='ann'", "needs = or != between a column and a name"),
+    ):
+        with pytest.raises(wt.PolicyError, match=why):
+            select(jobs, text)
+
+
+def test_suggest__takes_names(written, capsys):
+    rows = [changed(ROWS[0], JobIDRaw=str(k), JobName="again", User="ann") for k in range(1, 30)]
+    path = written("\n".join([HEADING, *rows]))
+    status, out, _ = call(capsys, "suggest", path, "--procs", "8", "--user", "ann", "--executable", "again")
+    assert (status, "user ann: the next job like 29 earlier ones" in out) == (0, True)
+    assert "has no user 'zoe'" in one_line(*call(capsys, "suggest", path, "--procs", "8", "--user", "zoe"))
+
+
+def number(value):
+    return {"set": value is not None, "infinite": False, "number": value or 0}
+
+
+def json_job(job, state, submit, start, end, **more):
+    """A job as `sacct --json` of Slurm 24.11 has it, as far as it is read."""
+    return {
+        "job_id": job,
+        "name": "a job",
+        "user": "ann",
+        "account": "bio",
+        "qos": "normal",
+        "partition": "main",
+        "state": {"current": state, "reason": "None"},
+        "time": {"submission": submit, "eligible": submit, "start": start, "end": end, "elapsed": end - start, "limit": number(30)},
+        "required": {"CPUs": 4},
+        "tres": {"allocated": [{"type": "cpu", "count": 4}, {"type": "gres", "name": "gpu:a100", "count": 2}], "requested": []},
+        "array": {"job_id": 0, "task_id": number(None)},
+        "het": {"job_id": 0},
+        "exit_code": {"return_code": number(0), "signal": {"id": number(None)}},
+        "flags": ["STARTED_ON_BACKFILL"],
+        "steps": [],
+        **more,
+    }
+
+
+JOBS = [
+    json_job(1, ["COMPLETED"], 1772445600, 1772445605, 1772446205),
+    json_job(2, ["PENDING", "REQUEUED"], 1772445600, 1772445605, 1772445606),
+    json_job(2, ["PENDING"], 1772445606, 0, 0),
+    json_job(3, ["RUNNING"], 1772445606, 1772445700, 0),
+    json_job(4, "TIMEOUT", 1772445700, 1772445701, 1772447509, priority=7, restart_cnt=1),
+    json_job(5, ["CANCELLED"], 1772445700, 0, 1772447509, array={"job_id": 5, "task_id": number(3)}),
+]
+
+
+def document(jobs) -> str:
+    return json.dumps({"meta": {"slurm": {"release": "24.11.5"}}, "jobs": jobs, "errors": []})
+
+
+def test_json__of_several_states(written):
+    log = read_log(written(document(JOBS), "jobs"))
+    assert (log.format, log.records, dict(log.dropped)) == ("slurm", 4, {"still_pending": 1, "still_running": 1})
+    found = job(log, 1)
+    assert (found["runtime"], found["wait"], found["requested"], found["allocated_procs"], found["gpus"]) == (600, 5, 1800, 4, 2)
+    assert (found["user"], found["sched_backfill"], found["exit_code"]) == ("ann", 1, 0)
+    assert (job(log, 2)["state"], job(log, 2)["runtime"]) == ("REQUEUED", 1)
+    assert (job(log, 4)["priority"], job(log, 4)["restarts"], job(log, 4)["status"]) == (7, 1, 0)
+    assert (job(log, 5)["array_task"], job(log, 5)["runtime"], job(log, 5)["status"]) == (3, 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"job_id": "x"}, "record 1: job_id is 'x', it must be a whole number"),
+        ({"job_id": None}, "record 1: job_id is unknown"),
+        ({"state": {"current": ["DONE\x1b[2J"]}}, "record 1: state.current is 'DONE\\x1b[2J', it must be a state of Slurm"),
+        ({"time": [1]}, "record 1: time is '[1]', it must be an object"),
+        ({"time": {"submission": 1.5}}, "record 1: time.submission is '1.5', it must be a whole number"),
+        ({"tres": {"allocated": {"cpu": 1}}}, "record 1: tres.allocated is"),
+        ({"steps": [1]}, "record 1: steps is '1', it must be an object"),
+    ],
+)
+def test_json__bad_record_is_one_line(written, change, why):
+    path = written(document([JOBS[0] | change, JOBS[4]]), "jobs.json")
+    assert why in error_of(path)
+    log = read_log(path, skip_bad_lines=True)
+    assert (log.records, len(log.bad_lines)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ['{"jobs": "slurm"}', '{"jobs": [], "slurm": 1', '{"slurm": ' + "9" * 5000 + "}", "[" * 100_000, "\xff{"])
+def test_json__that_is_none_is_one_line(written, text):
+    assert "jobs.json" in error_of(written(text, "jobs.json"))
+
+
+def test_json__damaged_values_are_bad_records_or_harmless(written):
+    rng = random.Random(1)
+    values = (
+        None,
+        -1,
+        2**70,
+        1.5,
+        "x",
+        "",
+        [],
+        {},
+        [None],
+        {"set": True},
+        {"set": True, "number": "9"},
+        {"infinite": True},
+        True,
+        "\x1b[2J",
+    )
+
+    def damage(value):
+        place = rng.randrange(3)
+        if isinstance(value, dict) and value and place:
+            key = rng.choice(list(value))
+            return value | {key: damage(value[key])}
+        if isinstance(value, list) and value and place:
+            return [damage(value[0]), *value[1:]]
+        return rng.choice(values)
+
+    for _ in range(1500):
+        jobs = [damage(one) if rng.random() < 0.4 else one for one in JOBS]
+        try:
+            log = read_log(written(document(jobs), "jobs.json"), skip_bad_lines=True)
+        except wt.LogError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            continue
+        assert log.records + sum(log.dropped.values()) + len(log.bad_lines) == len(jobs)
+        if jobs[0] is JOBS[0]:
+            assert (job(log, 1)["runtime"], job(log, 1)["user"]) == (600, "ann") or 1 in log.column("job_id").tolist()[1:]
