@@ -25,7 +25,19 @@ from llvmlite import binding
 from walltime import syntax
 
 _config: Any = numba.core.config
-NOT_COMPILED = ("__init__", "cache", "cluster_reference", "cluster_run", "compilation", "folder", "load", "ordering", "plain", "reference", "run")
+NOT_COMPILED = (
+    "__init__",
+    "cache",
+    "cluster_reference",
+    "cluster_run",
+    "compilation",
+    "folder",
+    "load",
+    "ordering",
+    "plain",
+    "reference",
+    "run",
+)
 """Modules of the engine that no compiled code depends on; all others count."""
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY

@@ -166,7 +166,7 @@ def _jobs(file: LogFile) -> list[Any]:
         raise LogError(f"{file.where}: is no JSON ({type(error).__name__}); print the log again") from error
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
-        raise LogError(f"{file.where}: has no list of jobs; print it with sacct (--json)")
+        raise LogError(f"{file.where}: has no list of jobs; print it with sacct --json")
     if jobs and all(isinstance(job, dict) and "time" not in job and "submit_time" in job for job in jobs):
         raise LogError(f"{file.where}: these are the jobs of squeue --json, which have not ended; print the log with sacct --json")
     return jobs
