@@ -64,13 +64,13 @@ def test_report__opens_quietly_and_shows_canvases(tabs, page, keep):
     tab = tabs().open(page)
     assert tab.locator(".gantt canvas").count() == 3
     assert tab.locator(".uplot").count() == 4
-    assert not tab.locator("text=A stretch of the schedules").is_visible()
+    assert not tab.locator("h2", has_text="A stretch of the schedules").is_visible()
     keep(tab, "report")
 
 
 def test_report__without_scripts_it_shows_its_figures(tabs, page, keep):
     tab = tabs(scripts=False).open(page, ready=False)
-    assert tab.locator("text=A stretch of the schedules").is_visible()
+    assert tab.locator("h2", has_text="A stretch of the schedules").is_visible()
     assert tab.locator("figure svg:visible").count() == 3 + 3 + 3 + 3  # waits, slowdowns, time; sizes; weeks; stretches
     assert not tab.locator("#live-controls").is_visible()
     keep(tab, "report-without-scripts")
@@ -80,7 +80,7 @@ def test_report__without_the_live_part_it_is_small(tabs, schedules, tmp_path):
     path = write_report(tmp_path / "still.html", schedules, live=False)
     tab = tabs().open(path, ready=False)
     assert tab.locator("canvas").count() == 0
-    assert tab.locator("text=A stretch of the schedules").is_visible()
+    assert tab.locator("h2", has_text="A stretch of the schedules").is_visible()
     assert tab.locator("button.sort").count() > 10
 
 

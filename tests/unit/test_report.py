@@ -175,6 +175,16 @@ def test_page__parses_and_needs_nothing_else():
     assert ("title", "3,000 s") in found.attributes
 
 
+def test_page__links_to_its_sections():
+    page = render([made(), made(NoBackfilling(), 50)])
+    links = re.findall(r'<li(?: class="[\w-]+")?><a href="#([\w-]+)">(.*?)</a>', page)
+    assert [title for _, title in links] == [title for title in re.findall(r"<h2[^>]*>(.*?)</h2>", page) if title != "Read with care"]
+    for name, title in links:
+        assert f'<h2 id="{name}">{title}</h2>' in page
+    assert '<li class="only-live"><a href="#live-title">' in page
+    assert '<li class="only-static"><a href="#section-a-stretch-of-the-schedules">' in page
+
+
 @pytest.mark.slow
 def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
     schedules = [made(NoBackfilling(), 3000), made(Easy(), 50)]
@@ -395,7 +405,7 @@ def over_months(policy, wait, days, start=10**9):
 def test_page__months():
     one, two = over_months(NoBackfilling(), 3600, 80), over_months(Easy(), 0, 80)
     page = render([one, two])
-    table = page[page.index("<h2>By month</h2>") : page.index("<h2>How the waits")]
+    table = page[page.index(">By month</h2>") : page.index(">How the waits are spread</h2>")]
     assert table.index("<details>") < table.index("<table")
     assert "3 months, 2001-09 to 2001-11" in table
     october = one.monthly()[1]

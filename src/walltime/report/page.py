@@ -99,6 +99,7 @@ def render(
         f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries, spread)))}</p>',
         tables.facts(workload, record),
         shell.care(care),
+        shell.CONTENTS,
         CHOICE if live else "",
         "<h2>The numbers</h2>",
         tables.summary_table(names, summaries, trim),
@@ -113,7 +114,7 @@ def render(
     body += ["<h2>What was dropped or changed</h2>", tables.rules_table(workload)]
     body += ["<h2>Where this comes from</h2>", tables.provenance_table(record), tables.repeat(schedules, record, trim)]
     behind = [live_data(names, schedules, masks), scripts(EVERYTHING, library=True)] if live else [scripts(TABLES)]
-    return shell.page(heading, body, behind)
+    return shell.page(heading, shell.with_contents(filter(None, body)), behind)
 
 
 def _check(schedules: Sequence[Schedule]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from walltime.provenance import version
@@ -11,6 +13,8 @@ from walltime.report.tables import scroll, text
 
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
 """What a browser lets a page do: nothing outside itself."""
+CONTENTS = "<!-- sections -->"
+SECTION = re.compile(r'(?:<section class="(only-live|only-static)"[^>]*>\s*)?<h2((?: (?!id="care")[^>]*)?)>(.*?)</h2>', re.DOTALL)
 CSS_OF_RESULTS = """
 td.word { text-align: left; }
 td.long { white-space: normal; min-width: 8rem; overflow-wrap: anywhere; }
@@ -34,6 +38,26 @@ def page(heading: str, body: Sequence[str], behind: Sequence[str] = (), css: str
     footer = f"<footer>Made by walltime {text(version())}. The page holds everything it shows; nothing is loaded.</footer>"
     inside = "\n".join([*filter(None, body), footer, "</main>", *behind])
     return f"{head}<body>\n<main>\n{inside}\n</body>\n</html>\n"
+
+
+def with_contents(body: Iterable[str]) -> list[str]:
+    """The parts of a page with a list of links to its sections in the place of CONTENTS.
+
+    A section is what begins with a heading of the second level; those that are shown only with or only without scripts have links that
+    are.
+    """
+    links: list[str] = []
+
+    def linked(match: re.Match[str]) -> str:
+        kind, attributes, title = match[1] or "", match[2], match[3]
+        found = re.search(r'id="([^"]*)"', attributes)
+        name = found[1] if found else "section-" + re.sub(r"\W+", "-", html.unescape(title).lower()).strip("-")
+        shown = f' class="{kind}"' if kind else ""
+        links.append(f'<li{shown}><a href="#{name}">{title}</a></li>')
+        return match[0] if found else match[0].replace(f"<h2{attributes}>", f'<h2 id="{name}"{attributes}>')
+
+    parts = SECTION.sub(linked, "\n".join(body))
+    return [parts.replace(CONTENTS, f'<nav class="contents" aria-label="Sections"><ul>{"".join(links)}</ul></nav>', 1)]
 
 
 def care(sentences: Sequence[str]) -> str:

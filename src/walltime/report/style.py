@@ -77,8 +77,11 @@ pre {
   font: .85rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+.contents ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; margin: 1.4rem 0 0; font-size: .92rem; }
+.contents a { color: var(--accent); }
 .only-live { display: none; }
 .live .only-live { display: block; }
+.story:focus { outline: none; }
 .live .only-static, [hidden] { display: none !important; }
 button, input, select {
   font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--control); border-radius: 6px; padding: .2rem .6rem;
@@ -113,6 +116,6 @@ fieldset select { margin-left: .3rem; max-width: 100%; }
 }
 .tip div:first-child { font-weight: 600; }
 .story:not(:empty) { background: var(--panel); border-radius: 6px; padding: .2rem 1.1rem 1rem; }
-@media print { .bar-of-buttons, fieldset, .tip, .sort::after { display: none; } }
+@media print { .contents, .bar-of-buttons, fieldset, .tip, .sort::after { display: none; } }
 @media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } .wide svg { min-width: 0; } }
 """

@@ -220,6 +220,7 @@ class Page {
     this.choose(job);
     this.view.set(begin - around, end + around);
     document.getElementById("live-gantts").scrollIntoView({ block: "nearest" });
+    document.getElementById("live-story").focus({ preventScroll: true }); // keys go on from there
   }
 
   choose(job, gantt) {
