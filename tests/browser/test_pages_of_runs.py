@@ -50,8 +50,7 @@ def replicated_page(tmp_path_factory):
 
 
 @pytest.mark.parametrize("which", ["campaign_page", "replicated_page"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(which), ready=False)
     assert tab.locator("button.sort").count() > 4

@@ -313,8 +313,7 @@ def test_charts__dragging_zooms_the_gantt_charts_too(tabs, page):
     assert view_of(tab) == (begin, end)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_report__everybody_can_use_it(tabs, page, keep, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
 

@@ -123,6 +123,7 @@ def test_library__says_one_line_where_somebody_watches(capsys, monkeypatch):
 
 
 def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have run a notebook
     tell_who_watches(LONG)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setitem(sys.modules, "ipykernel", sys)

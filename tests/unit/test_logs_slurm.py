@@ -8,6 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
 from walltime.logs.filters import select
@@ -431,7 +432,7 @@ def test_json__damaged_values_are_bad_records_or_harmless(written):
             return [damage(value[0]), *value[1:]]
         return rng.choice(values)
 
-    for _ in range(1500):
+    for _ in range(scaled(200)):
         jobs = [damage(one) if rng.random() < 0.4 else one for one in JOBS]
         try:
             log = read_log(written(document(jobs), "jobs.json"), skip_bad_lines=True)
