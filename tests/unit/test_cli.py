@@ -188,12 +188,6 @@ def test_version_and_help__answer():
         assert run([name, "--help"]) == 0
 
 
-@pytest.mark.parametrize("words", [[], ["campaign"], ["paper"]])
-def test_group_without_a_command__shows_its_help_once(capsys, words):
-    status, out, err = call(capsys, *words)
-    assert (status, out.count("Usage:"), err) == (2, 1, "")
-
-
 # ---------------------------------------------------------------------------------------------------------- bad input
 
 
@@ -509,16 +503,3 @@ def test_estimates_below_the_runtimes__are_said_in_one_line(capsys, log):
     status, out, err = call(capsys, "simulate", log, "--estimates", "f:2:truncated=5", "--json")
     assert (status, json.loads(out)["killed"]) == (0, 2)
     assert err == "walltime: 2 of 4 jobs run longer than their estimates under this model, and end there\n"
-
-
-def test_misspelt_command__gets_a_suggestion_and_ends_in_one_mark(capsys):
-    assert one_line(*call(capsys, "compere")) == "walltime: No such command 'compere'. Did you mean 'compare'? Try: walltime --help\n"
-
-
-def test_policy_of_ones_own_that_fails__is_told_with_its_line(capsys, log, tmp_path, monkeypatch):
-    own = tmp_path / "own.py"
-    text = "import walltime as wt\nclass Own(wt.PlainPolicy):\n    def choose(self, now, waiting, running, free):\n        return 1 / 0\n"
-    own.write_text(text)
-    monkeypatch.chdir(tmp_path)
-    error = one_line(*call(capsys, "simulate", log, "--policy", "own.py:Own"))
-    assert error == "walltime: own.py, line 4: ZeroDivisionError: division by zero\n"
