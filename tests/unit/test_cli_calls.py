@@ -24,3 +24,10 @@ def test_policy_of_ones_own_that_fails__is_told_with_its_line(capsys, tmp_path, 
     monkeypatch.chdir(tmp_path)
     error = one_line(*call(capsys, "simulate", log, "--policy", "own.py:Own"))
     assert error == "walltime: own.py, line 4: ZeroDivisionError: division by zero\n"
+
+
+@pytest.mark.parametrize("arguments", [["nosuch"], ["lublin99:nosuch=1"], ["lublin99", "--load", "9"]])
+def test_generate__with_a_wrong_call_has_status_2(capsys, tmp_path, arguments):
+    status, out, err = call(capsys, "generate", *arguments, "--jobs", "10", "--procs", "4", "--out", tmp_path / "x.swf")
+    assert status == 2
+    one_line(status, out, err)
