@@ -229,6 +229,27 @@ def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
     assert row.split("\t")[-2:] == [f"{worst.ahead:,}", f"{worst.overtaken_by:,}"]
 
 
+def test_links_to_jobs__from_the_keyboard_go_on_in_the_chart_of_their_policy(tabs, page, schedules):
+    tab = tabs(width=390).open(page)
+    worst = schedules[1].longest_waits(1)[0]
+    link = tab.locator("td[data-p='1']").get_by_role("button", name=f"Show job {worst.job}")
+    focused = lambda: tab.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText")  # noqa: E731
+    link.focus()
+    tab.keyboard.press("Enter")
+    assert focused() == f"Gantt chart of the whole schedule under {TITLES[1]}"
+    assert f"Under {TITLES[1]}: " in tab.locator("#live-story").inner_text()
+    before = view_of(tab)
+    tab.keyboard.press("+")
+    assert view_of(tab)[1] - view_of(tab)[0] == pytest.approx((before[1] - before[0]) / 2)
+    tab.get_by_role("button", name="its story").press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "live-story"
+    top = tab.locator("#live-story h3").bounding_box()["y"]
+    assert 0 <= top < 300, "the story is in sight"
+    tab.get_by_role("button", name="Close").click()
+    link.click()
+    assert focused() == f"Show job {worst.job}", "a pointer does not move the focus"
+
+
 def test_tables__sort_by_number(tabs, page, schedules):
     tab = tabs().open(page)
     table = tab.get_by_role("region", name="Averages, one row per policy")

@@ -119,7 +119,11 @@ def test_interrupt__reaches_a_run_on_dask(expected, plan, cluster):
     process = command("campaign", "run", plan, "--dask", cluster.scheduler_address)
     assert wait_for_files(process, store, 5)
     process.send_signal(signal.SIGINT)
-    assert ended(process) == (130, "", "walltime: interrupted; no file was left half-written\n")
+    assert ended(process) == (
+        130,
+        "",
+        "walltime: interrupted; no file was left half-written; what is finished is kept, and the same command goes on from there\n",
+    )
     run_plan(plan, "--dask", cluster.scheduler_address)
     assert results(plan) == expected
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,10 @@ def test_lines__worked_by_hand():
     assert "12 s<small>± 3.4 s</small>" in mean_cell(easy, shown)
     assert "+2 s<small>± 1.7 s</small>" in difference_cell(conservative, shown)
     assert answer([easy, conservative], {"policy": "easy"}, "log") == "On log, mean wait compared with easy: conservative +2 s ± 1.7 s."
+    loads = [replace(conservative, combination={"load": load, "policy": "conservative"}) for load in (0.6, 0.8, 0.9)]
+    loads[2] = replace(loads[2], difference=replace(conservative.difference, low=-1.0))
+    told = answer(loads, {"policy": "easy"}, "log").partition(": ")[2]
+    assert told == "conservative clearly higher with load 0.6 and 0.8, no clear difference with load 0.9."
     unclear, _ = by_hand(easy=[10, 12, 14], conservative=[13, 11, 15])
     assert unclear.clear is False
     assert "no clear difference<small>+1 s ± 3.4 s</small>" in difference_cell(unclear, shown)

@@ -13,7 +13,7 @@ from scipy import stats
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import Store, plan_keys, read_plan, run_campaign
-from walltime.campaign.cautions import campaign_cautions
+from walltime.campaign.cautions import campaign_cautions, cell_cautions
 from walltime.campaign.comparison import compare_cells
 
 PLAN = """
@@ -172,6 +172,12 @@ def test_cautions__none_where_all_is_well(tmp_path):
 )
 def test_cautions__one_for_each_reason(tmp_path, text, word):
     assert cautions_of(tmp_path, text) == [word]
+
+
+def test_cautions__near_saturation():
+    runs = {"makespan": 1000.0, "mean_wait": 1.0, "offered_load": [0.89, 0.9, 0.99], "utilization": [0.89, 0.9, 0.99], "jobs": 5}
+    (found,) = (line for line in cell_cautions(pl.DataFrame(runs), [], "p3") if "aturation" in line or "aturated" in line)
+    assert found.startswith("Near saturation: in 2 of 3 runs the offered load is 90 % or more.")
 
 
 def test_cautions__on_single_runs(tmp_path):

@@ -469,13 +469,6 @@ def test_feedback_that_changes_nothing__says_so(capsys, log):
     assert "--feedback has no effect" in err
 
 
-@pytest.mark.parametrize("arguments", [["nosuch"], ["lublin99:nosuch=1"], ["lublin99", "--load", "9"]])
-def test_generate__with_a_wrong_call_has_status_2(capsys, tmp_path, arguments):
-    status, out, err = call(capsys, "generate", *arguments, "--jobs", "10", "--procs", "4", "--out", tmp_path / "x.swf")
-    assert status == 2
-    one_line(status, out, err)
-
-
 @pytest.mark.slow
 def test_full_device__gets_one_line(log):
     with Path("/dev/full").open("w") as full:

@@ -181,7 +181,7 @@ def test_replications__tell_people_what_each_number_is(capsys, log):
     assert "no confidence interval" in out
     assert "standard deviation" in out
     assert "difference to fcfs" in out
-    assert re.search(r"easy: mean wait\s+[\d,.]+\s+[\d,.]+\s+[\d,.]+\s+[\d.]+ %\s+[-+][\d,.]+ \+- [\d,.]+", out)
+    assert re.search(r"easy: mean wait \(s\)\s+[\d,.]+\s+[\d,.]+\s+[\d,.]+\s+[\d.]+ %\s+[-+][\d,.]+ \+- [\d,.]+", out)
     status, out, _ = call(capsys, "simulate", log, "--shake", 60, "--replications", 3)
     assert status == 0
     assert "difference" not in out

@@ -39,6 +39,7 @@ KEYS = [
     "histogram",
     "accuracy_by_runtime",
     "notes",
+    "by",
     "figure",
     "seconds",
     "version",
@@ -90,6 +91,22 @@ def test_text__names_rows_values_and_facts(capsys, log):
     for words in [label for label, _ in ROWS.values()] + ["1 h 00 min", "largest estimate, E_max", "mean accuracy", "status 0 (failed)"]:
         assert words in out
     assert "P2, " not in out
+
+
+def test_groups__have_a_row_each(capsys, log):
+    found = as_json(capsys, log, "--by", "length:1h", "--by", "users")["by"]
+    assert list(found) == ["length:1h", "users"]
+    short, long = found["length:1h"]
+    assert (short["jobs"], short["median_runtime"], short["median_request"]) == (4, 1600, 1850)
+    assert short["mean_use"] == pytest.approx((1 + 1 + 3000 / 3600 + 1) / 4)
+    assert (short["under_tenth"], short["full"], long["under_tenth"], long["full"]) == (0, 0.75, 1, 0)
+    assert short["share_of_use"] + long["share_of_use"] == pytest.approx(1)
+    assert found["users"][0]["jobs"] == 5
+    status, out, _ = call(capsys, "estimates", log, "--by", "length:1h")
+    assert status == 0
+    assert "by length:1h; use: runtime over estimate" in out
+    status, _, err = call(capsys, "estimates", log, "--by", "colour")
+    assert (status, err.count("\n")) == (2, 1)
 
 
 def test_kth__stands_beside_the_printed_column(capsys):

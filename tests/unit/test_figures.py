@@ -65,6 +65,12 @@ def test_save__gives_the_same_bytes_every_time(tmp_path, ending):
     assert files[0].stat().st_size > 2000
 
 
+def test_pdf__has_fonts_that_publishers_take(tmp_path):
+    content = figures.save(figures.wait_distribution(*SCHEDULES), tmp_path / "wait.pdf").read_bytes()
+    assert b"/Type3" not in content
+    assert b"/CIDFontType2" in content
+
+
 def test_figures__say_what_they_cannot_draw(tmp_path):
     with pytest.raises(wt.WorkloadError, match="no schedule to draw"):
         figures.wait_distribution()

@@ -18,6 +18,8 @@ DRAIN = 0.05
 """A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
 WAIT = 0.1
 """... and the mean wait was more than this share of that: otherwise it is just a long job that ended last."""
+NEAR = 0.9
+"""An offered load from which queues of a log of months tend not to empty, though the machine keeps up in the end."""
 
 
 def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
@@ -43,6 +45,13 @@ def cell_cautions(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurrie
         found.append(
             f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not keep up with the arriving jobs. "
             "Their queues grow for as long as jobs arrive, so their waits depend more on the length of the log than on the policy."
+        )
+    near = cells.filter(~((pl.col("offered_load") >= 1) | behind) & (pl.col("offered_load") >= NEAR))
+    if len(near):
+        found.append(
+            f"Near saturation: in {len(near):,} of {len(cells):,} runs the offered load is {100 * NEAR:.0f} % or more. Their queues may "
+            "last for months, and then waits depend more on the length of the log than on the policy; a comparison of that load alone "
+            "says for how long."
         )
     for trace, count in (flurries or {}).items():
         found.append(

@@ -69,6 +69,8 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
     keys = plan_keys(plan)
     cells = store.table(keys)
     if not len(cells):
+        others = len(store.done())
+        found = f" (its {others:,} are from another plan, log or version of walltime)" if others else ""
         cure = f"run it with: walltime campaign run {printable(plan.path)}"
-        raise OutputError(f"{printable(store.folder)}: has no cell of this plan; {cure}")
+        raise OutputError(f"{printable(store.folder)}: has no cell of this plan{found}; {cure}")
     return Results(plan, store, keys, as_spelled(plan, keys, cells))

@@ -15,6 +15,7 @@ from walltime.cli.groups import Reading
 if TYPE_CHECKING:
     import numpy as np
 
+    from walltime.schedule.groups import Edges
     from walltime.workload import Workload
 
 ROWS = {
@@ -39,6 +40,16 @@ def estimates(
     ] = "user",
     seed: o.SeedOption = 0,
     reading: Reading,
+    groupings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="GROUPS",
+            help="Whose estimates: a table by users, user (heavy, medium and light ones), size, length, month, ...; with edges of your "
+            "own: users:40; repeat it for more.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Also draw four panels here: .svg, .png or .pdf.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -46,16 +57,18 @@ def estimates(
 ) -> None:
     """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are."""
     from walltime.cli import common
+    from walltime.cli.waits import parse_groupings
     from walltime.estimates import parse_estimates
 
     parse_estimates(model)
+    wanted = parse_groupings(groupings)
     if figure is not None:
         from walltime.report.estimates import figure_format
 
         figure_format(figure)
     workload, seconds = reading.load(trace)
     seen = look_at(workload, model, seed)
-    record = analyse(workload, seen)
+    record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
     drawn = figure if record["table"] is not None else None
     if drawn is not None:
         _draw(drawn, workload, seen, record, model)
@@ -68,6 +81,7 @@ def estimates(
         common.print_json({**head, **chosen, **record, **tail})
         return
     _print(workload, record, model)
+    _print_groups(record["by"])
     if drawn is not None:
         typer.echo(f"figure written to {drawn}")
 
@@ -152,6 +166,35 @@ def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
         "accuracy_by_runtime": {"mean_runtime": mean_runtime.tolist(), "accuracy": ratio.tolist()},
         "notes": list(seen.notes),
     }
+
+
+def _by_group(workload: Workload, seen: Seen | None, by: str, edges: Edges) -> list[dict[str, Any]]:
+    """The use of the estimates by groups of jobs, months being those of submission; nothing if there are no estimates."""
+    import numpy as np
+
+    from walltime.metrics.estimates import use_by_group
+    from walltime.schedule.groups import check_known, group_jobs
+
+    if seen is None:
+        return []
+    groups = group_jobs(workload, by, workload.submit, workload.submit, edges)
+    check_known(workload, by, groups)
+    return use_by_group(groups.members(np.ones(len(workload), bool)), seen.runtime, seen.requested, workload.procs)
+
+
+def _print_groups(tables: dict[str, list[dict[str, Any]]]) -> None:
+    from walltime.cli.common import percent, print_table
+    from walltime.report import human_time
+
+    columns = ["", "jobs", "of all use", "median runtime", "median estimate", "mean use", "under 10 % used", "all used"]
+    for text, rows in tables.items():
+        lines = []
+        for row in rows:
+            times = [human_time(row[name]) for name in ("median_runtime", "median_request")]
+            shares = [percent(row[name]) for name in ("mean_use", "under_tenth", "full")]
+            lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
+        if rows:
+            print_table(f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more", columns, lines)
 
 
 def _defined(value: float) -> float | None:

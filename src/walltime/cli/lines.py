@@ -31,6 +31,7 @@ def print_lines(varied: Sequence[str], lines: Sequence[Line], base: Mapping[str,
     """Print a table for each measure: mean, percentiles, spread, and the difference to the baseline."""
     from walltime.cli.common import print_table
     from walltime.report import human_number
+    from walltime.report.measures import measure
 
     words = [name for name in varied if any(name in line.combination for line in lines)]
     runs = any(line.runs > 1 for line in lines)
@@ -39,20 +40,22 @@ def print_lines(varied: Sequence[str], lines: Sequence[Line], base: Mapping[str,
         columns.append(f"difference to {', '.join(str(value) for value in base.values())}")
     for metric in dict.fromkeys(line.metric for line in lines):
         rows = []
+        shown_as = measure(metric)
+        divisor = shown_as.divisor
         for line in (line for line in lines if line.metric == metric):
             row = ["-" if line.combination[name] is None else str(line.combination[name]) for name in words]
             row += [line.group or ""] if by is not None else []
-            row += [str(line.runs), human_number(line.band.mean)]
-            row += [human_number(line.band.low), human_number(line.band.high)] if line.runs > 1 else ["-", "-"]
+            row += [str(line.runs), human_number(line.band.mean / divisor)]
+            row += [human_number(x / divisor) for x in (line.band.low, line.band.high)] if line.runs > 1 else ["-", "-"]
             row.append(f"{100 * line.spread:.1f} %" if math.isfinite(line.spread) else "-")
             if base:
                 d = line.difference
-                width = f" +- {human_number(d.half_width)}" if d is not None and math.isfinite(d.half_width) else ""
-                row.append("" if d is None else f"{'+' if d.mean >= 0 else '-'}{human_number(abs(d.mean))}{width}")
+                width = f" +- {human_number(d.half_width / divisor)}" if d is not None and math.isfinite(d.half_width) else ""
+                row.append("" if d is None else f"{'+' if d.mean >= 0 else '-'}{human_number(abs(d.mean) / divisor)}{width}")
             rows.append(row)
         shown = columns if runs else [name for name in columns if name not in ("runs", "5th percentile", "95th percentile", "spread")]
         kept = [columns.index(name) for name in shown]
-        print_table(metric.replace("_", " "), shown, [[row[k] for k in kept] for row in rows])
+        print_table(shown_as.axis, shown, [[row[k] for k in kept] for row in rows])
     if not runs:
         typer.echo("Single runs: there are no intervals. Repeat them with seeds to see which differences are clear.")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,7 +95,7 @@ def _run(arguments: list[str]) -> int:
         result = app(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _wrong_call(error, arguments)
+        return _wrong_call(error)
     except (PolicyError, OutputError) as error:
         return _complain(_with_options(str(error), arguments), 2)
     except WalltimeError as error:
@@ -110,8 +111,14 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         _discard_output()
         return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
+    except Exception as error:
+        line = _line_of_own_file(error, arguments)
+        if line is None:
+            raise
+        return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
-        return _complain("interrupted; no file was left half-written", INTERRUPTED)
+        kept = "; what is finished is kept, and the same command goes on from there" if arguments[:2] == ["campaign", "run"] else ""
+        return _complain(f"interrupted; no file was left half-written{kept}", INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 
@@ -143,15 +150,24 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _wrong_call(error: typer.TyperException, arguments: list[str]) -> int:
-    """Report an invalid call in one line; without any arguments, show the help."""
+def _wrong_call(error: typer.TyperException) -> int:
+    """Report an invalid call in one line. A group called without a command has shown its help by now, and gives an empty message."""
     context = getattr(error, "ctx", None)
-    if context is not None and not arguments:
-        typer.echo(context.get_help())
-        return 2
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if not message:
+        return 2
     command = context.command_path if context is not None else "walltime"
-    return _complain(f"{message.rstrip('.')}. Try: {command} --help", 2)
+    sentence = message if message.endswith("?") else f"{message.rstrip('.')}."
+    return _complain(f"{sentence} Try: {command} --help", 2)
+
+
+def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:
+    """Where an order or policy of the user's own failed, as `FILE.py, line N`; None if the error is not from a file on the command line."""
+    from walltime.policy.files import files_in
+
+    own = {Path(name).resolve(): name for word in arguments for name in files_in(word)}
+    frames = traceback.extract_tb(error.__traceback__) if own else ()
+    return next((f"{own[Path(f.filename)]}, line {f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)
 
 
 def _with_options(message: str, arguments: list[str]) -> str:

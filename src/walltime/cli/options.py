@@ -157,7 +157,12 @@ PolicyOption = Annotated[
 ]
 PoliciesOption = Annotated[
     list[str] | None,
-    typer.Option("--policy", help="As for simulate; repeat it for each policy. Default: fcfs, easy, conservative.", rich_help_panel=RUN),
+    typer.Option(
+        "--policy",
+        help="A policy, spelled as for simulate: easy, hybrid:depth=N, easy:backfill-order=sjf, FILE.py:NAME; repeat it for each. Default: "
+        "fcfs, easy, conservative.",
+        rich_help_panel=RUN,
+    ),
 ]
 OrderOption = Annotated[
     str,
@@ -263,8 +268,8 @@ BreakdownOption = Annotated[
     typer.Option(
         "--by",
         metavar="GROUPS",
-        help="Who waits: a table by month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition; "
-        "repeat it for more. With edges of your own: size:8,64 or length:1h,1d or users:20.",
+        help="Who waits: a table by month, class, user (heavy, medium and light ones), users (one by one), size, length, size-length, "
+        "hour, weekday, hour-of-week, queue or partition; repeat it for more. With edges of your own: size:8,64, length:1h,1d, users:20.",
         rich_help_panel=OUTPUT,
     ),
 ]

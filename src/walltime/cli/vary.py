@@ -35,12 +35,13 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
 def print_replications(title: str, results: Sequence[Replications]) -> None:
     """Print the mean and spread of each measure, and the meaning of the spread."""
     from walltime.cli.common import print_table, print_text
+    from walltime.report.measures import measure
 
     rows = []
     for result in results:
         for name in METRICS:
-            band = result.band(name)
-            row = [f"{result.scheduler.label}: {name.replace('_', ' ')}", f"{band.mean:,.2f}", f"{band.low:,.2f}", f"{band.high:,.2f}"]
+            band, shown = result.band(name), measure(name)
+            row = [f"{result.scheduler.label}: {shown.axis}", *(f"{x / shown.divisor:,.2f}" for x in (band.mean, band.low, band.high))]
             row.append(f"{100 * result.spread(name):.1f} %")
             if len(results) > 1:
                 row.append("" if result is results[0] else _difference(result, results[0], name))
@@ -56,5 +57,8 @@ def print_replications(title: str, results: Sequence[Replications]) -> None:
 def _difference(result: Replications, first: Replications, name: str) -> str:
     if len(result.seeds) < 2:
         return ""
+    from walltime.report.measures import measure
+
     interval = result.difference(name, first)
-    return f"{interval.mean:+,.2f} +- {interval.half_width:,.2f}"
+    divisor = measure(name).divisor
+    return f"{interval.mean / divisor:+,.2f} +- {interval.half_width / divisor:,.2f}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -127,6 +129,36 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
     parts = [part for part in np.array_split(order, min(bins, max(len(order), 1))) if len(part)]
     ratio = ran / np.asarray(requested)
     return np.array([ran[p].mean() for p in parts]), np.array([ratio[p].mean() for p in parts])
+
+
+def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested: Array, procs: Array) -> list[dict[str, Any]]:
+    """How much of their estimates each group of jobs uses.
+
+    `members`: name of each group and the places of its jobs, int64; `runtime`, `requested`: int64 s; `procs`: int64; shape (jobs,). A
+    row has the `group`, the number of `jobs`, their `share_of_use` (of the processor time of all groups), the medians of both times in s,
+    `mean_use` (the mean of r / e, at most 1), and the shares of jobs that use less than a tenth (`under_tenth`) and all (`full`, 99 % or
+    more) of it.
+
+    >>> row, = use_by_group([("user 7", np.array([0, 2]))], np.array([50, 9, 100]), np.array([100, 9, 100]), np.array([1, 1, 1]))
+    >>> row["jobs"], row["mean_use"], row["full"]
+    (2, 0.75, 0.5)
+    """
+    used = np.minimum(runtime / requested, 1.0)
+    work = (runtime * procs).astype(np.float64)
+    total = float(sum(work[inside].sum() for _, inside in members))
+    return [
+        {
+            "group": name,
+            "jobs": len(inside),
+            "share_of_use": float(work[inside].sum()) / total if total else float("nan"),
+            "median_runtime": float(np.median(runtime[inside])),
+            "median_request": float(np.median(requested[inside])),
+            "mean_use": float(used[inside].mean()),
+            "under_tenth": float((used[inside] < 0.1).mean()),
+            "full": float((used[inside] >= 0.99).mean()),
+        }
+        for name, inside in members
+    ]
 
 
 def popular_values(values: Array) -> tuple[Array, Array]:

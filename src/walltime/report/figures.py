@@ -66,6 +66,7 @@ RC: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # TrueType: publishers refuse Type 3
     "svg.hashsalt": "walltime",
     "path.simplify": False,
     "axes.edgecolor": INK,

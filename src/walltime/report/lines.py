@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -162,12 +161,19 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
             return f"{shown.signed(d.mean)} (single runs)"
         change = shown.with_half(d.mean, d.half_width)
         return change if lines[0].clear else f"{NO_CLEAR} ({change})"
-    counts: Counter[str] = Counter()
+    kinds: dict[str, list[Line]] = {}
     for line in lines:
         mean = 0.0 if line.difference is None else line.difference.mean
         side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
-        counts[f"{side} (single runs)" if line.clear is None else f"clearly {side}" if line.clear else NO_CLEAR] += 1
-    return f"{', '.join(f'{kind} in {count}' for kind, count in counts.most_common())} of {len(lines)} combinations"
+        kind = f"{side} (single runs)" if line.clear is None else f"clearly {side}" if line.clear else NO_CLEAR
+        kinds.setdefault(kind, []).append(line)
+    words = varying(lines)
+    if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to be named
+        name = words[0].replace("_", " ")
+        values = {kind: " and ".join(str(line.combination[words[0]]) for line in mine) for kind, mine in kinds.items()}
+        return ", ".join(f"{kind} with {name} {value}" for kind, value in values.items())
+    counts = sorted(((len(mine), kind) for kind, mine in kinds.items()), key=lambda pair: -pair[0])
+    return f"{', '.join(f'{kind} in {count}' for count, kind in counts)} of {len(lines)} combinations"
 
 
 def _change(line: Line, shown: Measure) -> str:

@@ -62,7 +62,7 @@ With the keyboard: the arrows move, plus and minus zoom, Home shows the whole, n
 Escape leaves it.</p>
 <div id="live-controls"></div>
 <div id="live-gantts"></div>
-<div id="live-story" class="story" tabindex="-1" role="region" aria-label="The job that is looked at" aria-live="polite"></div>
+<div id="live-story" class="story" role="region" tabindex="-1" aria-label="The job that is looked at" aria-live="polite"></div>
 </section>"""
 
 

@@ -54,7 +54,8 @@ def story_figure(story: Story) -> Figure:
             _overtakers(panels[1], story, rows, divisor)
         panels[-1].set_xlabel(f"{unit} since job {story.job} was submitted ({moment(schedule, story.submit)})")
         panels[-1].set_xlim((begin - story.submit) / divisor, (end - story.submit) / divisor)
-        panels[-1].xaxis.set_major_locator(MaxNLocator(12, steps=[1, 2, 4, 5, 6, 10]))
+        ticks = MaxNLocator(8, steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(12, steps=[1, 2, 4, 5, 6, 10])
+        panels[-1].xaxis.set_major_locator(ticks)
     return figure
 
 

@@ -105,7 +105,7 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
         return
     column = {"user": "user", "users": "user", "queue": "queue", "partition": "partition"}.get(by)
     if column is None:
-        cure = "group them by another property, or add that key to its header"
+        cure = "group them by another property, or add a line to its header, such as '; UnixStartTime: 1262304000'"
         raise WorkloadError(f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}")
     raise WorkloadError(f"{workload.origin.name} does not say the {column} of its jobs; group them by another property")
 

@@ -220,7 +220,18 @@ class Page {
     this.choose(job);
     this.view.set(begin - around, end + around);
     document.getElementById("live-gantts").scrollIntoView({ block: "nearest" });
-    document.getElementById("live-story").focus({ preventScroll: true }); // keys go on from there
+    const story = document.getElementById("live-story");
+    const toStory = make("button", { type: "button", class: "link", onclick: () => (story.scrollIntoView(), story.focus({ preventScroll: true })) }, "its story");
+    this.note.replaceChildren(`Job ${this.jobs.id[job]} is in the middle; `, toStory, " is below the charts.");
+  }
+
+  // A job that was chosen elsewhere on the page, under the policy it was listed with. Whoever uses the keyboard goes on in that chart;
+  // for others it does not take the focus, since a wheel over it would zoom.
+  visit(job, k, byKeyboard) {
+    if (k !== undefined && this.choice.shown[k]) this.focus = k;
+    this.show(job);
+    const first = this.choice.shown.indexOf(true);
+    if (byKeyboard) this.gantts[this.choice.shown[this.focus] ? this.focus : first].canvas.focus({ preventScroll: true });
   }
 
   choose(job, gantt) {
@@ -268,16 +279,18 @@ class Page {
     return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Job ${this.jobs.id[job]} under every policy` }, table);
   }
 
-  link(job) {
+  link(job, k) {
     const id = this.jobs.id[job];
-    return make("button", { type: "button", class: "link", "aria-label": `Show job ${id}`, onclick: () => this.show(job) }, String(id));
+    const onclick = (event) => this.visit(job, k, event.detail === 0);
+    return make("button", { type: "button", class: "link", "aria-label": `Show job ${id}`, onclick }, String(id));
   }
 
   // Numbers of jobs elsewhere on the page become links to their stories.
   jobLinks() {
     for (const element of document.querySelectorAll("[data-job]")) {
       const job = this.jobs.id.indexOf(Number(element.dataset.job));
-      if (job >= 0) element.replaceChildren(this.link(job));
+      const row = element.closest("[data-p]");
+      if (job >= 0) element.replaceChildren(this.link(job, row ? Number(row.dataset.p) : undefined));
     }
   }
 }
