@@ -106,6 +106,7 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
     zone = origin.tzinfo()
     meta = {
         "machine": w.machine_procs,
+        "users": [origin.name_of("user", k) for k in range(1, len(origin.names.get("user", ())) + 1)],
         "epoch": origin.unix_start_time,
         "zone": getattr(zone, "key", None),
         "offset": int((zone.utcoffset(None) or timedelta(0)).total_seconds()),

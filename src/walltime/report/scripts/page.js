@@ -180,11 +180,16 @@ class Page {
     this.tip.style.top = `${below + height > window.innerHeight ? event.clientY - height - 12 : below}px`;
   }
 
+  // Whose job it is, by name where the log has names.
+  ofUser(job) {
+    const user = this.jobs.user ? this.jobs.user[job] : -1;
+    return user < 0 ? "" : ` of user ${this.meta.users[user - 1] ?? user}`;
+  }
+
   brief(job, { wait, submit, start, runtime, kind }) {
     const { jobs, clock } = this;
-    const user = jobs.user && jobs.user[job] >= 0 ? ` of user ${jobs.user[job]}` : "";
     return [
-      `Job ${jobs.id[job]}${user}`,
+      `Job ${jobs.id[job]}${this.ofUser(job)}`,
       `${plural(jobs.procs[job], "processor")}, asked ${human(jobs.requested[job])}, ran ${human(runtime[job])}`,
       `submitted ${clock.text(submit[job])}`,
       wait[job] ? `waited ${human(wait[job])}, started ${clock.text(start[job])}` : "did not wait",
@@ -250,9 +255,8 @@ class Page {
     const shown = meta.policies.map((_, k) => k).filter((k) => this.choice.shown[k]);
     const found = new Map(shown.map((k) => [k, factsOf(job, this.policies[k], jobs, meta.machine)]));
     const focus = found.has(this.focus) ? this.focus : shown[0];
-    const user = jobs.user && jobs.user[job] >= 0 ? ` of user ${jobs.user[job]}` : "";
     const policy = this.policies[focus];
-    const heading = make("h3", {}, `Job ${jobs.id[job]}${user}`);
+    const heading = make("h3", {}, `Job ${jobs.id[job]}${this.ofUser(job)}`);
     const asked = `It asked for ${jobs.procs[job].toLocaleString("en-US")} of ${plural(meta.machine, "processor")} for ${human(jobs.requested[job])}, and ran for ${human(policy.runtime[job])}. It was submitted at ${clock.text(policy.submit[job])}.`;
     const sentences = tell(job, found.get(focus), jobs, clock).join(" ");
     const story = [heading, make("p", {}, asked), make("p", {}, make("strong", {}, `Under ${meta.policies[focus].name}: `), sentences)];
