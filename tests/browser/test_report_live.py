@@ -349,11 +349,11 @@ def test_report__everybody_can_use_it(tabs, page, keep, scheme, width):
 
 def test_names__cannot_break_out(tabs, tmp_path):
     evil = '</script><script>console.log("no")</script><img src="https://example.org/x">'
-    names = {"user": tuple(f"{evil}{k}" for k in range(1, 20))}
+    names = {"user": tuple(f"{k}{evil}" for k in range(1, 20))}
     workload = jobs(50, origin=Origin(evil, sha256="ab" * 32, records=50, unix_start_time=10**9, names=names))
     tab = tabs().open(write_report(tmp_path / "evil.html", [simulate(workload, "easy")], title=evil), address="#job=9")
     assert tab.locator("h1").inner_text() == evil
-    assert tab.locator("#live-story h3").inner_text() == f"Job 9 of user {evil}{workload.columns['user'][4]}"
+    assert tab.locator("#live-story h3").inner_text() == f"Job 9 of user {workload.origin.name_of('user', workload.columns['user'][4])}"
 
 
 def test_times__local_across_clock_changes_and_without_a_calendar(tabs, tmp_path):

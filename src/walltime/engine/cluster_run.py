@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,16 +17,14 @@ from walltime.engine.cluster_memory import (
     as_lists,
     new_cluster_memory,
 )
-from walltime.engine.load import load
-from walltime.engine.memory import DONE, NEVER, STUCK, record, records
+from walltime.engine.memory import NEVER, record, records
 from walltime.engine.ordering import lower_order
-from walltime.errors import EngineError, PolicyError, WorkloadError
+from walltime.engine.pieces import Pieces
+from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
 from walltime.policy.known import Known
 
 Array = np.ndarray
-PIECE = 10_000_000
-"""Steps in one call of the kernel."""
 
 
 class Demands(NamedTuple):
@@ -59,7 +56,7 @@ class Hardware(NamedTuple):
     limits: Sequence[tuple[int, int, int]] = ()
 
 
-class ClusterSimulation:
+class ClusterSimulation(Pieces):
     """A simulation on a machine of several pools, run as a whole or in pieces.
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. After `run` the results are `start`,
@@ -120,7 +117,8 @@ class ClusterSimulation:
         limits = records(LIMIT, len(hardware.limits))
         for k, limit in enumerate(hardware.limits):
             limits[k].jobs, limits[k].procs, limits[k].second = limit
-        self._memory = new_cluster_memory(
+        super().__init__()
+        self._memory: ClusterMemory = new_cluster_memory(
             rules,
             jobs,
             np.asarray(hardware.capacity, np.int64),
@@ -131,9 +129,6 @@ class ClusterSimulation:
             as_lists(followers),
         )
         self._begin(demands.since)
-        self._loop: Callable[..., int] | None = None
-        self.seconds = 0.0
-        """Time spent in the kernel, without compilation."""
 
     def _begin(self, since: Array) -> None:
         """The jobs that run at first get their places, in order of their starts; the others are arrivals to come."""
@@ -165,66 +160,14 @@ class ClusterSimulation:
         m.state.arriving = len(to_come)
         _fill(m.arrivals, m.jobs.submit[to_come], to_come, to_come)
 
-    def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Run to the end; `progress` is called from time to time with the number of jobs started so far.
-
-        Raises EngineError if jobs are left that nothing will start.
-        """
-        while not self.advance():
-            if progress is not None:
-                progress(self.started)
-
-    def compile(self) -> None:
-        """Compile the loop, or load it from disk; otherwise the first call of `advance` does it."""
-        if self._loop is None:
-            self._loop = load("cluster")
-
-    def advance(self, budget: int = PIECE) -> bool:
-        """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
-        self.compile()
-        assert self._loop is not None
-        begin = time.perf_counter()
-        reason = self._loop(*self._memory, budget)
-        self.seconds += time.perf_counter() - begin
-        if reason == STUCK:
-            raise EngineError(f"{len(self._memory.jobs) - self.started} jobs wait for ever: {self._why_stuck()}")
-        return bool(reason == DONE)
+    def _name(self) -> str:
+        return "cluster"
 
     def _why_stuck(self) -> str:
         waits = self._memory.jobs.start < 0
-        if (self._memory.jobs.pending[waits] > 0).any():
-            return "they depend on jobs that do not end, or on each other"
-        return "their limits, or an outage without an end, leave them no room"
-
-    @property
-    def started(self) -> int:
-        """Jobs that have started so far."""
-        return int(self._memory.state.started)
-
-    @property
-    def memory(self) -> ClusterMemory:
-        """What the loop works on, to be looked at between two pieces."""
-        return self._memory
-
-    @property
-    def start(self) -> Array:
-        """Start of each job in seconds, int64; -1 while it waits."""
-        return np.ascontiguousarray(self._memory.jobs.start)
-
-    @property
-    def submit(self) -> Array:
-        """The time from which each job waits, int64 s."""
-        return np.ascontiguousarray(self._memory.jobs.submit)
-
-    @property
-    def kind(self) -> Array:
-        """How each job started, uint8."""
-        return self._memory.jobs.kind.astype(np.uint8)
-
-    @property
-    def reserved_start(self) -> Array:
-        """Reserved start of each job's first reservation in seconds, int64; -1 if there was none."""
-        return np.ascontiguousarray(self._memory.jobs.reserved_start)
+        on_others = (self._memory.jobs.pending[waits] > 0).any()
+        why = "they depend on jobs that do not end, or on each other" if on_others else "limits, or an outage without an end, leave no room"
+        return f"{len(waits) - self.started} jobs wait for ever: {why}"
 
     @property
     def given(self) -> Array:

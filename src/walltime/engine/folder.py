@@ -34,6 +34,7 @@ NOT_COMPILED = (
     "folder",
     "load",
     "ordering",
+    "pieces",
     "plain",
     "reference",
     "run",

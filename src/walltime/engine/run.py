@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from walltime.engine import index
 from walltime.engine.learning import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.load import load, load_predictor, loop_name
 from walltime.engine.memory import (
-    DONE,
     FRESH,
     HEAD,
     HOLE,
@@ -20,7 +18,6 @@ from walltime.engine.memory import (
     KEEP,
     NEVER,
     RULES,
-    STUCK,
     Found,
     Memory,
     new_found,
@@ -31,7 +28,8 @@ from walltime.engine.memory import (
     restored,
 )
 from walltime.engine.ordering import lower_order
-from walltime.errors import EngineError, PolicyError, WorkloadError
+from walltime.engine.pieces import Pieces
+from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
 from walltime.policy.known import Known
 
@@ -39,11 +37,9 @@ Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
 MODES = {"head": HEAD, "fresh": FRESH, "kept": KEEP}
 """The kinds of `walltime.policy.Passes` in the loop."""
-PIECE = 10_000_000
-"""Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
 
 
-class Simulation:
+class Simulation(Pieces):
     """A simulation that can be run as a whole or in pieces.
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is the real
@@ -93,10 +89,8 @@ class Simulation:
         jobs = records(JOB, len(submit))
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         nobody = np.zeros(0, np.int64)
-        self._memory = new_memory(jobs, rules, arrays.get("after", nobody), arrays.get("think", nobody), log, prediction)
-        self._loop: Callable[..., int] | None = None
-        self.seconds = 0.0
-        """Time spent in the kernel, without compilation."""
+        super().__init__()
+        self._memory: Memory = new_memory(jobs, rules, arrays.get("after", nobody), arrays.get("think", nobody), log, prediction)
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
 
@@ -104,15 +98,6 @@ class Simulation:
     def _check(name: str, array: Array, jobs: int) -> None:
         if array.dtype != np.int64 or array.shape != (jobs,):
             raise ValueError(f"{name} must be an int64 array with one entry per job ({jobs})")
-
-    def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Run to the end; `progress` is called from time to time with the number of jobs started so far.
-
-        Raises EngineError if jobs are left that nothing will start.
-        """
-        while not self.advance():
-            if progress is not None:
-                progress(self.started)
 
     def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None, known: Known | None = None) -> None:
         """Restart with other runtimes and estimates (int64 s, one entry per job), in the same memory.
@@ -131,26 +116,11 @@ class Simulation:
         self._memory = restored(self._memory, self._prediction)
         self.seconds = 0.0
 
-    def compile(self) -> None:
-        """Compile the loop for this kind of policy, or load it from disk; otherwise the first call of `advance` does it."""
-        if self._loop is None:
-            self._loop = load(loop_name(self._memory))
+    def _name(self) -> str:
+        return loop_name(self._memory)
 
-    def advance(self, budget: int = PIECE) -> bool:
-        """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
-        self.compile()
-        assert self._loop is not None
-        begin = time.perf_counter()
-        reason = self._loop(*self._memory, budget)
-        self.seconds += time.perf_counter() - begin
-        if reason == STUCK:
-            raise EngineError(f"{len(self._submit) - self.started} jobs wait for processors that nobody will free")
-        return bool(reason == DONE)
-
-    @property
-    def started(self) -> int:
-        """Jobs that have started so far."""
-        return int(self._memory.state.started)
+    def _why_stuck(self) -> str:
+        return f"{len(self._submit) - self.started} jobs wait for processors that nobody will free"
 
     @property
     def memory(self) -> Memory:
@@ -161,29 +131,6 @@ class Simulation:
     def rules(self) -> Any:
         """The policy, lowered to numbers: a record of `memory.RULES`."""
         return self._memory.rules
-
-    def _column(self, name: str) -> Array:
-        return np.ascontiguousarray(self._memory.jobs[name])
-
-    @property
-    def start(self) -> Array:
-        """Start of each job in seconds, int64; -1 while it waits."""
-        return self._column("start")
-
-    @property
-    def submit(self) -> Array:
-        """Submit time of each job in seconds, int64; with feedback it depends on the schedule."""
-        return self._column("submit")
-
-    @property
-    def kind(self) -> Array:
-        """How each job started, uint8: 0 immediate, 1 reserved, 2 backfilled."""
-        return self._memory.jobs.kind.astype(np.uint8)
-
-    @property
-    def reserved_start(self) -> Array:
-        """Reserved start of each job's first reservation in seconds, int64; -1 if there was none."""
-        return self._column("reserved_start")
 
     @property
     def _predicting(self) -> Predicting:

@@ -1,0 +1,90 @@
+"""What simulations have in common, whatever loop they run: running in bounded pieces, and the results by job."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from walltime.engine.load import load
+from walltime.engine.memory import DONE, STUCK
+from walltime.errors import EngineError
+
+Array = np.ndarray
+PIECE = 10_000_000
+"""Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
+
+
+class Pieces(ABC):
+    """A simulation on arrays: `_memory`, a tuple with the records `state` and `jobs`, is what the loop works on."""
+
+    _memory: Any
+
+    def __init__(self) -> None:
+        self._loop: Callable[..., int] | None = None
+        self.seconds = 0.0
+        """Time spent in the kernel, without compilation."""
+
+    @abstractmethod
+    def _name(self) -> str:
+        """Name of the loop in load.py."""
+
+    @abstractmethod
+    def _why_stuck(self) -> str:
+        """Who waits, and why nothing will start them."""
+
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
+        """Run to the end; `progress` is called from time to time with the number of jobs started so far.
+
+        Raises EngineError if jobs are left that nothing will start.
+        """
+        while not self.advance():
+            if progress is not None:
+                progress(self.started)
+
+    def compile(self) -> None:
+        """Compile the loop for this kind of policy, or load it from disk; otherwise the first call of `advance` does it."""
+        if self._loop is None:
+            self._loop = load(self._name())
+
+    def advance(self, budget: int = PIECE) -> bool:
+        """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
+        self.compile()
+        assert self._loop is not None
+        begin = time.perf_counter()
+        reason = self._loop(*self._memory, budget)
+        self.seconds += time.perf_counter() - begin
+        if reason == STUCK:
+            raise EngineError(self._why_stuck())
+        return bool(reason == DONE)
+
+    @property
+    def started(self) -> int:
+        """Jobs that have started so far."""
+        return int(self._memory.state.started)
+
+    def _column(self, name: str) -> Array:
+        return np.ascontiguousarray(self._memory.jobs[name])
+
+    @property
+    def start(self) -> Array:
+        """Start of each job in seconds, int64; -1 while it waits."""
+        return self._column("start")
+
+    @property
+    def submit(self) -> Array:
+        """The time from which each job waits, s, int64; where jobs wait for others, it depends on the schedule."""
+        return self._column("submit")
+
+    @property
+    def kind(self) -> Array:
+        """How each job started, uint8: 0 immediate, 1 reserved, 2 backfilled."""
+        return self._memory.jobs.kind.astype(np.uint8)
+
+    @property
+    def reserved_start(self) -> Array:
+        """Reserved start of each job's first reservation in seconds, int64; -1 if there was none."""
+        return self._column("reserved_start")
