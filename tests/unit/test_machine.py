@@ -8,10 +8,14 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.errors import LogError, PolicyError, WorkloadError
-from walltime.machine import PLACING_RULES, Limit, Machine, Outage, Partition, Pool, place, read_machine, write_machine
+from walltime.machine import PLACING_RULES, Limit, Machine, Outage, Partition, Pool, Qos, Share, place, read_machine, write_machine
 
 TEXT = """
 name = "two kinds"
+policy = "easy:order=sjf"
+[slurm]
+SchedulerParameters = "bf_interval=30"
+PriorityWeightAge = 1000
 [[pool]]
 name = "thin"
 nodes = 2
@@ -40,6 +44,18 @@ announced = 10
 by = ["user", "partition"]
 jobs = 2
 gpus = 3
+[[share]]
+account = "physics"
+shares = 3
+[[share]]
+account = "physics"
+user = "ann"
+[[share]]
+account = "optics"
+parent = "physics"
+[[qos]]
+name = "high"
+priority = 10
 """
 
 
@@ -63,6 +79,9 @@ def test_file__read_and_written(machine, tmp_path):
     assert machine.partitions == (Partition("1", ("thin",), True, 0, 60), Partition("2", ("fat", "thin"), False, 1))
     assert machine.limits == (Limit(("user", "partition"), None, 2, None, 3),)
     assert (machine.procs, machine.second_total, machine.second) == (16, 2, "gpus")
+    assert (machine.policy, machine.slurm) == ("easy:order=sjf", {"SchedulerParameters": "bf_interval=30", "PriorityWeightAge": "1000"})
+    assert machine.shares == (Share("physics", shares=3), Share("physics", "ann", None), Share("optics", None, "physics"))
+    assert machine.qos == (Qos("high", 10),)
     (tmp_path / "again.toml").write_text(write_machine(machine))
     assert read_machine(tmp_path / "again.toml") == machine
 

@@ -1,7 +1,20 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
 from walltime.machine.files import read_machine, write_machine
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool
+from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 from walltime.machine.placing import PLACING_RULES, Placement, place
 
-__all__ = ["PLACING_RULES", "Limit", "Machine", "Outage", "Partition", "Placement", "Pool", "place", "read_machine", "write_machine"]
+__all__ = [
+    "PLACING_RULES",
+    "Limit",
+    "Machine",
+    "Outage",
+    "Partition",
+    "Placement",
+    "Pool",
+    "Qos",
+    "Share",
+    "place",
+    "read_machine",
+    "write_machine",
+]

@@ -10,15 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool
+from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 
 TABLES = {
     "pool": ("name", "nodes", "procs"),
-    "partition": ("name", "pools", "exclusive", "tier", "max_time"),
+    "partition": ("name", "pools", "exclusive", "tier", "max_time", "job_factor"),
     "outage": ("pool", "nodes", "begin", "end", "announced"),
     "limit": ("by", "partition", "jobs", "procs"),
+    "share": ("account", "user", "parent", "shares"),
+    "qos": ("name", "priority"),
 }
 """The keys of each kind of table; those of pools and limits also have the name of the second resource."""
+
+
+NEEDED = {
+    "pool": ("name", "nodes", "procs"),
+    "partition": ("name", "pools"),
+    "outage": ("pool", "begin"),
+    "limit": (),
+    "share": ("account",),
+    "qos": ("name",),
+}
+"""The keys that a table must have."""
 
 
 def read_machine(path: str | os.PathLike[str]) -> Machine:
@@ -41,15 +54,24 @@ def machine_of(found: Mapping[str, Any]) -> Machine:
     second = found.get("second", "gpus")
     if not isinstance(second, str) or not second.isidentifier():
         raise WorkloadError(f"second must be the name of a column, such as gpus, not {second!r}")
-    unknown = sorted(set(found) - {"name", "second", *TABLES})
+    unknown = sorted(set(found) - {"name", "second", "policy", "slurm", *TABLES})
     if unknown:
-        raise WorkloadError(f"unknown key {unknown[0]!r}; known are name, second, {', '.join(f'[[{name}]]' for name in TABLES)}")
+        tables = ", ".join(f"[[{name}]]" for name in TABLES)
+        raise WorkloadError(f"unknown key {unknown[0]!r}; known are name, second, policy, [slurm], {tables}")
+    policy = found.get("policy")
+    if policy is not None and not isinstance(policy, str):
+        raise WorkloadError(f"policy must be written as on the command line, such as 'easy', not {policy!r}")
     rows = {name: _rows(found, name, second) for name in TABLES}
     return Machine(
         pools=tuple(Pool(row["name"], row["nodes"], row["procs"], row.get(second, 0)) for row in rows["pool"]),
         partitions=tuple(
             Partition(
-                row["name"], tuple(row["pools"]), bool(row.get("exclusive", False)), int(row.get("tier", 0)), _length(row.get("max_time"))
+                row["name"],
+                tuple(row["pools"]),
+                bool(row.get("exclusive", False)),
+                row.get("tier", 0),
+                _length(row.get("max_time")),
+                row.get("job_factor", 1),
             )
             for row in rows["partition"]
         ),
@@ -63,12 +85,19 @@ def machine_of(found: Mapping[str, Any]) -> Machine:
         ),
         second=second,
         name=str(found.get("name", "machine")),
+        policy=policy,
+        slurm=_settings(found.get("slurm", {})),
+        shares=tuple(Share(row["account"], row.get("user"), row.get("parent"), row.get("shares", 1)) for row in rows["share"]),
+        qos=tuple(Qos(row["name"], row.get("priority", 0)) for row in rows["qos"]),
     )
 
 
 def write_machine(machine: Machine) -> str:
     """The text of a file that describes this machine."""
     lines = [f"name = {_text(machine.name)}", f"second = {_text(machine.second)}"]
+    lines += [f"policy = {_text(machine.policy)}"] if machine.policy is not None else []
+    if machine.slurm:
+        lines += ["", "[slurm]", *(f"{_text(name)} = {_text(value)}" for name, value in machine.slurm.items())]
     for pool in machine.pools:
         lines += ["", "[[pool]]", f"name = {_text(pool.name)}", f"nodes = {pool.nodes}", f"procs = {pool.procs}"]
         lines += [f"{machine.second} = {pool.second}"] if pool.second else []
@@ -77,6 +106,7 @@ def write_machine(machine: Machine) -> str:
         lines += ["exclusive = true"] if partition.exclusive else []
         lines += [f"tier = {partition.tier}"] if partition.tier else []
         lines += [f"max_time = {partition.max_time}"] if partition.max_time is not None else []
+        lines += [f"job_factor = {partition.job_factor}"] if partition.job_factor != 1 else []
     for outage in machine.outages:
         lines += ["", "[[outage]]", f"pool = {_text(outage.pool)}"]
         values = (("nodes", outage.nodes), ("begin", outage.begin), ("end", outage.end), ("announced", outage.announced))
@@ -86,7 +116,23 @@ def write_machine(machine: Machine) -> str:
         lines += [f"partition = {_text(limit.partition)}"] if limit.partition is not None else []
         most = (("jobs", limit.jobs), ("procs", limit.procs), (machine.second, limit.second))
         lines += [f"{name} = {value}" for name, value in most if value is not None]
+    for share in machine.shares:
+        lines += ["", "[[share]]", f"account = {_text(share.account)}"]
+        lines += [f"{name} = {_text(value)}" for name, value in (("user", share.user), ("parent", share.parent)) if value is not None]
+        lines += [f"shares = {share.shares}"] if share.shares != 1 else []
+    for qos in machine.qos:
+        lines += ["", "[[qos]]", f"name = {_text(qos.name)}", f"priority = {qos.priority}"]
     return "\n".join(lines) + "\n"
+
+
+def _settings(found: Any) -> dict[str, str]:
+    """The table [slurm]: settings by name, as text."""
+    if not isinstance(found, dict):
+        raise WorkloadError("slurm must be written as a table, [slurm], with settings such as SchedulerParameters")
+    for name, value in found.items():
+        if not isinstance(value, (str, int, float)):
+            raise WorkloadError(f"[slurm]: {name} must be a text or a number, not {value!r}")
+    return {name: {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value) for name, value in found.items()}
 
 
 def _rows(found: Mapping[str, Any], name: str, second: str) -> list[dict[str, Any]]:
@@ -94,7 +140,7 @@ def _rows(found: Mapping[str, Any], name: str, second: str) -> list[dict[str, An
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise WorkloadError(f"{name} must be written as [[{name}]], once for each")
     known = [*TABLES[name], *([second] if name in ("pool", "limit") else [])]
-    needed = {"pool": ("name", "nodes", "procs"), "partition": ("name", "pools"), "outage": ("pool", "begin"), "limit": ()}[name]
+    needed = NEEDED[name]
     for k, row in enumerate(rows, 1):
         for key in row:
             if key not in known:
@@ -109,7 +155,8 @@ def _rows(found: Mapping[str, Any], name: str, second: str) -> list[dict[str, An
 
 def _check(name: str, number: int, key: str, value: Any) -> None:
     """Whether the value of a key is of its kind."""
-    texts, numbers = ("name", "pool", "partition"), ("nodes", "procs", "jobs", "tier")
+    texts = ("name", "pool", "partition", "account", "user", "parent")
+    numbers = ("nodes", "procs", "jobs", "tier", "job_factor", "shares", "priority")
     right = True
     if key in texts:
         right = isinstance(value, str) and bool(value)

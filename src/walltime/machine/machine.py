@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -33,7 +33,8 @@ class Partition:
     """What jobs are submitted to: pools, in the order in which they are taken.
 
     `exclusive`: a job gets whole nodes. `tier`: jobs of a partition of a higher tier are considered first. `max_time`: the longest
-    request, s; a longer one is cut to it, None for no limit.
+    request, s; a longer one is cut to it, None for no limit. `job_factor`: the partition's part of a job's priority, as Slurm's
+    PriorityJobFactor.
     """
 
     name: str
@@ -41,6 +42,32 @@ class Partition:
     exclusive: bool = False
     tier: int = 0
     max_time: int | None = None
+    job_factor: int = 1
+
+
+@dataclass(frozen=True)
+class Share:
+    """An account, or a user of one, and its part in the machine beside its brothers, as in Slurm's fair share.
+
+    `parent`: the account that it belongs to, None for the top. `user`: None for an account itself.
+    """
+
+    account: str
+    user: str | None = None
+    parent: str | None = None
+    shares: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shares, int) or isinstance(self.shares, bool) or self.shares < 0:
+            raise WorkloadError(f"shares of {self.user or self.account!r} must be a whole number of 0 or more, not {self.shares!r}")
+
+
+@dataclass(frozen=True)
+class Qos:
+    """A quality of service: its name, and its part of a job's priority."""
+
+    name: str
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,7 +112,9 @@ class Machine:
     """Pools of nodes and the partitions that share or split them.
 
     `second`: the name of the second resource, such as `gpus`, and of the column of the log that has the jobs' needs of it. Jobs of no
-    known partition go to the first one.
+    known partition go to the first one. `policy`: how the site schedules, as on the command line, None if that is not known; `slurm`:
+    settings of its Slurm by their names in `scontrol show config`, such as SchedulerParameters; `shares`, `qos`: what they say of
+    accounts, users and qualities of service.
 
     Raises WorkloadError for names that are unknown or used twice.
 
@@ -101,11 +130,17 @@ class Machine:
     limits: tuple[Limit, ...] = ()
     second: str = "gpus"
     name: str = "machine"
+    policy: str | None = None
+    slurm: Mapping[str, str] = field(default_factory=dict, hash=False)
+    shares: tuple[Share, ...] = ()
+    qos: tuple[Qos, ...] = ()
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _distinct("pool", [pool.name for pool in self.pools])
         _distinct("partition", [partition.name for partition in self.partitions])
+        if self.qos:
+            _distinct("qos", [one.name for one in self.qos])
         self._places.update({pool.name: k for k, pool in enumerate(self.pools)})
         for partition in self.partitions:
             if not partition.pools:
