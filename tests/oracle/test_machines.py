@@ -25,6 +25,20 @@ POLICIES = (
     "hybrid:depth=2,backfill-order=sjf",
     "hybrid:depth=3",
     "conservative-scratch",
+    "conservative",
+    "conservative:order=sjf",
+)
+PREDICTIONS = (
+    "predictor=tsafrir07",
+    "predictor=tsafrir07,correction=double",
+    "predictor=last,believe=selective",
+    "predictor=last,believe=010,correction=estimate",
+    "predictor=exact,believe=011",
+    "predictor=user,believe=001",
+    "predictor=tang13,believe=selective",
+    "predictor=tang13,believe=011,correction=none",
+    "predictor=similar15",
+    "predictor=gaussier15",
 )
 
 
@@ -61,7 +75,12 @@ def workload_of(draw: random.Random, machine: Machine) -> Workload:
             (now, runtime, requested, draw.choice((1, 1, 2, 3, 8)), draw.randint(1, len(machine.partitions)), draw.choice((0, 0, 0, 1, 2)))
         )
     submit, runtime, requested, procs, partition, gpus = map(list, zip(*rows, strict=True))
-    columns = {"partition": partition, "gpus": gpus, "user": [draw.randint(1, 3) for _ in rows]}
+    columns = {
+        "partition": partition,
+        "gpus": gpus,
+        "user": [draw.randint(1, 3) for _ in rows],
+        "group": [draw.randint(1, 2) for _ in rows],
+    }
     columns["depends_on"] = [draw.randint(1, k) if k and draw.random() < 0.15 else -1 for k in range(count)]
     columns["depends_on_success"] = [draw.randint(1, k) if k and draw.random() < 0.1 else -1 for k in range(count)]
     columns["status"] = [draw.choice((1, 1, 1, 0)) for _ in rows]
@@ -75,6 +94,8 @@ def workload_of(draw: random.Random, machine: Machine) -> Workload:
         for k in range(at_first):
             columns["depends_on"][k] = columns["depends_on_success"][k] = -1
             columns["singleton"][k] = 0
+    columns["preceding_job"] = [draw.randint(1, k) if k and draw.random() < 0.2 else -1 for k in range(count)]
+    columns["think_time"] = [draw.choice((0, 1, 7)) for _ in rows]
     return Workload.from_arrays(
         submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=99,
         columns={name: np.array(values) for name, values in columns.items()},
@@ -114,6 +135,31 @@ def test_kernel_equals_reference_and_passes_the_audit(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_predictions_and_feedback__kernel_equals_reference(policy):
+    errors = 0
+    for seed in range(scaled(150)):
+        draw = random.Random(f"{policy} predicted {seed}")
+        machine = machine_of(draw)
+        workload = workload_of(draw, machine).with_feedback(draw.random() < 0.5)
+        scheduler = policy + (",", ":")[":" not in policy] + draw.choice(PREDICTIONS) if draw.random() < 0.9 else policy
+        overrun = draw.choice(("kill", "extend", "overrun"))
+        kernel, reference = (ran(workload, scheduler, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+        if isinstance(kernel, type):
+            assert kernel is reference
+            errors += 1
+            continue
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}, {scheduler}"
+        if kernel.predictions is not None:
+            for name in ("predicted", "basis", "corrections"):
+                assert getattr(kernel.predictions, name).tolist() == getattr(reference.predictions, name).tolist(), (
+                    f"seed {seed}, {scheduler}"
+                )
+        report = kernel.audit()
+        assert report.ok, f"seed {seed}: {report}"
+    assert errors < scaled(150) / 2
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_one_pool_is_a_number_of_processors(policy):
     """With one pool, one partition and nothing else, the schedules are those of the loop for one number of processors."""
     for seed in range(scaled(30)):
@@ -127,11 +173,21 @@ def test_one_pool_is_a_number_of_processors(policy):
             requested=np.maximum(runtime + rng.integers(-3, 20, count), 1),
             procs=rng.integers(1, procs + 1, count),
             machine_procs=procs,
+            columns={
+                "user": rng.integers(1, 5, count),
+                "group": rng.integers(1, 3, count),
+                "executable": rng.integers(1, 5, count),
+                "preceding_job": np.where(rng.random(count) < 0.2, rng.integers(0, np.arange(count) + 1), -1),
+                "think_time": rng.integers(0, 9, count),
+            },
+            feedback=draw.random() < 0.3,
         )
         machine = Machine((Pool("all", procs, 1),), (Partition("all", ("all",)),))
-        one, other = simulate(workload, policy, machine=machine), simulate(workload, policy)
+        prediction = draw.choice((None, *PREDICTIONS))
+        scheduler = policy if prediction is None else policy + (",", ":")[":" not in policy] + prediction
+        one, other = simulate(workload, scheduler, machine=machine), simulate(workload, scheduler)
         for name in ("start", "end", "kind", "reserved_start"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=f"{name}, seed {seed}")
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=f"{name}, seed {seed}, {scheduler}")
 
 
 def test_the_auditor_sees_what_is_wrong():

@@ -189,8 +189,8 @@ def test_outage__needs_a_calendar_and_an_order():
 @pytest.mark.parametrize(
     ("policy", "options", "what"),
     [
-        ("conservative", {}, "conservative does not run on a machine of several pools"),
-        ("easy:predictor=last", {}, "predicted runtimes are not supported"),
+        ("easy:order=wfp,extra=literal", {}, "easy:order=wfp,extra=literal does not run on a machine of several pools"),
+        ("conservative:compression=always", {}, "compression=always does not run on a machine of several pools"),
         ("easy", {"dynamics": True}, "the effects of backfilling are not recorded"),
         ("easy", {"coincident": "sequential"}, "simultaneous events are a batch, not sequential"),
     ],

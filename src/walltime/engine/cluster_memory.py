@@ -9,25 +9,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.memory import ITEM, RANKED, _dtype, record, records
+from walltime.engine.learning import Predicting, Prediction, new_predicting
+from walltime.engine.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
 from walltime.engine.profile import NEVER
 
 Array = np.ndarray
 Records = Any
 
 CLUSTER_JOB = _dtype(
-    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending"
+    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
+    "after think"
 )
 """A job; the fields of memory.JOB, and `second`, what it needs of the second resource; `partition`, by number; `tier`, of which the
-higher comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from
-which it waits."""
+higher comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback
+it is `think` s after the end of the job `after` (-1 for none)."""
 
-CLUSTER_RULES = _dtype("depth backfill order order_parameter backfill_order backfill_parameter")
+CLUSTER_RULES = _dtype(
+    "mode depth backfill order order_parameter backfill_order backfill_parameter "
+    "predict started observe predict_again correction believe_order believe_own believe_running"
+)
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
 
-CLUSTER_STATE = _dtype("now arrivals arriving started running events waiting next_change steps candidates")
+CLUSTER_STATE = _dtype(
+    "now arrivals arriving started running events waiting next_change steps candidates again begun early broken next_due"
+)
 """`arrivals`: jobs that have arrived so far; `arriving`: items in the heap of arrivals to come; `started`, `running`, `events`,
-`waiting`: jobs; `next_change`: the next change of capacity; `steps`: of the plan; `candidates`: jobs to be tried for backfilling."""
+`waiting`: jobs; `next_change`: the next change of capacity; `steps`: of the plan; `candidates`: jobs to be tried for backfilling, or
+those that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 once the first event has come.
+
+Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
+`next_due`: the earliest one."""
 
 POOL = _dtype("free_procs free_second reservations blocked closed")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
@@ -41,8 +52,6 @@ CHANGE = _dtype("time outage phase")
 
 LIMIT = _dtype("jobs procs second used_jobs used_procs used_second")
 """A limit on what runs at the same time for a group of jobs, and what runs now."""
-
-RUNNING = _dtype("expected job")
 
 
 class Lists(NamedTuple):
@@ -68,7 +77,8 @@ class ClusterMemory(NamedTuple):
 
     `pools_of`: the pools of each partition, in the order in which they are taken; `followers`: the jobs that wait for the end of each
     job; `limits_of`: the limits of each job; `given`: processors and second resource that each job has of each pool, int64, shape
-    (jobs, pools, 2).
+    (jobs, pools, 2). `kept`: the reserved start of each waiting job, -1 for none, int64, if reservations are kept. As in memory.py, the
+    loop is compiled without the code for parts that are None.
     """
 
     state: Records
@@ -88,6 +98,8 @@ class ClusterMemory(NamedTuple):
     candidates: Records
     given: Array
     plan: ClusterPlan
+    kept: Array | None
+    predicting: Predicting | None
 
 
 def as_lists(groups: list[list[int]]) -> Lists:
@@ -106,6 +118,7 @@ def new_cluster_memory(
     limits: Records,
     limits_of: Lists,
     followers: Lists,
+    prediction: Prediction | None = None,
 ) -> ClusterMemory:
     """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
@@ -120,10 +133,10 @@ def new_cluster_memory(
     change = records(CHANGE, len(changes))
     for k, (time, outage, phase) in enumerate(changes):
         change[k].time, change[k].outage, change[k].phase = time, outage, phase
-    most_reserved = min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
+    most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
     steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
     return ClusterMemory(
-        state=record(CLUSTER_STATE),
+        state=record(CLUSTER_STATE, next_due=NEVER),
         rules=rules,
         jobs=jobs,
         pools=pools,
@@ -135,9 +148,11 @@ def new_cluster_memory(
         followers=followers,
         arrivals=records(ITEM, count),
         events=records(ITEM, count),
-        running=records(RUNNING, count),
+        running=records(RUN, count),
         queue=records(RANKED, count),
         candidates=records(RANKED, count),
         given=np.zeros((count, len(capacity), 2), np.int64),
         plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
+        kept=np.full(count, -1, np.int64) if rules.mode == KEEP else None,
+        predicting=None if prediction is None else new_predicting(count, prediction),
     )

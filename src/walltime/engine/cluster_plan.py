@@ -146,3 +146,14 @@ def take(state, plan, pools, pools_of, jobs, given, index, begin):
         for i in range(first, last):
             plan.free[i, p, 0] -= given[index, p, 0]
             plan.free[i, p, 1] -= given[index, p, 1]
+
+
+@called_kernel
+def occupy(state, plan, given, index, begin, length, sign):
+    """Take a job's place out of the plan (1), or give it back (-1)."""
+    first = _step_at(state, plan, begin)
+    last = _step_at(state, plan, begin + length)
+    for p in range(plan.free.shape[1]):
+        for i in range(first, last):
+            plan.free[i, p, 0] -= sign * given[index, p, 0]
+            plan.free[i, p, 1] -= sign * given[index, p, 1]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED
+from walltime.engine.reference import Predictions
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy, Wfp
 from walltime.policy.known import Known
@@ -29,12 +30,25 @@ class ClusterJob:
     limits: Sequence[int]
     waits_for: set[int]
     since: int | None
+    after: int = -1
+    think: int = 0
     arrival: int = -1
     start: int | None = None
     ticket: int = -1
     kind: int = IMMEDIATE
     reserved_start: int = -1
+    reservation: int | None = None
     given: dict[int, Amount] = field(default_factory=dict)
+    predicted: int = -1
+    basis: int = 0
+    corrections: int = 0
+
+    def __post_init__(self) -> None:
+        self.estimate = self.order_length = self.run_length = self.believed
+
+
+Place = tuple[ClusterJob, int, dict[int, Amount]]
+"""A job, when it is planned to begin, and what it takes of each pool."""
 
 
 @dataclass
@@ -61,7 +75,7 @@ class ClusterReference:
         second: Sequence[int],
         partition: Sequence[int],
         since: Sequence[int | None],
-        after: Sequence[Sequence[int]],
+        waits_for: Sequence[Sequence[int]],
         limits_of: Sequence[Sequence[int]],
         capacity: Sequence[Amount],
         partitions: Sequence[Sequence[int]],
@@ -70,6 +84,9 @@ class ClusterReference:
         limits: Sequence[tuple[int, int, int]],
         policy: Policy,
         known: Known | None = None,
+        predictions: Predictions | None = None,
+        after: Sequence[int] | None = None,
+        think: Sequence[int] | None = None,
     ):
         self.jobs = [
             ClusterJob(
@@ -81,15 +98,22 @@ class ClusterReference:
                 partitions[partition[k]],
                 tiers[partition[k]],
                 limits_of[k],
-                set(after[k]),
+                set(waits_for[k]),
                 since[k],
             )
             for k in range(len(submit))
         ]
+        if after is not None and think is not None:
+            for job in self.jobs:
+                job.after, job.think = after[job.index], think[job.index]
+                job.waits_for |= {job.after} - {-1}
         self.capacity, self.shortages, self.limits = capacity, shortages, limits
         self.policy, self.known = policy, known or Known({})
+        self.predictions = predictions
         self.now = 0
+        self.ended_early = self.void = self.overdue = False
         self.waiting: list[ClusterJob] = []
+        self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
         self._arrived = self._started = 0
         match policy:
@@ -100,7 +124,7 @@ class ClusterReference:
                 self.depth, self.backfills = 1, True
             case Hybrid(depth=depth):
                 self.depth, self.backfills = depth, True
-            case Conservative(variant="scratch"):
+            case Conservative(compression="once"):
                 self.depth, self.backfills = math.inf, True
             case _:
                 raise PolicyError(f"{policy.label} does not run on a machine of several pools")
@@ -121,26 +145,53 @@ class ClusterReference:
         while True:
             times = [self._end(job) for job in self.running]
             times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
+            times += [job.start + job.run_length for job in self.running if job.start is not None and self._can_be_corrected(job)]
+            times += [job.reservation for job in self.waiting if job.reservation is not None] if not self.overdue else []
             changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end)]
             if times or self.waiting:
                 times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
             if not times:
                 break
-            self.now, self._seen = min(times), True
+            first, self.now, self._seen = not self._seen, min(times), True
+            if first:
+                for job in [job for job in self.jobs if job.start is not None]:
+                    self._predict(job)
+                    if self.predictions is not None:
+                        self.predictions.history.started(job.index, job.submit, max(job.start or 0, 0))
             for job in sorted((job for job in self.running if self._end(job) == self.now), key=lambda job: job.ticket):
                 self.running.remove(job)
+                assert job.start is not None
+                self.ended_early = self.ended_early or self.now < job.start + job.run_length
+                if self.predictions is not None:
+                    end = max(self.now, 0)
+                    self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
                 for other in self.jobs:
                     if job.index in other.waits_for:
                         other.waits_for.remove(job.index)
-                        if not other.waits_for:
-                            other.submit = max(other.submit, self.now)
+                        following = other.after == job.index
+                        other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
+            self._correct_expired()
+            self.void = self.void or any(
+                (s.known < s.begin and s.known == self.now) or (s.known >= s.begin and s.begin == self.now) for s in self.shortages
+            )
             for k in sorted(coming):
                 if not self.jobs[k].waits_for and self.jobs[k].submit == self.now:
                     coming.remove(k)
                     self.jobs[k].arrival = self._arrived
                     self._arrived += 1
                     self.waiting.append(self.jobs[k])
-            self._pass()
+                    self._predict(self.jobs[k])
+            if self.predictions is not None and self.predictions.again:
+                for job in self.waiting:
+                    planned = job.believed
+                    self._predict(job)
+                    self.void = self.void or job.believed != planned
+            if isinstance(self.policy, Conservative) and self.policy.variant == "compress":
+                while self._keep_reservations():
+                    pass
+            else:
+                while self._pass():
+                    pass
         if self.waiting or coming:
             raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
 
@@ -151,9 +202,44 @@ class ClusterReference:
         return job.start + job.runtime
 
     def _expected_end(self, job: ClusterJob) -> int:
-        """One that is overdue is expected to end in a second."""
+        """One that is overdue is expected to end in a second; one that starts in this pass, when it was planned to."""
         assert job.start is not None
-        return max(job.start + job.believed, self.now + 1)
+        length = job.believed if job in self._planned_now else job.run_length
+        return max(job.start + length, self.now + 1)
+
+    # ------------------------------------------------------------- predictions
+
+    def _predict(self, job: ClusterJob) -> None:
+        """Predict how long a job will run, and believe it where that is wanted."""
+        if self.predictions is None:
+            return
+        belief = self.predictions.belief
+        job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, max(self.now, 0))
+        job.order_length = job.predicted if belief.order else job.estimate
+        job.believed = job.predicted if belief.own else job.estimate
+        job.run_length = job.predicted if belief.running else job.estimate
+
+    def _can_be_corrected(self, job: ClusterJob) -> bool:
+        if self.predictions is None or self.predictions.correction.kind == "none":
+            return False
+        return self.predictions.belief.running and job.run_length < job.estimate
+
+    def _correct_expired(self) -> None:
+        """Expect more of the running jobs that have outlived what was expected of them."""
+        for job in self.running:
+            assert job.start is not None
+            while self._can_be_corrected(job) and job.start + job.run_length <= self.now:
+                assert self.predictions is not None
+                correction = self.predictions.correction
+                corrected = job.estimate
+                if correction.kind == "double":
+                    corrected = 2 * job.run_length
+                elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
+                    base = job.predicted if correction.relative == "prediction" else self.now - job.start
+                    corrected = base + correction.increments[job.corrections]
+                job.run_length = min(corrected, job.estimate)
+                job.corrections += 1
+                self.void = True
 
     # ------------------------------------------------------------------ capacity
 
@@ -168,7 +254,7 @@ class ClusterReference:
             procs, second = procs - used[0], second - used[1]
         return procs, second
 
-    def _free_at(self, pool: int, time: int, planned: Sequence[tuple[ClusterJob, int, dict[int, Amount]]]) -> Amount:
+    def _free_at(self, pool: int, time: int, planned: Sequence[Place]) -> Amount:
         """What is expected to be free of a pool at a time from now on."""
         procs, second = self._free_now(pool)
         if time > self.now:
@@ -199,9 +285,7 @@ class ClusterReference:
                 procs, second = procs - given[pool][0], second - given[pool][1]
         return given if procs == 0 and second == 0 else None
 
-    def _fits(
-        self, job: ClusterJob, begin: int, planned: Sequence[tuple[ClusterJob, int, dict[int, Amount]]], closed: set[int]
-    ) -> dict[int, Amount] | None:
+    def _fits(self, job: ClusterJob, begin: int, planned: Sequence[Place], closed: set[int]) -> dict[int, Amount] | None:
         """What a job would take of its pools if it began then; None if it does not fit for all the time that it is planned for."""
         moments = [begin, *(time for time in self._moments(planned) if begin < time < begin + job.believed)]
         least = {}
@@ -211,7 +295,7 @@ class ClusterReference:
                 least[pool] = min(max(a, 0) for a, _ in amounts), min(max(b, 0) for _, b in amounts)
         return self._share(job, least)
 
-    def _moments(self, planned: Sequence[tuple[ClusterJob, int, dict[int, Amount]]]) -> list[int]:
+    def _moments(self, planned: Sequence[Place]) -> list[int]:
         """When what is expected to be free changes."""
         times = {self._expected_end(job) for job in self.running}
         times |= {time for s in self.shortages if s.known <= self.now or s.begin <= self.now for time in (s.begin, s.end)}
@@ -220,12 +304,13 @@ class ClusterReference:
 
     # ---------------------------------------------------------------- policies
 
-    def _pass(self) -> None:
-        """Consider the waiting jobs in order; see the rules in cluster.py."""
+    def _pass(self) -> bool:
+        """Consider the waiting jobs in order; see the rules in cluster.py. Returns whether it must be made again."""
+        self._planned_now = []
         queue = self._in_order(self.waiting, self.policy.order, tiers=True)
         own = self.policy.backfill_order if isinstance(self.policy, Backfilling) else None
         in_order = own is None or own == self.policy.order
-        planned: list[tuple[ClusterJob, int, dict[int, Amount]]] = []
+        planned: list[Place] = []
         reservations = dict.fromkeys(range(len(self.capacity)), 0)
         blocked: set[int] = set()
         closed: set[int] = set()
@@ -242,7 +327,8 @@ class ClusterReference:
             if given is not None:
                 if reserves and self.depth > 1 and job.reserved_start < 0:
                     job.reserved_start = self.now
-                self._start(job, given, planned, blocked)
+                if self._start(job, given, bool(blocked & set(job.pools))):
+                    return True
                 continue
             if reserves:
                 for begin in self._moments(planned):
@@ -261,16 +347,65 @@ class ClusterReference:
         for job in self._in_order(later, own or self.policy.order):
             given = self._fits(job, self.now, planned, closed) if self._within_limits(job) else None
             if given is not None:
-                self._start(job, given, planned, blocked)
+                if self._start(job, given, bool(blocked & set(job.pools))):
+                    return True
+        return False
 
-    def _start(
-        self, job: ClusterJob, given: dict[int, Amount], planned: list[tuple[ClusterJob, int, dict[int, Amount]]], blocked: set[int]
-    ) -> None:
-        job.start, job.given, job.ticket = self.now, given, self._started
+    def _start(self, job: ClusterJob, given: dict[int, Amount], behind: bool) -> bool:
+        """Start a job; returns whether, with at most one reservation, what it leaves is not what was planned."""
+        job.start, job.given, job.ticket, job.reservation = self.now, given, self._started, None
         self._started += 1
-        job.kind = BACKFILLED if blocked & set(job.pools) else IMMEDIATE if job.submit == self.now else RESERVED
+        job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == self.now else RESERVED
         self.waiting.remove(job)
         self.running.append(job)
+        self._planned_now.append(job)
+        if self.predictions is not None:
+            self.predictions.history.started(job.index, job.submit, job.start)
+        return self.depth <= 1 and job.run_length != job.believed
+
+    def _keep_reservations(self) -> bool:
+        """Conservative backfilling with compression (mualem01, section 2.1); returns whether the pass must be made again."""
+        self._planned_now = []
+        overdue = any(job.start is not None and job.start + job.run_length <= self.now for job in self.running)
+        afresh = overdue or self.void
+        queue = self._in_order(self.waiting, self.policy.order, tiers=True)
+        for job in queue:
+            if job.reservation is not None and (afresh or not self._within_limits(job)):
+                job.reservation = None
+                self.ended_early = True
+        planned = {job.index: (job, job.reservation, job.given) for job in queue if job.reservation is not None}
+        if self.ended_early and not afresh:
+            for job in [job for job in queue if job.reservation is not None]:
+                old = planned.pop(job.index)[1]
+                self._reserve(job, planned)
+                assert job.reservation is not None
+                assert job.reservation <= old, "compression never moves a job back"
+        newcomers = [job for job in queue if job.reservation is None and self._within_limits(job)]
+        for job in newcomers if afresh else sorted(newcomers, key=lambda job: job.arrival):
+            self._reserve(job, planned)
+        self.ended_early = False
+        self.overdue = self.void = overdue
+        again = False
+        for job in sorted((job for job in queue if job.reservation == self.now), key=lambda job: job.arrival):
+            if not self._within_limits(job):
+                again = True
+                continue
+            ahead = [other for other in self.waiting if other.reservation is not None and other.arrival < job.arrival]
+            self._start(job, job.given, any(set(other.pools) & set(job.pools) for other in ahead))
+            self.void = self.void or job.run_length > job.believed
+        return again
+
+    def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
+        """Give a job the earliest place that the plan has, if there is one."""
+        places = list(planned.values())
+        for begin in [self.now, *self._moments(places)]:
+            given = self._fits(job, begin, places, set())
+            if given is not None:
+                job.reservation, job.given = begin, given
+                planned[job.index] = (job, begin, given)
+                if job.reserved_start < 0:
+                    job.reserved_start = begin
+                return
 
     def _within_limits(self, job: ClusterJob) -> bool:
         for k in job.limits:
@@ -293,5 +428,5 @@ class ClusterReference:
                 raise order.without_calendar()
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
-        value = order.score(self.now - job.submit, job.believed, job.need[0], job.submit, **others)
+        value = order.score(self.now - job.submit, job.order_length, job.need[0], job.submit, **others)
         return -math.inf if math.isnan(value) else value

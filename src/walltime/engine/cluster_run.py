@@ -17,9 +17,11 @@ from walltime.engine.cluster_memory import (
     as_lists,
     new_cluster_memory,
 )
-from walltime.engine.memory import NEVER, record, records
+from walltime.engine.learning import Prediction
+from walltime.engine.load import cluster_loop_name
+from walltime.engine.memory import MODES, NEVER, record, records
 from walltime.engine.ordering import lower_order
-from walltime.engine.pieces import Pieces
+from walltime.engine.pieces import Pieces, lower_prediction
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
 from walltime.policy.known import Known
@@ -61,7 +63,7 @@ class ClusterSimulation(Pieces):
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. After `run` the results are `start`,
     `submit` (the time from which the job waited, for those that waited for others), `reserved_start` (int64 s), `kind` (uint8), and
-    `given` (int64, shape (jobs, pools, 2)).
+    `given` (int64, shape (jobs, pools, 2)); `after`, `think` and `prediction` are as those of `run.Simulation`.
 
     Raises PolicyError for a policy that it does not know, WorkloadError if the jobs that run at first do not fit.
     """
@@ -76,14 +78,16 @@ class ClusterSimulation(Pieces):
         hardware: Hardware,
         policy: Policy,
         known: Known | None = None,
+        prediction: Prediction | None = None,
+        after: Array | None = None,
+        think: Array | None = None,
     ):
         passes = policy.passes
-        if passes is None or (passes.kind == "kept") or (isinstance(policy.order, Wfp) and policy.order.threshold):
-            raise PolicyError(
-                f"{policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative-scratch"
-            )
+        if passes is None or (isinstance(policy.order, Wfp) and policy.order.threshold):
+            raise PolicyError(f"{policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative")
         count = len(submit)
         longest = int(np.maximum(runtime, believed).sum()) + sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
+        longest += 0 if think is None else int(np.maximum(think, 0).sum())
         known = known or Known({"requested": believed})
         first = lower_order(policy.order, known, submit, longest)
         backfill_order = getattr(policy, "backfill_order", None) or policy.order
@@ -92,6 +96,7 @@ class ClusterSimulation(Pieces):
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
+            mode=MODES[passes.kind],
             depth=depth if passes.backfills else 0,
             backfill=int(passes.backfills),
             order=first.kind,
@@ -99,17 +104,24 @@ class ClusterSimulation(Pieces):
             backfill_order=second.kind,
             backfill_parameter=second.parameter,
         )
+        lower_prediction(rules, prediction)
         jobs = records(CLUSTER_JOB, count)
         jobs.submit, jobs.runtime, jobs.procs = submit, runtime, procs
         jobs.believed = jobs.order_length = jobs.own_length = jobs.run_length = believed
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
-        jobs.start = jobs.reserved_start = -1
+        jobs.start = jobs.reserved_start = jobs.after = -1
         followers: list[list[int]] = [[] for _ in range(count)]
         for job, others in enumerate(demands.after):
             jobs[job].pending = len(others)
             for other in others:
                 followers[other].append(job)
+        if after is not None and think is not None:
+            jobs.after, jobs.think = after, think
+            for job in np.flatnonzero(after >= 0).tolist():
+                if job not in followers[after[job]]:
+                    jobs[job].pending += 1
+                    followers[after[job]].append(job)
         outages = records(OUTAGE, len(hardware.outages))
         for k, outage in enumerate(hardware.outages):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
@@ -117,7 +129,7 @@ class ClusterSimulation(Pieces):
         limits = records(LIMIT, len(hardware.limits))
         for k, limit in enumerate(hardware.limits):
             limits[k].jobs, limits[k].procs, limits[k].second = limit
-        super().__init__()
+        super().__init__(prediction)
         self._memory: ClusterMemory = new_cluster_memory(
             rules,
             jobs,
@@ -127,6 +139,7 @@ class ClusterSimulation(Pieces):
             limits,
             as_lists([list(own) for own in demands.limits]),
             as_lists(followers),
+            prediction,
         )
         self._begin(demands.since)
 
@@ -161,7 +174,7 @@ class ClusterSimulation(Pieces):
         _fill(m.arrivals, m.jobs.submit[to_come], to_come, to_come)
 
     def _name(self) -> str:
-        return "cluster"
+        return cluster_loop_name(self._memory)
 
     def _why_stuck(self) -> str:
         waits = self._memory.jobs.start < 0

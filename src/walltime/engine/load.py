@@ -17,7 +17,7 @@ from numba.core import event
 from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
-from walltime.engine.cluster_memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, as_lists, new_cluster_memory
+from walltime.engine.cluster_memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, ClusterMemory, as_lists, new_cluster_memory
 from walltime.engine.compilation import Compilation, tell
 from walltime.engine.folder import cache_folder
 from walltime.engine.learning import Compiled, new_predicting, nothing_predicted
@@ -73,10 +73,11 @@ def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
     return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
 
 
-def _example_cluster() -> Arguments:
+def _example_cluster(mode: int, predicting: bool) -> Arguments:
     nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
-    rules, jobs = record(CLUSTER_RULES), records(CLUSTER_JOB, 0)
-    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing), 0
+    rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
+    prediction = nothing_predicted() if predicting else None
+    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing, prediction), 0
 
 
 def _example_dynamics() -> Arguments:
@@ -104,33 +105,45 @@ def loop_name(memory: Memory) -> str:
     return name + ordered + ("-predicting" if memory.predicting is not None else "")
 
 
-def _loops(name: str, what: str, mode: int, ordered: bool, sizes: tuple[int, float], predicting: tuple[int, float]) -> list[Entry]:
-    """The event loop for one kind of pass, without and with predictions, each under its own name."""
+def cluster_loop_name(memory: ClusterMemory) -> str:
+    """Name of the loop for machines of several pools for memory of this kind."""
+    return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.predicting is None else "-predicting")
+
+
+def _loops(
+    name: str, what: str, run: Any, example: Callable[[bool], Arguments], sizes: tuple[int, float], predicting: tuple[int, float]
+) -> list[Entry]:
+    """An event loop for one kind of pass, without and with predictions, each under its own name."""
+    own = f"{name}-predicting"
     return [
-        Entry(name, what, _named(name), functools.partial(_example_run, mode, ordered, False), *sizes),
-        Entry(
-            f"{name}-predicting",
-            f"{what} with predictions",
-            _named(f"{name}-predicting"),
-            functools.partial(_example_run, mode, ordered, True),
-            *predicting,
-        ),
+        Entry(name, what, _named(run, name), functools.partial(example, False), *sizes),
+        Entry(own, f"{what} with predictions", _named(run, own), functools.partial(example, True), *predicting),
     ]
 
 
-def _named(name: str) -> Any:
-    """The event loop as a function with this name, to be compiled separately."""
-    own = types.FunctionType(loop.run.__code__, loop.run.__globals__, f"run_{name.replace('-', '_')}")
-    own.__qualname__, own.__module__ = own.__name__, loop.__name__
+def _named(run: Any, name: str) -> Any:
+    """An event loop as a function with this name, to be compiled separately."""
+    own = types.FunctionType(run.__code__, run.__globals__, f"run_{name.replace('-', '_')}")
+    own.__qualname__, own.__module__ = own.__name__, run.__module__
     return jit.entry(own)
 
 
+def _one(mode: int, ordered: bool) -> Callable[[bool], Arguments]:
+    return functools.partial(_example_run, mode, ordered)
+
+
+def _several(mode: int) -> Callable[[bool], Arguments]:
+    return functools.partial(_example_cluster, mode)
+
+
+_POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", HEAD, False, (31, 5), (34, 6)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", HEAD, True, (43, 8), (46, 9)),
-    *_loops("scratch", "reservations made afresh", FRESH, True, (35, 6), (38, 7)),
-    *_loops("conservative", "conservative backfilling", KEEP, True, (50, 6), (54, 7)),
-    Entry("cluster", "machines of several pools", jit.entry(cluster.run_cluster), _example_cluster, 28, 5),
+    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (34, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (43, 8), (46, 9)),
+    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (38, 7)),
+    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (54, 7)),
+    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (28, 5), (31, 6)),
+    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (28, 5), (31, 6)),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

@@ -32,6 +32,8 @@ DONE, PAUSED, STUCK = 0, 1, 2
 HEAD, FRESH, KEEP = 0, 1, 2
 """HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
+MODES = {"head": HEAD, "fresh": FRESH, "kept": KEEP}
+"""By the kinds of `walltime.policy.Passes`."""
 
 BLOCK = 64
 """Places of the queue in a block of the index."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.load import load
+from walltime.engine.learning import NEVER_CORRECTED, Predicting, Prediction
+from walltime.engine.load import load, load_predictor
 from walltime.engine.memory import DONE, STUCK
 from walltime.errors import EngineError
 
@@ -23,7 +24,8 @@ class Pieces(ABC):
 
     _memory: Any
 
-    def __init__(self) -> None:
+    def __init__(self, prediction: Prediction | None) -> None:
+        self._prediction = prediction
         self._loop: Callable[..., int] | None = None
         self.seconds = 0.0
         """Time spent in the kernel, without compilation."""
@@ -88,3 +90,37 @@ class Pieces(ABC):
     def reserved_start(self) -> Array:
         """Reserved start of each job's first reservation in seconds, int64; -1 if there was none."""
         return self._column("reserved_start")
+
+    @property
+    def _predicting(self) -> Predicting:
+        if self._memory.predicting is None:
+            raise ValueError("no runtime was predicted; make the simulation with a prediction")
+        return self._memory.predicting
+
+    @property
+    def predicted(self) -> Array:
+        """Predicted runtime of each job at its submission, or when last predicted again, in seconds, int64."""
+        return self._predicting.predicted
+
+    @property
+    def basis(self) -> Array:
+        """Basis of each prediction, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
+        if self._prediction is not None and self._prediction.compiled is None:
+            return self._prediction.basis
+        return self._predicting.learning.jobs.basis.astype(np.uint8)
+
+    @property
+    def corrections(self) -> Array:
+        """How often the prediction of each job was corrected while it ran, int64."""
+        return self._predicting.corrections
+
+
+def lower_prediction(rules: Any, prediction: Prediction | None) -> None:
+    """How a prediction is used, as numbers in a record of the rules, with the addresses of the compiled predictor."""
+    if prediction is None:
+        return
+    for name, address in load_predictor(prediction.compiled).items():
+        rules[name] = address
+    rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe
+    rules.predict_again = prediction.again
+    rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED

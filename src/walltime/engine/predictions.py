@@ -39,6 +39,20 @@ def observe(address, learning, job, runtime, now):
 
 
 @kernel
+def predict_waiting(rules, jobs, predicting, job, now):
+    """Predict a waiting job, unless that was done in advance, and believe it where that is wanted."""
+    if rules.predict:
+        predict(rules.predict, predicting, job, now)
+    predicted = predicting.predicted[job]
+    if rules.believe_order:
+        jobs[job].order_length = predicted
+    if rules.believe_own:
+        jobs[job].own_length = predicted
+    if rules.believe_running:
+        jobs[job].run_length = predicted
+
+
+@kernel
 def predict_arrivals(state, rules, jobs, queue, predicting, first):
     """Predict the jobs in the queue from this place on; all of them if predictions are made again in every pass.
 
@@ -51,18 +65,11 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
             continue
         job = np.int64(queue[place].job)
         before, planned = predicting.predicted[job], jobs[job].own_length
-        if rules.predict:
-            predict(rules.predict, predicting, job, state.now)
-        predicted = predicting.predicted[job]
-        if rules.believe_order:
-            jobs[job].order_length = predicted
+        predict_waiting(rules, jobs, predicting, job, state.now)
         if rules.believe_own:
-            jobs[job].own_length = predicted
-            queue[place].length = predicted
-        if rules.believe_running:
-            jobs[job].run_length = predicted
+            queue[place].length = jobs[job].own_length
         if rules.predict_again:
-            if predicted != before:
+            if predicting.predicted[job] != before:
                 state.freed = 1
                 state.ranked = state.horizon = 0
             if place < first and jobs[job].own_length != planned:
@@ -85,17 +92,26 @@ def next_expiry(state, rules, jobs, running, predicting):
 
 @kernel
 def correct_expired(state, rules, jobs, running, predicting):
-    """Correct the predictions of the running jobs that have reached them and not ended.
+    """Correct the predictions that have expired; it may move reservations, so all jobs are considered in the next pass."""
+    if predicting is None:
+        return
+    if correct_running(state, rules, jobs, running, predicting):
+        state.freed = 1
+        state.head = -1
+        state.broken = 1
 
-    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now and may
-    move reservations, so all jobs are considered in the next pass.
+
+@kernel
+def correct_running(state, rules, jobs, running, predicting):
+    """Correct the predictions of the running jobs that have reached them and not ended; returns whether there were any.
+
+    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now.
 
     Source: tsafrir07, section 3.
     """
-    if predicting is None:
-        return
+    corrected = False
     if not rules.correction:
-        return
+        return corrected
     i = 0
     while i < state.running and running[i].expected <= state.now:
         job = running[i].job
@@ -111,9 +127,8 @@ def correct_expired(state, rules, jobs, running, predicting):
             running[k] = running[k + 1]
             k += 1
         running[k].expected, running[k].job, running[k].procs = end, job, procs
-        state.freed = 1
-        state.head = -1
-        state.broken = 1
+        corrected = True
+    return corrected
 
 
 @kernel

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from walltime.engine import index
-from walltime.engine.learning import NEVER_CORRECTED, Predicting, Prediction
-from walltime.engine.load import load, load_predictor, loop_name
+from walltime.engine.learning import Prediction
+from walltime.engine.load import load, loop_name
 from walltime.engine.memory import (
-    FRESH,
     HEAD,
     HOLE,
     JOB,
-    KEEP,
+    MODES,
     NEVER,
     RULES,
     Found,
@@ -28,15 +27,13 @@ from walltime.engine.memory import (
     restored,
 )
 from walltime.engine.ordering import lower_order
-from walltime.engine.pieces import Pieces
+from walltime.engine.pieces import Pieces, lower_prediction
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
 from walltime.policy.known import Known
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
-MODES = {"head": HEAD, "fresh": FRESH, "kept": KEEP}
-"""The kinds of `walltime.policy.Passes` in the loop."""
 
 
 class Simulation(Pieces):
@@ -89,7 +86,7 @@ class Simulation(Pieces):
         jobs = records(JOB, len(submit))
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         nobody = np.zeros(0, np.int64)
-        super().__init__()
+        super().__init__(prediction)
         self._memory: Memory = new_memory(jobs, rules, arrays.get("after", nobody), arrays.get("think", nobody), log, prediction)
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
@@ -131,29 +128,6 @@ class Simulation(Pieces):
     def rules(self) -> Any:
         """The policy, lowered to numbers: a record of `memory.RULES`."""
         return self._memory.rules
-
-    @property
-    def _predicting(self) -> Predicting:
-        if self._memory.predicting is None:
-            raise ValueError("no runtime was predicted; make the simulation with a prediction")
-        return self._memory.predicting
-
-    @property
-    def predicted(self) -> Array:
-        """Predicted runtime of each job at its submission, or when last predicted again, in seconds, int64."""
-        return self._predicting.predicted
-
-    @property
-    def basis(self) -> Array:
-        """Basis of each prediction, uint8: 0 nothing, 1 jobs of its kind, 2 all jobs."""
-        if self._prediction is not None and self._prediction.compiled is None:
-            return self._prediction.basis
-        return self._predicting.learning.jobs.basis.astype(np.uint8)
-
-    @property
-    def corrections(self) -> Array:
-        """How often the prediction of each job was corrected while it ran, int64."""
-        return self._predicting.corrections
 
     def dynamics(self) -> Found:
         """The effects of backfilling on each job, from the log of a finished simulation.
@@ -199,13 +173,7 @@ class Simulation(Pieces):
             order_threshold=_threshold(policy, mode),
         )
         self._lower_orders(rules)
-        prediction = self._prediction
-        if prediction is not None:
-            for name, address in load_predictor(prediction.compiled).items():
-                rules[name] = address
-            rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe
-            rules.predict_again = prediction.again
-            rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
+        lower_prediction(rules, self._prediction)
         return rules
 
     def _lower_orders(self, rules: Any) -> None:

@@ -90,12 +90,13 @@ def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
         origin=origin,
     )
     limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
+    since = _since(placed)
     placement = Placement(
         machine=machine,
         partition=partition[kept],
         second=second[kept],
-        since=_since(placed),
-        after=_after(placed),
+        since=since,
+        after=[[] if begun else others for others, begun in zip(_after(placed), (since < NEVER).tolist(), strict=True)],
         limits_of=limits_of,
         limits=limits,
         outages=[_outage(placed, machine, one) for one in machine.outages],

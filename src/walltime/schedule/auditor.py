@@ -210,18 +210,15 @@ class _Audit:
 
     def _in_order_of_arrival(self) -> None:
         """The columns that the checks use; with feedback a job is submitted after the end of another."""
+        submit = self._eligible()[self.job]
         if self.w.feedback:
-            after, think = self.w.dependencies()
-            end = np.full(len(self.w), np.iinfo(np.int64).max // 2)
-            end[self.job] = self.file["end"][self.row]
-            submit = np.where(after >= 0, end[after] + think, self.w.submit)[self.job]
             # The order of jobs submitted at the same instant is unknown, as they may have arrived in several passes.
             order = np.lexsort((self.job, self.file["start"][self.row], submit))
             self.row, self.job, self.submit = self.row[order], self.job[order], submit[order]
             _, place, count = np.unique(self.submit, return_inverse=True, return_counts=True)
             self.tied = count[place] > 1
         else:
-            self.submit = self._eligible()[self.job]
+            self.submit = submit
             self.tied = np.zeros(len(self.job), bool)
         self.ids = self.w.job_id[self.job]
         self.procs = self.w.procs[self.job]
@@ -237,11 +234,17 @@ class _Audit:
 
     def _eligible(self) -> Array:
         """From when on each job waits: its submission, or the end of the last job that it depends on, if that is later."""
-        submit = self.w.submit
-        if self.placement is not None and any(self.placement.after):
-            submit, end = submit.copy(), np.full(len(self.w), -1)
-            end[self.job] = self.file["end"][self.row]
-            for job, others in enumerate(self.placement.after):
+        submit, placement = self.w.submit, self.placement
+        end = np.full(len(self.w), np.iinfo(np.int64).max // 2)
+        end[self.job] = self.file["end"][self.row]
+        if self.w.feedback:
+            after, think = self.w.dependencies()
+            if placement is not None:
+                after[placement.since < NEVER] = -1  # they have been submitted before the beginning
+            submit = np.where(after >= 0, np.maximum(end[after] + think, 0), submit)
+        if placement is not None and any(placement.after):
+            submit = submit.copy()
+            for job, others in enumerate(placement.after):
                 submit[job] = max([submit[job], *(end[other] for other in others)])
         return submit
 

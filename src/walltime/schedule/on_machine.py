@@ -14,6 +14,7 @@ from walltime.machine import Machine, place
 from walltime.machine.placing import NEVER
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
+from walltime.schedule.prediction import PredictionRecord, for_kernel, for_reference
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload
 
@@ -26,16 +27,21 @@ def run_on_machine(
     workload: Workload, scheduler: Scheduler, machine: Machine, overrun: str, engine: str, progress: Callable[[int], None] | None
 ) -> Found:
     """The fields of a schedule on this machine; raises PolicyError for what it does not support."""
-    if scheduler.prediction is not None:
-        raise PolicyError("predicted runtimes are not supported on a machine of several pools yet; leave the predictor out")
-    if workload.feedback:
-        raise PolicyError("feedback is not supported on a machine of several pools; use dependencies, or leave it out")
+    if scheduler.policy.passes is None:
+        raise PolicyError(
+            f"{scheduler.policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative, with the "
+            "interpretations that the compiled engine has"
+        )
     placed, placement = place(workload, machine)
     runtime, believed = effective_times(placed, overrun)
     known = known_to(scheduler.policy, placed, placed.requested)
     capacity = [(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools]
     partitions = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
     tiers = [one.tier for one in machine.partitions]
+    after, think = placed.dependencies() if placed.feedback else (None, None)
+    if after is not None:
+        after[placement.since < NEVER] = -1  # it has been submitted already
+    chosen, record = scheduler.prediction, None
     begin = time.perf_counter()
     if engine == "reference":
         lists = known._replace(columns={name: values.tolist() for name, values in known.columns.items()})
@@ -58,8 +64,15 @@ def run_on_machine(
             placement.limits,
             scheduler.policy,
             lists,
+            None if chosen is None else for_reference(chosen, placed, placed.requested, runtime, believed),
+            None if after is None else after.tolist(),
+            None if think is None else think.tolist(),
         )
         reference.run()
+        if chosen is not None:
+            jobs = reference.jobs
+            predicted, corrections = (np.array([getattr(job, name) for job in jobs], np.int64) for name in ("predicted", "corrections"))
+            record = PredictionRecord(chosen, predicted, np.array([job.basis for job in jobs], np.uint8), corrections)
         found = _of_reference(reference, len(capacity))
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
@@ -67,19 +80,24 @@ def run_on_machine(
 
         demands = Demands(placement.second, placement.partition, placement.since, placement.after, placement.limits_of)
         hardware = Hardware(np.array(capacity, np.int64), partitions, tiers, placement.outages, placement.limits)
-        simulation = ClusterSimulation(placed.submit, runtime, believed, placed.procs, demands, hardware, scheduler.policy, known)
+        lowered = None if chosen is None else for_kernel(chosen, placed, placed.requested, runtime, believed)
+        columns = (placed.submit, runtime, believed, placed.procs)
+        simulation = ClusterSimulation(*columns, demands, hardware, scheduler.policy, known, lowered, after, think)
         simulation.compile()
         loaded = time.perf_counter()
         simulation.run(progress)
+        if chosen is not None:
+            record = PredictionRecord(chosen, simulation.predicted, simulation.basis, simulation.corrections)
         found = {name: getattr(simulation, name) for name in ("start", "submit", "kind", "reserved_start", "given")}
         seconds = {"compile": loaded - begin, "simulate": simulation.seconds}
     submitted = found.pop("submit")
-    found["submitted"] = submitted if any(placement.after) else None
+    found["submitted"] = submitted if any(placement.after) or placed.feedback else None
     return found | {
         "workload": placed,
         "placement": placement,
         "end": found["start"] + runtime,
         "runtime": runtime,
+        "predictions": record,
         "seconds": seconds,
         "engine": engine,
     }
