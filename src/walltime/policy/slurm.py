@@ -76,9 +76,9 @@ WORDS = {
     "select_type": ("cons_tres", "linear"),
     "priority_type": ("multifactor", "basic"),
 }
-NO_EFFECT = frozenset(
-    "batch_sched_delay bf_busy_nodes bf_continue bf_max_time bf_node_space_size bf_yield_interval bf_yield_rpc_cnt bf_yield_sleep "
-    "build_queue_timeout max_rpc_cnt sched_max_job_start sched_min_interval".split()
+NO_EFFECT = (
+    *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_node_space_size", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep"),
+    *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval"),
 )
 """Parameters that spare a busy slurmctld: a simulated pass takes no time, so they change nothing."""
 NOT_MODELLED = {
