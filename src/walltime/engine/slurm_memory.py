@@ -134,10 +134,11 @@ def new_slurm_memory(
     member = np.zeros((parts, size), np.uint8)
     for p, own in enumerate(machine.partitions):
         member[p, own] = 1
-    outs, changes, out_nodes = records(OUT, len(machine.outages)), [], []
-    for k, (own, begin, end, known) in enumerate(machine.outages):
-        outs[k].begin, outs[k].end, outs[k].first, outs[k].count = begin, end, len(out_nodes), len(own)
-        out_nodes += list(own)
+    outs, changes = records(OUT, len(machine.outages)), []
+    out_nodes: list[int] = []
+    for k, (away, begin, end, known) in enumerate(machine.outages):
+        outs[k].begin, outs[k].end, outs[k].first, outs[k].count = begin, end, len(out_nodes), len(away)
+        out_nodes += list(away)
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
     changes.sort()
     change = records(CHANGE, len(changes))
@@ -152,7 +153,7 @@ def new_slurm_memory(
     children: list[list[int]] = [[] for _ in tree]
     for k in range(1, len(tree)):
         children[shares.parent[k]].append(k)
-    own = as_lists(children)
+    below = as_lists(children)
     return SlurmMemory(
         state=record(SLURM_STATE, next_sum=rules.period),
         rules=rules,
@@ -185,7 +186,7 @@ def new_slurm_memory(
             heap=records(ITEM, size),
             mine=np.zeros(size, np.int64),
         ),
-        tree=Tree(tree, own, own.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
+        tree=Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
         of_user=np.zeros(users, COUNTED).view(np.recarray),
         of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
     )

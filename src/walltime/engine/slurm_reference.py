@@ -245,8 +245,7 @@ class SlurmReference:
 
     def _outages(self) -> list[Block]:
         """Those that are known and not over."""
-        found = [Block(set(own), begin, end) for own, begin, end, known in self.machine.outages if min(known, begin) <= self.now < end]
-        return found
+        return [Block(set(own), begin, end) for own, begin, end, known in self.machine.outages if min(known, begin) <= self.now < end]
 
     def _main_pass(self, depth: int) -> None:
         closed_partitions: set[int] = set()

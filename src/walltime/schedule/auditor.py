@@ -129,7 +129,8 @@ def audit(
     rules for all schedules are checked. `bounded`: whether the runtimes that the scheduler planned with are upper bounds,
     which predictions are not. `placement`: what the jobs need on a machine of several pools, from `walltime.machine.place`, whose
     workload is then given; a column `given` of the schedule, as in `Schedule.given`, tells which pools they had. The rules of policies
-    are for one number of processors, and are not checked then. `slots`: as in `Schedule`, the nodes that jobs had. Raises PolicyError for an unknown overrun rule.
+    are for one number of processors, and are not checked then. `slots`: as in `Schedule`, the nodes that jobs had.
+    Raises PolicyError for an unknown overrun rule.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)

@@ -60,7 +60,7 @@ def skipped_rules(placement: Placement, given: Array | None, slots: object = Non
     return skipped | _of_pools(placement, given)
 
 
-def _of_pools(placement: Placement, given: Array | None) -> Mapping[str, str]:
+def _of_pools(placement: Placement, given: Array | None) -> dict[str, str]:
     if given is None and placement.outages:
         return {"pool_capacity": "the schedule does not say which pools the jobs had, and jobs may outlast the beginning of an outage"}
     return {}
@@ -92,9 +92,11 @@ def _limits(workload: Workload, placement: Placement, start: Array, end: Array) 
 
 def _shortened(workload: Workload, start: Array, limit: Array) -> Iterator[tuple[str, str, int, int]]:
     least = workload.columns.get("time_min", np.full(len(workload), -1))
-    for job in np.flatnonzero((limit < workload.requested) & (limit < workload.believed) & ((least <= 0) | (limit < least))).tolist():
-        asked = f"{workload.requested[job]} s, and at least {least[job]} s" if least[job] > 0 else f"{workload.requested[job]} s, not less"
-        yield "limit_shortened", f"job {workload.job_id[job]} runs under a limit of {limit[job]} s; it asked for {asked}", job, int(start[job])
+    shorter = (limit < workload.requested) & (limit < workload.believed)
+    for job in np.flatnonzero(shorter & ((least <= 0) | (limit < least))).tolist():
+        message = f"job {workload.job_id[job]} runs under a limit of {limit[job]} s; it asked for {workload.requested[job]} s"
+        message += f", and for {least[job]} s at least" if least[job] > 0 else ", not for less"
+        yield "limit_shortened", message, job, int(start[job])
 
 
 def _pools(workload: Workload, placement: Placement, start: Array, end: Array, given: Array) -> Iterator[tuple[str, str, int, int]]:

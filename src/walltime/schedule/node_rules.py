@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def _outages(
     for p, one in enumerate(placement.machine.pools):
         mine = [(procs // one.procs, begin, until) for at, procs, _, begin, until, _ in placement.outages if at == p]
         moments = sorted({time for _, begin, until in mine for time in (begin, until)})
-        for begin, until in zip(moments, moments[1:], strict=False):
+        for begin, until in pairwise(moments):
             left = one.nodes - sum(nodes for nodes, b, e in mine if b <= begin < e)
             begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
             if len(np.unique(node[begun])) > max(left, 0):

@@ -26,10 +26,9 @@ def run_on_slurm(
     """The fields of a schedule under Slurm on this machine; what its settings ask for and is not modelled is said in a warning."""
     settings = policy.settings(machine.slurm)
     if settings.notes:
-        warnings.warn(f"Slurm's settings that are not modelled: {', '.join(settings.notes)}", stacklevel=2)
-    if settings["select_type"] == "linear":
-        machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
+        warnings.warn(f"not modelled: {', '.join(settings.notes)}; see the guide on Slurm's scheduling", stacklevel=2)
     placed, placement, wants = place_on_nodes(workload, machine, settings)
+    machine = placement.machine
     nodes = nodes_of(machine, placement)
     runtime, believed = effective_times(placed, overrun)
     wants, shares = with_priorities(placed, machine, settings, wants, nodes)
@@ -65,7 +64,7 @@ def run_on_slurm(
         "submitted": simulation.submit if any(placement.after) else None,
         "given": given,
         "slots": slots,
-        "limit": np.where(shortened, simulation.limit, placed.requested) if shortened.any() else None,
+        "limit": np.where(shortened, np.minimum(simulation.limit, placed.requested), placed.requested) if shortened.any() else None,
         "seconds": seconds,
         "engine": engine,
     }
@@ -95,8 +94,11 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
 def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, Wants]:
     """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
 
-    Read are the columns `nodes` (the fewest nodes), `time_min` (s) and `user`.
+    Read are the columns `nodes` (the fewest nodes), `time_min` (s) and `user`. With SelectType=select/linear all partitions of the
+    placement's machine give whole nodes.
     """
+    if settings["select_type"] == "linear":
+        machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
     while True:
         placed, placement = place(workload, machine)
         nodes = nodes_of(machine, placement)
