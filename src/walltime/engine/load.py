@@ -14,7 +14,7 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop
+from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop, slurm
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.cluster_memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, ClusterMemory, as_lists, new_cluster_memory
@@ -37,6 +37,8 @@ from walltime.engine.memory import (
     record,
     records,
 )
+from walltime.engine.slurm_input import Nodes, Shares
+from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 
 Arguments = tuple[Any, ...]
 
@@ -78,6 +80,13 @@ def _example_cluster(mode: int, predicting: bool) -> Arguments:
     rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
     prediction = nothing_predicted() if predicting else None
     return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing, prediction), 0
+
+
+def _example_slurm() -> Arguments:
+    nothing, machine = as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, [], [])
+    rules, jobs = record(SLURM_RULES), records(SLURM_JOB, 0)
+    shares = Shares(*[np.zeros(1, np.int64)] * 3)
+    return *new_slurm_memory(rules, jobs, machine, records(LIMIT, 0), nothing, nothing, shares, 0), 0
 
 
 def _example_dynamics() -> Arguments:
@@ -142,8 +151,9 @@ _TABLE = (
     *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (43, 8), (46, 9)),
     *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (38, 7)),
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (54, 7)),
-    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (28, 5), (31, 6)),
-    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (28, 5), (31, 6)),
+    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (31, 5), (38, 6)),
+    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (38, 6), (45, 7)),
+    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 48, 7),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

@@ -10,8 +10,9 @@ import numpy as np
 
 from walltime.engine.cluster_reference import ClusterReference, Shortage
 from walltime.errors import PolicyError
-from walltime.machine import Machine, place
+from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
+from walltime.policy import Policy, Slurm
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, for_kernel, for_reference
@@ -23,10 +24,27 @@ Found = dict[str, Any]
 """Columns and facts of a schedule, by the names of its fields."""
 
 
+def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
+    """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
+    if isinstance(policy, Slurm):
+        from walltime.schedule.on_slurm import place_on_nodes
+
+        return place_on_nodes(workload, machine, policy.settings(machine.slurm))[:2]
+    return place(workload, machine)
+
+
 def run_on_machine(
     workload: Workload, scheduler: Scheduler, machine: Machine, overrun: str, engine: str, progress: Callable[[int], None] | None
 ) -> Found:
     """The fields of a schedule on this machine; raises PolicyError for what it does not support."""
+    if isinstance(scheduler.policy, Slurm):
+        if scheduler.prediction is not None:
+            raise PolicyError("Slurm's scheduling knows no predicted runtimes but time_min; leave the predictor out")
+        if workload.feedback:
+            raise PolicyError("feedback is not supported under Slurm's scheduling yet; use dependencies, or leave it out")
+        from walltime.schedule.on_slurm import run_on_slurm
+
+        return run_on_slurm(workload, scheduler.policy, machine, overrun, engine, progress)
     if scheduler.policy.passes is None:
         raise PolicyError(
             f"{scheduler.policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative, with the "

@@ -45,6 +45,8 @@ class Schedule:
     the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
     without a predictor. `engine`: the engine used, `kernel` or `reference`. On a machine of several pools, `placement`: what the jobs
     need there; `given`: the processors and units of the second resource that each job had of each pool, int64, shape (jobs, pools, 2).
+    Under Slurm's scheduling, `slots`: what jobs had of single nodes, four int64 arrays: the job's place in the workload, the node,
+    processors, units of the second resource; `limit`: the limit under which each job ran, int64 s, None if it was everybody's request.
     """
 
     workload: Workload
@@ -63,6 +65,8 @@ class Schedule:
     engine: str = "kernel"
     placement: Placement | None = None
     given: Array | None = None
+    slots: tuple[Array, Array, Array, Array] | None = None
+    limit: Array | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -233,9 +237,12 @@ class Schedule:
         return pl.DataFrame(metrics.timeline(**columns, interval=interval))
 
     def columns(self) -> dict[str, Array]:
-        """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order."""
+        """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
+
+        Where Slurm has shortened limits, they are in a further one, `limit`.
+        """
         w = self.workload
-        return {
+        found = {
             "job_id": w.job_id,
             "submit": self.submit,
             "start": self.start,
@@ -247,6 +254,7 @@ class Schedule:
             "kind": self.kind,
             "reserved_start": self.reserved_start,
         }
+        return found if self.limit is None else found | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
         """Check this schedule against its workload and its policy's guarantees (see `walltime.schedule.auditor`).
@@ -256,7 +264,7 @@ class Schedule:
         rules = {"overrun": self.overrun, "coincident": self.coincident}
         columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
         bounded = self.predictions is None
-        return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, **rules)
+        return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, slots=self.slots, **rules)
 
     def explain(self, job: int, *, sooner: bool = True) -> Story:
         """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.
