@@ -36,22 +36,9 @@ RESULTS = (
 """The parts of the package on which results depend..."""
 NO_RESULTS = (
     "engine/cache.py",
-    "engine/cluster.py",
-    "engine/cluster_memory.py",
-    "engine/cluster_plan.py",
-    "engine/cluster_reference.py",
-    "engine/cluster_run.py",
     "engine/compilation.py",
     "engine/folder.py",
     "engine/load.py",
-    "engine/slurm.py",
-    "engine/slurm_input.py",
-    "engine/slurm_memory.py",
-    "engine/slurm_nodes.py",
-    "engine/slurm_priority.py",
-    "engine/slurm_reference.py",
-    "engine/slurm_run.py",
-    "engine/slurm_shares.py",
     "estimates/suggestion.py",
     "logs/catalogue.py",
     "logs/fetch.py",
@@ -67,15 +54,36 @@ NO_RESULTS = (
     "schedule/files.py",
     "schedule/machine_rules.py",
     "schedule/node_rules.py",
-    "schedule/on_machine.py",
-    "schedule/on_slurm.py",
     "schedule/recorded.py",
     "schedule/replication.py",
     "schedule/spread.py",
     "schedule/threads.py",
 )
-"""...except these: caching and loading of the engine, code that only checks, compares, fetches or writes, and
-machines of several pools, which campaigns do not have."""
+"""...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""
+OF_MACHINES = (
+    "engine/cluster.py",
+    "engine/cluster_kept.py",
+    "engine/cluster_memory.py",
+    "engine/cluster_pass.py",
+    "engine/cluster_plan.py",
+    "engine/cluster_reference.py",
+    "engine/cluster_run.py",
+    "engine/slurm.py",
+    "engine/slurm_input.py",
+    "engine/slurm_memory.py",
+    "engine/slurm_nodes.py",
+    "engine/slurm_priority.py",
+    "engine/slurm_reference.py",
+    "engine/slurm_run.py",
+    "engine/slurm_shares.py",
+    "machine/files.py",
+    "machine/machine.py",
+    "machine/placing.py",
+    "policy/slurm.py",
+    "schedule/on_machine.py",
+    "schedule/on_slurm.py",
+)
+"""What only the results of cells with a machine of several pools depend on."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +128,17 @@ class Cell:
         seed = -1 if self.seed is None else self.seed
         return (_sortable(self.workload), _sortable(self.values), seed)
 
-    def key(self, sha256: str | None, schema: int) -> str:
-        """Hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine."""
+    def key(self, sha256: str | None, schema: int, machine: str | None = None) -> str:
+        """Hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine.
+
+        `machine`: the text of the file that its `cluster` names.
+        """
         settings = self.settings
         settings["trace"] = sha256
+        if machine is None:
+            del settings["cluster"]  # so that cells without one have the keys that they had before there was any
+        else:
+            settings["cluster"] = hashlib.sha256(machine.encode()).hexdigest()
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
         for name in SPELLED:
             text = settings[name] or ""
@@ -131,7 +146,7 @@ class Cell:
                 for file in files:
                     text = text.replace(str(file), file.name)
                 settings[name] = ([syntax_hash([file], file.parent) for file in files], text)
-        what = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version()]
+        what = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version(machine is not None)]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -156,14 +171,18 @@ def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
 
 
 @functools.cache
-def engine_version() -> str:
-    """Hash (16 hexadecimal digits) of the code on which results depend; comments and docstrings do not change it."""
+def engine_version(machines: bool = False) -> str:
+    """Hash (16 hexadecimal digits) of the code on which results depend; comments and docstrings do not change it.
+
+    `machines`: of results on machines of several pools.
+    """
     package = Path(__file__).parent.parent
-    return syntax_hash(files_of_results(package), package)[:16]
+    return syntax_hash(files_of_results(package, machines), package)[:16]
 
 
-def files_of_results(package: Path) -> list[Path]:
+def files_of_results(package: Path, machines: bool = False) -> list[Path]:
     """The modules of the package in this folder that determine the content of a cell's row."""
-    files = [file for part in RESULTS for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))]
-    without = {package / name for name in NO_RESULTS}
-    return sorted(file for file in files if file not in without)
+    files = {file for part in RESULTS for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))}
+    of_machines = {package / name for name in OF_MACHINES}
+    files = files | of_machines if machines else files - of_machines
+    return sorted(files - {package / name for name in NO_RESULTS})

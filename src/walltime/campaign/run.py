@@ -16,6 +16,7 @@ from walltime.campaign.work import Report, Task
 from walltime.errors import LogError
 from walltime.logs.output import printable
 from walltime.logs.places import find_log
+from walltime.machine import read_machine, write_machine
 
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
@@ -88,11 +89,11 @@ def run_campaign(
     written, and the errors of cells.
     """
     store = store or Store(plan.store)
-    logs = find_logs(plan)
+    logs, machines = find_logs(plan), find_machines(plan)
     store.open(plan.name, {trace: sha256 for trace, (_, sha256) in logs.items()})
     with store.locked():
         there = store.done()
-        missing = [cell for cell in plan.cells if _key(cell, logs) not in there]
+        missing = [cell for cell in plan.cells if _key(cell, logs, machines) not in there]
         state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing))
         del there
         if progress is not None:
@@ -104,7 +105,7 @@ def run_campaign(
                 progress(state)
 
         if missing:
-            (executor or Threads()).run(list(_tasks(missing, store, logs)), done)
+            (executor or Threads()).run(list(_tasks(missing, store, logs, machines)), done)
     return state
 
 
@@ -120,8 +121,8 @@ def status(plan: Plan, store: Store | None = None) -> Status:
 
 def plan_keys(plan: Plan) -> list[str]:
     """The keys of the plan's cells, in their order."""
-    logs = find_logs(plan)
-    return [_key(cell, logs) for cell in plan.cells]
+    logs, machines = find_logs(plan), find_machines(plan)
+    return [_key(cell, logs, machines) for cell in plan.cells]
 
 
 def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
@@ -141,12 +142,18 @@ def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _key(cell: Cell, logs: dict[str, tuple[str, str]]) -> str:
-    trace = cell.settings["trace"]
-    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA)
+def find_machines(plan: Plan) -> dict[str, str]:
+    """The text of each file of a machine that the plan names; raises LogError for one that is missing or cannot be used."""
+    names = dict.fromkeys(cell.settings["cluster"] for cell in plan.cells)
+    return {name: write_machine(read_machine(plan.folder / name)) for name in names if name is not None}
 
 
-def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]]) -> Iterable[Task]:
+def _key(cell: Cell, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> str:
+    trace, cluster = cell.settings["trace"], cell.settings["cluster"]
+    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA, machines[cluster] if cluster is not None else None)
+
+
+def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> Iterable[Task]:
     """Split the cells, ordered by workload, into tasks of bounded work."""
     guesses = {trace: Path(file).stat().st_size // BYTES_PER_JOB for trace, (file, _) in logs.items()}
     part: list[Cell] = []
@@ -154,12 +161,12 @@ def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]]
 
     def work(cell: Cell) -> int:
         s = cell.settings
-        slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) else 1
+        slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) or s["cluster"] is not None else 1
         return slow * int(min(guesses.get(s["trace"], s["jobs"]), s["head"] or MOST_JOBS))
 
     def task() -> Task:
         named = {cell.settings["trace"] for cell in part}
-        return Task(str(store.folder.resolve()), tuple(part), {trace: log for trace, log in logs.items() if trace in named})
+        return Task(str(store.folder.resolve()), tuple(part), {trace: log for trace, log in logs.items() if trace in named}, machines)
 
     most = min(JOBS_PER_TASK, sum(map(work, cells)) // TASKS)
     for cell in cells:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from walltime.campaign.store import SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
+from walltime.machine.files import parse_machine
 from walltime.provenance import version
 from walltime.schedule.batch import Case, Lane
 from walltime.schedule.variation import Variation
@@ -36,6 +37,8 @@ class Task:
     cells: Sequence[Cell]
     logs: Mapping[str, tuple[str, str]]
     """file and SHA-256 of each trace named in the cells"""
+    machines: Mapping[str, str] = field(default_factory=dict)
+    """the text of each file of a machine"""
 
 
 @dataclass(frozen=True)
@@ -89,32 +92,34 @@ def case_of(cell: Cell) -> Case:
 def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]], float]:
     s = cell.settings
     file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
-    lane = _lane(cell, file, sha256)
+    machine = None if s["cluster"] is None else task.machines[s["cluster"]]
+    lane = _lane(cell, file, sha256, machine)
     case = case_of(cell)
     before = lane.kernel_seconds
     summary, dynamics = lane.run(case, check)
-    key = cell.key(sha256, SCHEMA)
+    key = cell.key(sha256, SCHEMA, machine)
     row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **summary.as_dict()}
     row |= dynamics.as_dict() if dynamics is not None else {}
     predictions = lane.prediction_summary()
     row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
-    row |= {"procs": lane.workload.machine_procs, "walltime": version(), "engine": engine_version(), "schema": SCHEMA}
+    row |= {"procs": lane.simulated.machine_procs, "walltime": version(), "engine": engine_version(machine is not None), "schema": SCHEMA}
     groups: list[dict[str, Any]] = []
     for by in cell.groups:
         start, submit, runtime, measured = lane.schedule()
-        groups += [{"cell": key, **group} for group in group_rows(lane.workload, by, start, submit, runtime, measured)]
+        groups += [{"cell": key, **group} for group in group_rows(lane.simulated, by, start, submit, runtime, measured)]
     return row, groups, lane.kernel_seconds - before
 
 
-def _lane(cell: Cell, file: str | None, sha256: str | None) -> Lane:
+def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None) -> Lane:
     """The lane of this thread for the cell's workload; a new one if the workload or the kind of simulation changes."""
     s = cell.settings
-    what = (cell.workload, sha256, cell.trim, s["coincident"], s["overrun"], cell.dynamics)
+    what = (cell.workload, sha256, cell.trim, s["coincident"], s["overrun"], cell.dynamics, machine)
     if getattr(_of_thread, "what", None) != what:
         _of_thread.what = None
         _of_thread.lane = None  # released before the next one is made, so that there are never two
         workload = _workload(cell, file, sha256)
-        _of_thread.lane = Lane(workload, cell.trim, s["coincident"], s["overrun"], cell.dynamics)
+        on = None if machine is None else parse_machine(machine, s["cluster"])
+        _of_thread.lane = Lane(workload, cell.trim, s["coincident"], s["overrun"], cell.dynamics, on)
         _of_thread.what = what
     lane: Lane = _of_thread.lane
     return lane

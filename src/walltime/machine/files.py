@@ -38,10 +38,19 @@ def read_machine(path: str | os.PathLike[str]) -> Machine:
     """The machine that a file like cluster.toml describes; raises LogError, in one line, for a file that cannot be read or used."""
     where = os.fspath(path)
     try:
-        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name a file like cluster.toml") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise LogError(f"{where}: this is no TOML ({error}); see the guide on machines") from error
+    return parse_machine(text, where)
+
+
+def parse_machine(text: str, where: str) -> Machine:
+    """The machine of a file with this content, named `where` in errors; raises LogError."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise LogError(f"{where}: this is no TOML ({error}); see the guide on machines") from error
     try:
         return machine_of(found)

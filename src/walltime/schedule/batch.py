@@ -14,6 +14,7 @@ from walltime import metrics
 from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
+from walltime.machine import Machine
 from walltime.policy import Calendar, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import needs_reference
@@ -124,6 +125,7 @@ def simulate_many(
     coincident: str = "batch",
     overrun: str = "kill",
     dynamics: bool = False,
+    machine: Machine | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Batch:
@@ -132,7 +134,7 @@ def simulate_many(
     The workload's arrays are shared. Each of the `workers` (threads; default: one per core) allocates the memory of one
     simulation and reuses it, so memory does not grow with the number of cases; the estimates of the random f-model are
     drawn in the kernel. The results equal those of `simulate` for each case, for any number of workers. `trim`: as in
-    `Schedule.summary`; `coincident, overrun, dynamics`: as in `simulate`. `progress` is called with the number of cases done.
+    `Schedule.summary`; `coincident, overrun, dynamics, machine`: as in `simulate`. `progress` is called with the number of cases done.
 
     Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.
 
@@ -155,11 +157,12 @@ def simulate_many(
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
     metrics.measured(np.zeros(0, np.int64), 0, trim)  # rejects an unknown trim before anything runs
     effective(workload.runtime, workload.requested, workload.believed, overrun)
-    compile_for(cases, dynamics)
+    if machine is None:
+        compile_for(cases, dynamics)
     in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
 
     def make_worker() -> Callable[[int, Callable[[int], None]], _Found]:
-        lane = Lane(workload, trim, coincident, overrun, dynamics)
+        lane = Lane(workload, trim, coincident, overrun, dynamics, machine)
 
         def run(place: int, check: Callable[[int], None]) -> _Found:
             summary, record = lane.run(cases[in_order[place]], check)
@@ -201,7 +204,7 @@ def _kind(case: Case) -> str:
 class Lane:
     """The memory of one simulation at a time, reused for the next; for one thread."""
 
-    def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool):
+    def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.averages import FIELDS
         from walltime.engine.load import load
         from walltime.engine.run import Simulation
@@ -210,13 +213,13 @@ class Lane:
         self.make_simulation = Simulation
         if dynamics:
             load("dynamics")
-        self.workload = workload
+        self.workload, self.machine = workload, machine
         self.trim, self.coincident, self.overrun, self.dynamics = trim, coincident, overrun, dynamics
         jobs = len(workload)
         self.dependencies = workload.dependencies() if workload.feedback else (None, None)
         self.simulation: Simulation | None = None
         self.plain: Schedule | None = None
-        """The last case's schedule, if it needed the reference engine."""
+        """The last case's schedule, if it was simulated by itself: on the reference engine, or on a machine of several pools."""
         self.kind: tuple[Policy, Prediction | None] | None = None
         self.prediction: tuple[Prediction, EnginePrediction] | None = None
         self.drawn = np.empty(jobs, np.int64)
@@ -231,8 +234,8 @@ class Lane:
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
         self.plain = None
-        if needs_reference(case.policy, self.coincident, case.prediction):
-            return self.run_plainly(case)
+        if self.machine is not None or needs_reference(case.policy, self.coincident, case.prediction):
+            return self.run_plainly(case, check)
         w, simulation = self.workload, self.simulation
         requested, runtime, believed = self.times(case)
         kind = (case.policy, case.prediction)
@@ -256,16 +259,23 @@ class Lane:
             return summary, None
         return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
 
-    def run_plainly(self, case: Case) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
-        """The same on the reference engine, for cases that the kernel does not support."""
+    def run_plainly(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
+        """The same by `simulate`, for cases that need the reference engine or another loop."""
         w, model = self.workload, case.estimates
         if isinstance(model, np.ndarray):
             w = w.with_believed(model)
         elif model is not None:
             w = w.with_estimates(model, case.seed)
         rules: dict[str, Any] = {"coincident": self.coincident, "overrun": self.overrun, "dynamics": self.dynamics}
-        self.plain = simulate(w, case.policy, prediction=case.prediction, **rules)
+        begin = time.thread_time()
+        self.plain = simulate(w, case.policy, prediction=case.prediction, machine=self.machine, progress=check, **rules)
+        self.kernel_seconds += time.thread_time() - begin if self.plain.engine == "kernel" else 0.0
         return self.plain.summary(self.trim), self.plain.dynamics_summary(self.trim) if self.dynamics else None
+
+    @property
+    def simulated(self) -> Workload:
+        """The jobs of the last case: on a machine of several pools those that can run there."""
+        return self.workload if self.plain is None else self.plain.workload
 
     def predict(self, case: Case, requested: Array, runtime: Array, believed: Array) -> EnginePrediction | None:
         """A prediction in the kernel's form; kept for the next case if that also has the workload's own estimates."""

@@ -1,0 +1,89 @@
+"""Campaigns on machines of several pools: each cell equals the simulation, and keys follow the machine, not the name of its file."""
+
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime.campaign import read_plan, run_campaign
+from walltime.campaign.run import plan_keys
+from walltime.machine import read_machine
+from walltime.workload.models import parse_model
+
+PLAN = """
+[campaign]
+groups = ["class"]
+[fixed]
+model = "lublin99"
+jobs = 300
+procs = 64
+load = 0.8
+[grid]
+cluster = ["default", "small.toml", "nodes.toml"]
+policy = ["easy", "conservative", "easy:predictor=user"]
+"""
+MACHINE = """
+[[pool]]
+name = "all"
+nodes = {nodes}
+procs = 8
+[[partition]]
+name = "all"
+pools = ["all"]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    for name, nodes in (("small", 4), ("nodes", 8)):
+        (tmp_path / f"{name}.toml").write_text(MACHINE.format(nodes=nodes))
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def test_cells__equal_the_simulation(plan):
+    run_campaign(read_plan(plan))
+    table = wt.campaign.Store(read_plan(plan).store).table()
+    assert len(table) == 9
+    workload = parse_model("lublin99").generate(300, 64, 0.8, 0)
+    for row in table.iter_rows(named=True):
+        machine = None if row["cluster"] is None else read_machine(plan.parent / row["cluster"])
+        schedule = wt.simulate(workload, row["policy"], machine=machine)
+        summary = schedule.summary()
+        assert row["procs"] == schedule.workload.machine_procs
+        for name in ("jobs", "mean_wait", "utilization", "mean_bounded_slowdown", "offered_load"):
+            assert row[name] == pytest.approx(getattr(summary, name)), (row["cluster"], row["policy"], name)
+    whole = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["cluster"] is None}
+    nodes = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["cluster"] == "nodes.toml"}
+    assert whole == nodes, "one pool is a number of processors"
+
+
+def test_keys__follow_the_machine(plan):
+    before = plan_keys(read_plan(plan))
+    assert len(set(before)) == 9
+    (plan.parent / "small.toml").write_text("# The same.\n" + MACHINE.format(nodes=4))
+    assert plan_keys(read_plan(plan)) == before
+    (plan.parent / "small.toml").write_text(MACHINE.format(nodes=5))
+    assert len(set(plan_keys(read_plan(plan))) - set(before)) == 3
+    plan.write_text(PLAN.replace('cluster = ["default", "small.toml", "nodes.toml"]\n', ""))
+    assert set(plan_keys(read_plan(plan))) < set(before), "without a machine the keys are what they were"
+
+
+def test_simulate_many__on_a_machine(plan):
+    workload = parse_model("lublin99").generate(200, 64, 0.8, 1)
+    machine = read_machine(plan.parent / "nodes.toml")
+    batch = wt.simulate_many(workload, [wt.Case("easy"), wt.Case("fcfs"), wt.Case("easy", wt.FModel(4), 3)], machine=machine)
+    plain = wt.simulate_many(workload, [wt.Case("easy"), wt.Case("fcfs"), wt.Case("easy", wt.FModel(4), 3)])
+    assert batch.values("mean_wait").tolist() == plain.values("mean_wait").tolist()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"small.toml"', '"none.toml"', "none.toml: cannot be read"),
+        ('groups = ["class"]', "dynamics = true", "dynamics are not known on a machine of several pools"),
+        ("procs = 64", 'procs = 64\ncoincident = "sequential"', "coincident events one by one are not known on a machine"),
+    ],
+)
+def test_bad_plans__one_line(capsys, plan, old, new, words):
+    plan.write_text(PLAN.replace(old, new))
+    assert words in one_line(*call(capsys, "campaign", "run", plan))
