@@ -200,10 +200,8 @@ def test_simulate__says_what_it_does_not_support(machine, policy, options, what)
         wt.simulate(jobs(partition=[1, 2], user=[1, 1]), policy, machine=machine, **options)
 
 
-def test_explain_and_fairness__say_that_they_cannot(machine):
+def test_fairness__says_that_it_cannot(machine):
     schedule = wt.simulate(jobs(partition=[1, 2]), "easy", machine=machine)
-    with pytest.raises(PolicyError, match="cannot be told on a machine of several pools"):
-        schedule.explain(1)
     with pytest.raises(PolicyError, match="fair starts are not known on a machine of several pools"):
         wt.schedule.fairness(schedule)
 

@@ -21,7 +21,8 @@ def explain(
     longest: Annotated[
         int | None, typer.Option("--longest", min=1, metavar="N", help="List the N longest waits, a line each.", rich_help_panel=o.OUTPUT)
     ] = None,
-    policy: o.PolicyOption = "easy",
+    policy: o.PolicyOption = None,
+    cluster: o.ClusterOption = None,
     run: Scheduling,
     reading: Reading,
     part: Part,
@@ -49,13 +50,14 @@ def explain(
         raise PolicyError("walltime explain tells of one run; leave out --replications")
     if figure is not None:
         common.check_output(figure, FIGURES)
-    [chosen] = run.schedulers([policy or "easy"])
+    machine = common.read_cluster(cluster)
+    [chosen] = run.schedulers([policy or (None if machine is None else machine.policy) or "easy"])
     model = run.model()
-    workload, _ = reading.load(trace)
+    workload, _ = reading.load(trace, machine)
     variation = part.variation(run.feedback)
     workload = variation.replica(variation.apply(workload, run.seed), model, run.seed)
     common.note_feedback(workload)
-    schedule = common.run_policy(workload, chosen, **run.rules)
+    schedule = common.run_policy(workload, chosen, **run.rules, machine=machine)
     told = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}
     if longest is not None:
         waits = schedule.longest_waits(longest)

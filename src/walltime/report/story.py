@@ -16,11 +16,13 @@ from walltime.logs.output import whole_file
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
 from walltime.report.workloads import figure_bytes
 from walltime.schedule.explain import index_of
+from walltime.schedule.machine_story import MachineStory
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.story import Story
 from walltime.schedule.telling import count
 
 Array = np.ndarray
+AnyStory = Story | MachineStory
 
 ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
 USERS = {
@@ -34,7 +36,7 @@ MOST_ROWS = 40
 """Rows of bars of overtaking jobs; what does not fit is not drawn."""
 
 
-def story_figure(story: Story) -> Figure:
+def story_figure(story: AnyStory) -> Figure:
     """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
 
     The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
@@ -59,13 +61,13 @@ def story_figure(story: Story) -> Figure:
     return figure
 
 
-def write_story_figure(path: Path, story: Story) -> None:
+def write_story_figure(path: Path, story: AnyStory) -> None:
     """Draw the story into a .svg, .png or .pdf file, whole or not at all; raises OutputError."""
     with whole_file(path) as file:
         file.write(figure_bytes(story_figure(story), path.suffix.lower().removeprefix(".")))
 
 
-def _window(story: Story) -> tuple[int, int]:
+def _window(story: AnyStory) -> tuple[int, int]:
     """From somewhat before its submission until it has run for a while, s."""
     wait = max(story.wait, 1)
     ran = min(max(story.end, story.start + 1), story.start + wait // 5)
@@ -73,7 +75,7 @@ def _window(story: Story) -> tuple[int, int]:
     return story.submit - wait // 12, max(ran, min(reserved, story.start + wait // 2)) + 1
 
 
-def _machine(figure: Figure, axes: Axes, story: Story, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
+def _machine(figure: Figure, axes: Axes, story: AnyStory, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
     """Who has the processors, and what the job needs."""
     w = schedule.workload
     job, index = index_of(schedule, story.job), np.arange(len(w))
@@ -83,30 +85,29 @@ def _machine(figure: Figure, axes: Axes, story: Story, schedule: Schedule, begin
     masks = [ran, ~ran & ~later & (index != job), ~ran & later, index == job]
     inside = (start < end) & (stop > begin)
     times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
-    levels = [_in_use(start, stop, w.procs, mask & inside, times) for mask in masks]
+    whole, had = _machine_of(story, schedule)
+    levels = [_in_use(start, stop, had, mask & inside, times) for mask in masks]
     x = (times - story.submit) / divisor
     tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
     for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
         drawn = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
         drawn[-1] = True  # the other points change nothing, and would make the file large
         axes.fill_between(x[drawn], low[drawn], high[drawn], step="post", color=colour, linewidth=0)
-    need = w.machine_procs - story.procs
+    need = whole - story.procs
     axes.axhline(need, color=KIND_EDGE, linestyle=(0, (5, 2)), linewidth=1)
     told = f"needs\nthe {story.procs:,}\nabove"
-    low = need < w.machine_procs / 2
+    low = need < whole / 2
     axes.annotate(told, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
     for time, label in ((story.submit, "submitted"), (story.start, "started")):
         axes.axvline((time - story.submit) / divisor, color=KIND_EDGE, linewidth=1)
-        axes.annotate(
-            label, ((time - story.submit) / divisor, w.machine_procs), (-3, 9), textcoords="offset points", ha="right", fontsize=8
-        )
+        axes.annotate(label, ((time - story.submit) / divisor, whole), (-3, 9), textcoords="offset points", ha="right", fontsize=8)
     promised = [change.start for change in story.reservations if change.start >= 0]
     triangle: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": DELAYED, "markersize": 6, "clip_on": False}
     for k, time in reversed(list(enumerate(promised))):
-        place = (min(time, end) - story.submit) / divisor, w.machine_procs * 1.03
+        place = (min(time, end) - story.submit) / divisor, whole * 1.03
         looks = triangle | {"marker": ">" if time > end else "v", "markerfacecolor": "white" if k == 0 else DELAYED}
         axes.plot(*place, zorder=6 if k == 0 else 5, **looks)
-    axes.set_ylim(0, w.machine_procs)
+    axes.set_ylim(0, whole)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axes.set_ylabel("processors in use")
@@ -117,6 +118,14 @@ def _machine(figure: Figure, axes: Axes, story: Story, schedule: Schedule, begin
     figure.legend(handles=[*key, *mark], loc="outside upper right", ncols=5, **layout)
 
 
+def _machine_of(story: AnyStory, schedule: Schedule) -> tuple[int, Array]:
+    """The processors of the machine and of each job; of a machine of several pools, those of the pools that the job can have."""
+    if isinstance(story, Story) or schedule.given is None or schedule.placement is None:
+        return schedule.workload.machine_procs, schedule.workload.procs
+    places = [schedule.placement.machine.place_of(name) for name in story.pools]
+    return story.capacity[0], schedule.given[:, places, 0].sum(axis=1)
+
+
 def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -> Array:
     """Processors that these jobs have from each of these times on."""
     change = np.zeros(len(times) + 1, np.int64)
@@ -125,12 +134,12 @@ def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -
     return np.cumsum(change)[:-1]
 
 
-def _least(story: Story) -> int:
+def _least(story: AnyStory) -> int:
     """The shortest bar that can be seen, s."""
     return max(story.wait // 400, 1)
 
 
-def _rows(story: Story) -> list[int]:
+def _rows(story: AnyStory) -> list[int]:
     """A row for each overtaking job, such that bars of one row do not overlap."""
     free_from: list[int] = []
     rows = []
@@ -143,13 +152,15 @@ def _rows(story: Story) -> list[int]:
     return rows
 
 
-def _overtakers(axes: Axes, story: Story, rows: list[int], divisor: int) -> None:
+def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> None:
     """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
     names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {story.job}"}
     found = [BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS for one in story.overtaken_by]
     left = np.array([one.start for one in story.overtaken_by]) - story.submit
     right = left + np.maximum([one.runtime for one in story.overtaken_by], _least(story))
     row = np.array(rows, float)
+    if isinstance(story, MachineStory):  # who put off whom is not known there
+        names = {BLUE: "arrived later"}
     for colour in names:
         mine = (np.array(found) == colour) & (row < MOST_ROWS)
         if mine.any():

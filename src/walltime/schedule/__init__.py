@@ -7,6 +7,7 @@ from walltime.schedule.explain import LongWait
 from walltime.schedule.fair_start import Fairness, fairness
 from walltime.schedule.files import read_schedule
 from walltime.schedule.kind import Kind
+from walltime.schedule.machine_story import HeldBack, MachineStory
 from walltime.schedule.overrun import OVERRUN
 from walltime.schedule.prediction import PredictionRecord
 from walltime.schedule.replay import Replay, replay_predictions
@@ -28,8 +29,10 @@ __all__ = [
     "Change",
     "Comparison",
     "Fairness",
+    "HeldBack",
     "Kind",
     "LongWait",
+    "MachineStory",
     "Overtaker",
     "PredictionRecord",
     "Replay",

@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import WorkloadError, shown
 from walltime.schedule.alternatives import alternatives
 from walltime.schedule.facts import story_of
 from walltime.schedule.kind import Kind
+from walltime.schedule.machine_story import MachineStory, machine_story
 from walltime.schedule.story import Story
 from walltime.schedule.telling import sentences
 from walltime.schedule.watch import Result
 from walltime.wording import human_time
 
 
-def explain(schedule: Result, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None) -> Story:
+def explain(schedule: Result, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None) -> Story | MachineStory:
     """The story of a job, by its number in the log; see `walltime.Schedule.explain`."""
-    if schedule.placement is not None:
-        raise PolicyError("a job's story cannot be told on a machine of several pools yet; simulate it with a number of processors")
     index = index_of(schedule, job)
+    if schedule.placement is not None:
+        return machine_story(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
     story = story_of(schedule, index, tried)
     return replace(story, sentences=tuple(sentences(story)))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from walltime.schedule.explain import LongWait
+    from walltime.schedule.machine_story import MachineStory
     from walltime.schedule.prediction import PredictionRecord
     from walltime.schedule.story import Story
 
@@ -266,11 +267,12 @@ class Schedule:
         bounded = self.predictions is None
         return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, slots=self.slots, **rules)
 
-    def explain(self, job: int, *, sooner: bool = True) -> Story:
+    def explain(self, job: int, *, sooner: bool = True) -> Story | MachineStory:
         """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.
 
         The simulation runs again up to the job's start, so what is told is what the scheduler saw. `sooner`: also try what would have let
-        the job start sooner, some twenty whole simulations. Raises WorkloadError for a job that is not there, and EngineError where the
+        the job start sooner, some twenty whole simulations. On a machine of several pools the story is found from the schedule, and is a
+        `walltime.schedule.MachineStory`. Raises WorkloadError for a job that is not there, and EngineError where the
         scheduler does not give this schedule again.
 
         >>> from walltime import Easy, Workload, simulate

@@ -170,14 +170,15 @@ class Story:
 
     def as_dict(self) -> dict[str, Any]:
         """The story, ready for JSON."""
-        told = {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
+        told = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
         return told | {"wait": self.wait, "log": self.schedule.workload.origin.name}
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value of a story, ready for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def sentences(story: Story) -> list[str]:
     told = [_job(story)]
     if story.wait == 0:
         return [*told, _started_at_once(story)]
-    parts = (_submission(story), _waiting(story), _reservation(story), _overtaking(story), _start(story), _sooner(story))
+    parts = (_submission(story), _waiting(story), _reservation(story), _overtaking(story), _start(story), sooner_sentences(story))
     return told + [" ".join(part) for part in map(list, parts) if part]
 
 
@@ -52,7 +53,8 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _at(story: Story, seconds: int) -> str:
+def at(story: Any, seconds: int) -> str:
+    """A time, with its date where the log has one."""
     date = date_of(story.schedule, seconds)
     return f"{seconds:,} s" + (f" ({date})" if date else "")
 
@@ -65,14 +67,14 @@ def _later(story: Story, seconds: int) -> str:
 def _job(story: Story) -> str:
     planned = "" if story.believed == story.requested else f" (the scheduler planned with {human_time(story.believed)})"
     machine = story.schedule.workload.machine_procs
-    asked = f"Job {story.job}{_owner(story)} asked for {story.procs:,} of {count(machine, 'processor')}"
+    asked = f"Job {story.job}{owner(story)} asked for {story.procs:,} of {count(machine, 'processor')}"
     asked += f" for {human_time(story.requested)}{planned}"
-    times = f"submitted at {_at(story, story.submit)}, "
-    waited = f"it waited {human_time(story.wait)} and started at {_at(story, story.start)}" if story.wait else "it started at once"
+    times = f"submitted at {at(story, story.submit)}, "
+    waited = f"it waited {human_time(story.wait)} and started at {at(story, story.start)}" if story.wait else "it started at once"
     return f"{asked}, and ran for {human_time(story.runtime)}. Under {story.policy}, {times}{waited}."
 
 
-def _owner(story: Story) -> str:
+def owner(story: Any) -> str:
     """Whose job it is, where the log has names."""
     w = story.schedule.workload
     if "user" not in w.origin.names or "user" not in w.columns:
@@ -96,7 +98,7 @@ def _reserved_for_others(story: Story) -> str:
     """The first reservations that others had when it was submitted, in a sentence; empty if there were none."""
     met = story.submission
     each = [f"{one.procs:,} for job {one.job} in {human_time(one.start - story.submit)}" for one in met.reserved[:MOST]]
-    return f"Processors reserved for others: {', '.join(each)}{_more(len(met.reserved))}." if each else ""
+    return f"Processors reserved for others: {', '.join(each)}{more(len(met.reserved))}." if each else ""
 
 
 def _submission(story: Story) -> Iterator[str]:
@@ -166,9 +168,14 @@ def _reservation(story: Story) -> Iterator[str]:
         yield f"It changed {len(changes):,} times ({', '.join(told)}); the largest changes were these."
     for before, change in largest:
         yield _change(story, before, change)
-    gap = story.start - made.start
+    yield reserved_in_the_end(made.start, story)
+
+
+def reserved_in_the_end(reserved: int, story: Any) -> str:
+    """How a start compares with the first reservation."""
+    gap = story.start - reserved
     when = "exactly at" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'}"
-    yield f"In the end it started {when} the time of its first reservation."
+    return f"In the end it started {when} the time of its first reservation."
 
 
 def _size(pair: tuple[Change, Change]) -> float:
@@ -185,7 +192,7 @@ def _change(story: Story, before: Change, change: Change) -> str:
         return f"{_upper(when)} it got one again, for a start {_later(story, change.start)}."
     moved = f"{_upper(when)} it moved {change.what} by {human_time(abs(change.start - before.start))}"
     reasons = [_cause(cause) for cause in change.causes[:MOST]]
-    return f"{moved}, as {', '.join(reasons)}{_more(len(change.causes))}." if reasons else f"{moved}."
+    return f"{moved}, as {', '.join(reasons)}{more(len(change.causes))}." if reasons else f"{moved}."
 
 
 def _cause(cause: Cause) -> str:
@@ -215,7 +222,7 @@ def _overtaking(story: Story) -> Iterator[str]:
             f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}"
             for one in _worst(delays)
         ]
-        yield f"While it was first in the queue its start was put off by {', '.join(each)}{_more(len(delays))}."
+        yield f"While it was first in the queue its start was put off by {', '.join(each)}{more(len(delays))}."
     elif story.head_since is not None:
         yield "That did not put its start off while it was first in the queue."
     others = [one for one in overtakers if one.delay > 0 and one.head != story.job]
@@ -239,10 +246,11 @@ def _start(story: Story) -> Iterator[str]:
         early = one.expected_end - one.end
         by = f" {human_time(abs(early))} {'earlier' if early > 0 else 'later'} than expected" if early else ""
         each.append(f"job {one.job} ended{by} and freed {count(one.procs, 'processor')}")
-    yield f"It started when {', '.join(each)}{_more(len(story.let_in))}."
+    yield f"It started when {', '.join(each)}{more(len(story.let_in))}."
 
 
-def _sooner(story: Story) -> Iterator[str]:
+def sooner_sentences(story: Any) -> Iterator[str]:
+    """What would have let it start sooner."""
     if not story.alternatives:
         return
     if not story.sooner:
@@ -258,6 +266,9 @@ def _sooner(story: Story) -> Iterator[str]:
             yield f"{told}, with {_value(best)} {_sooner_by(story, best)}." if more else f"{told}."
         elif what == "request" and (others := [one for one in story.alternatives if one.what == what]):
             yield f"No shorter request would have let it start sooner, of {len(others)} that were tried."
+    elsewhere = [f"{_sooner_by(story, one)} in the partition {one.value}" for one in story.sooner if one.what == "partition"]
+    if elsewhere:
+        yield f"It would have started {', '.join(elsewhere)}."
     policies = [f"{_sooner_by(story, one)} under {one.value}" for one in story.sooner if one.what == "policy"]
     if policies:
         yield f"It would have started {', '.join(policies)}."
@@ -271,15 +282,16 @@ def _value(one: Alternative) -> str:
     return f"a request of {human_time(value)}" if one.what == "request" else count(value, "processor")
 
 
-def _asked(story: Story, what: str) -> str:
+def _asked(story: Any, what: str) -> str:
     return human_time(story.requested) if what == "request" else f"{story.procs:,}"
 
 
-def _sooner_by(story: Story, one: Alternative) -> str:
+def _sooner_by(story: Any, one: Alternative) -> str:
     return "at once" if one.start == story.submit else f"{human_time(one.gain)} sooner"
 
 
-def _more(number: int) -> str:
+def more(number: int) -> str:
+    """How many there are beside those that are told one by one."""
     return f", and {number - MOST:,} more" if number > MOST else ""
 
 

@@ -54,6 +54,12 @@ class Result(Protocol):
     def coincident(self) -> str: ...  # noqa: D102
     @property
     def placement(self) -> Placement | None: ...  # noqa: D102
+    @property
+    def given(self) -> Array | None: ...  # noqa: D102
+    @property
+    def reserved_start(self) -> Array: ...  # noqa: D102
+    @property
+    def engine(self) -> str: ...  # noqa: D102
 
 
 @dataclass

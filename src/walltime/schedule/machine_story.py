@@ -1,0 +1,301 @@
+"""The story of a job on a machine of several pools, gathered from the schedule: what it shared with others, and what held it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from walltime.machine import Machine, Placement
+from walltime.machine.placing import NEVER
+from walltime.schedule.alternatives import requests, sizes, with_procs, with_request
+from walltime.schedule.kind import Kind
+from walltime.schedule.on_machine import run_on_machine
+from walltime.schedule.scheduler import Scheduler, parse_scheduler
+from walltime.schedule.story import Alternative, Change, Overtaker, plain
+from walltime.schedule.telling import at, count, more, owner, reserved_in_the_end, sooner_sentences
+from walltime.schedule.watch import Result, scheduler_of
+from walltime.wording import human_time
+from walltime.workload import Workload
+
+Array = np.ndarray
+POLICIES = ("fcfs", "easy", "conservative")
+MOST = 3
+"""So many overtaking jobs are told one by one."""
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """How long of its wait what held a job back, s.
+
+    `limit`: one of its limits. `outage`: too little was free because of an outage. `too_few`: too little was free. `others`: enough was
+    free in its pools, but not for it: it was reserved for others, kept by the order of the queue, not on the nodes that it needs, or no
+    scheduler had looked yet.
+    """
+
+    limit: int = 0
+    outage: int = 0
+    too_few: int = 0
+    others: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class MachineStory:
+    """What happened to one job on a machine of several pools; jobs are numbers of the log, times s of the simulation.
+
+    `submit`: from when it waited, the ends of the jobs on which it depends considered. `pools`: those of its partition; `capacity`: their
+    processors and second resource, `free`: what was free of these when it was submitted. `ahead`: how many jobs waited then that had
+    arrived earlier and have processors of these pools. `overtaken_by`: jobs that arrived later, started earlier, and have processors of
+    them; who delayed whom is not known. `reservations`: its first one, if it had one. `sentences`: all of it in words.
+    """
+
+    job: int
+    submit: int
+    start: int
+    end: int
+    procs: int
+    second: int
+    partition: str
+    pools: tuple[str, ...]
+    requested: int
+    runtime: int
+    kind: str
+    policy: str
+    capacity: tuple[int, int]
+    free: tuple[int, int]
+    ahead: int
+    depended: bool
+    held_back: HeldBack
+    reservations: tuple[Change, ...]
+    overtaken_by: tuple[Overtaker, ...]
+    alternatives: tuple[Alternative, ...]
+    schedule: Result = field(repr=False)
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def wait(self) -> int:
+        """How long it waited, s."""
+        return self.start - self.submit
+
+    @property
+    def sooner(self) -> tuple[Alternative, ...]:
+        """The alternatives under which it starts sooner."""
+        return tuple(one for one in self.alternatives if one.gain > 0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The story, ready for JSON."""
+        told = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
+        return told | {"wait": self.wait, "log": self.schedule.workload.origin.name}
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def machine_story(schedule: Result, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineStory:
+    """The story of a job, by its index; `sooner`: also simulate what would have let it start sooner."""
+    placement, given, w = schedule.placement, schedule.given, schedule.workload
+    assert placement is not None, "or it is told otherwise"
+    assert given is not None, "both engines say what the jobs had"
+    machine = placement.machine
+    own = machine.partitions[placement.partition[job]]
+    places = [machine.place_of(name) for name in own.pools]
+    had = given[:, places].sum(axis=1)
+    sharing = had.any(axis=1)
+    submit, start, index = schedule.submit, schedule.start, np.arange(len(w))
+    earlier = (submit < submit[job]) | ((submit == submit[job]) & (index < job))
+    overtakers = np.flatnonzero(sharing & ~earlier & (index != job) & (start < start[job]))
+    waited = int(start[job]) > int(submit[job])
+    free, held = _held_back(schedule, placement, job, places)
+    reserved = int(schedule.reserved_start[job])
+    story = MachineStory(
+        job=int(w.job_id[job]),
+        submit=int(submit[job]),
+        start=int(start[job]),
+        end=int(schedule.end[job]),
+        procs=int(w.procs[job]),
+        second=int(placement.second[job]),
+        partition=own.name,
+        pools=own.pools,
+        requested=int(w.requested[job]),
+        runtime=int(schedule.runtime[job]),
+        kind=Kind(schedule.kind[job]).name.lower(),
+        policy=schedule.label,
+        capacity=_pair(_capacity(placement.machine, places).sum(axis=0)),
+        free=free,
+        ahead=int((sharing & earlier & (start > submit[job])).sum()),
+        depended=bool(placement.after[job]) and int(submit[job]) > int(w.submit[job]),
+        held_back=held,
+        reservations=(Change(int(submit[job]), "made", reserved),) if waited and reserved >= 0 else (),
+        overtaken_by=tuple(
+            Overtaker(int(w.job_id[k]), int(had[k, 0]), int(start[k]), int(w.believed[k]), int(schedule.runtime[k]), "", -1, 0)
+            for k in overtakers[np.argsort(start[overtakers], kind="stable")].tolist()
+        ),
+        alternatives=tuple(_alternatives(schedule, job, progress)) if sooner and waited else (),
+        schedule=schedule,
+    )
+    object.__setattr__(story, "sentences", tuple(_sentences(story)))
+    return story
+
+
+def _capacity(machine: Machine, places: list[int]) -> Array:
+    """Processors and second resource of these pools, a row each."""
+    return np.array([[machine.pools[p].nodes * machine.pools[p].procs, machine.pools[p].nodes * machine.pools[p].second] for p in places])
+
+
+def _pair(values: Any) -> tuple[int, int]:
+    return int(values[0]), int(values[1])
+
+
+# ---------------------------------------------------------------------------------------------- what held it back
+
+
+def _held_back(schedule: Result, placement: Placement, job: int, places: list[int]) -> tuple[tuple[int, int], HeldBack]:
+    """What was free in these pools when the job was submitted, just before any job started then, and what held it back how long."""
+    begin, end, given = int(schedule.submit[job]), int(schedule.start[job]), schedule.given
+    assert given is not None
+    capacity = _capacity(placement.machine, places)
+    need = np.array([schedule.workload.procs[job], placement.second[job]])
+    limits = placement.limits_of[job]
+    mates = [np.array([k for k, own in enumerate(placement.limits_of) if limit in own]) for limit in limits]
+    near = (schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start)
+    near[job] = False
+    changes = [begin, *(moment for outage in placement.outages for moment in outage[3:5])]
+    moments = np.unique(np.concatenate([schedule.start[near], schedule.end[near], np.array(changes, np.int64)]))
+    moments = moments[(moments >= begin) & (moments < max(end, begin + 1))]
+    jobs = np.flatnonzero(near)
+    used = np.stack([_running(schedule, jobs, given[jobs][:, p].astype(np.int64), moments) for p in places])
+    missing = np.zeros_like(used)
+    for pool, procs, second, since, until, _ in placement.outages:
+        if pool in places:
+            missing[places.index(pool), (moments >= since) & (moments < until)] += (procs, second)
+    with_outages = np.maximum(capacity[:, None] - used - missing, 0).sum(axis=0)
+    without = np.maximum(capacity[:, None] - used, 0).sum(axis=0)
+    over = np.zeros(len(moments), bool)
+    for limit, of in zip(limits, mates, strict=True):
+        of = of[near[of]]
+        amounts = np.stack([np.ones(len(of), np.int64), schedule.workload.procs[of], placement.second[of]], axis=1)
+        own = np.array([1, *need])
+        over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
+    lengths = np.diff(np.append(moments, max(end, begin)))
+    fits, would_fit = (with_outages >= need).all(axis=1), (without >= need).all(axis=1)
+    spans = {"limit": over, "outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, "others": ~over & fits}
+    held = HeldBack(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
+    before = jobs[schedule.start[jobs] < begin]
+    at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
+    return _pair(np.maximum(capacity - at_first[:, 0] - missing[:, 0], 0).sum(axis=0)), held
+
+
+def _running(schedule: Result, jobs: Array, amounts: Array, moments: Array) -> Array:
+    """What these jobs use together from each moment on; `amounts`: a row per job. Shape (moments, kinds of amounts)."""
+    by_start, by_end = np.argsort(schedule.start[jobs], kind="stable"), np.argsort(schedule.end[jobs], kind="stable")
+    zero = np.zeros((1, amounts.shape[1]), np.int64)
+    come = np.concatenate([zero, np.cumsum(amounts[by_start], axis=0)])
+    gone = np.concatenate([zero, np.cumsum(amounts[by_end], axis=0)])
+    begun = np.searchsorted(schedule.start[jobs][by_start], moments, side="right")
+    ended = np.searchsorted(schedule.end[jobs][by_end], moments, side="right")
+    return come[begun] - gone[ended]
+
+
+# ---------------------------------------------------------------------------------------------- what would have helped
+
+
+def _alternatives(schedule: Result, job: int, progress: Callable[[int], None] | None) -> Iterator[Alternative]:
+    """Shorter requests, fewer processors, other partitions and other policies, each with the start of the job that it gives."""
+    was, number = int(schedule.start[job]), schedule.workload.job_id[job]
+    placement = schedule.placement
+    assert placement is not None
+    for done, (what, value, workload, scheduler) in enumerate(_changes(schedule, placement, job)):
+        alive = None if progress is None else partial(_tell, progress, done)
+        other = run_on_machine(workload, scheduler, placement.machine, schedule.overrun, schedule.engine, alive)
+        place = np.flatnonzero(other["workload"].job_id == number)
+        if len(place):  # it may be too wide for another partition
+            start = int(other["start"][place[0]])
+            yield Alternative(what, value, start, was - start)
+
+
+def _tell(progress: Callable[[int], None], done: int, _started: int) -> None:
+    progress(done)
+
+
+def _changes(schedule: Result, placement: Placement, job: int) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
+    """What is changed, to which value, and the workload and the scheduler with it."""
+    w, scheduler = schedule.workload, scheduler_of(schedule)
+    for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
+        yield "request", seconds, with_request(w, job, seconds), scheduler
+    for procs in sizes(int(w.procs[job])):
+        yield "procs", procs, with_procs(w, job, procs), scheduler
+    for k, partition in enumerate(placement.machine.partitions):
+        if k != placement.partition[job] and (number := w.origin.number_of("partition", partition.name)) >= 0 and "partition" in w.columns:
+            column = w.columns["partition"].copy()
+            column[job] = number
+            yield "partition", partition.name, replace(w, columns={**w.columns, "partition": column}), scheduler
+    for text in POLICIES:
+        other = parse_scheduler(text)
+        if other.policy != scheduler.policy:
+            yield "policy", text, w, Scheduler(other.policy, scheduler.prediction)
+
+
+# ---------------------------------------------------------------------------------------------- in words
+
+
+def _sentences(story: MachineStory) -> Iterator[str]:
+    second = story.schedule.placement.machine.second if story.schedule.placement is not None else ""
+    asked = f"Job {story.job}{owner(story)} asked for {count(story.procs, 'processor')}"
+    asked += f" and {story.second:,} {second}" if story.second else ""
+    asked += f" of the partition {story.partition} for {human_time(story.requested)}, and ran for {human_time(story.runtime)}"
+    waited = f"it waited {human_time(story.wait)} and started at {at(story, story.start)}" if story.wait else "it started at once"
+    came = "able to run, after those on which it depends, at" if story.depended else "submitted at"
+    yield f"{asked}. Under {story.policy}, {came} {at(story, story.submit)}, {waited}."
+    whose = f"of the pool {story.pools[0]}" if len(story.pools) == 1 else f"of the pools {', '.join(story.pools)}"
+    ahead = f"{count(story.ahead, 'job')} waited ahead of it for these" if story.ahead else "nobody waited ahead of it for these"
+    free = f"{story.free[0]:,} of {count(story.capacity[0], 'processor')} {whose} were free"
+    free += f", {story.free[1]:,} of {story.capacity[1]:,} {second}" if story.second else ""
+    yield f"Just before it came, {free}, and {ahead}."
+    if story.wait == 0:
+        return
+    yield _holding(story)
+    told = _overtaking(story)
+    yield (f"{reserved_in_the_end(story.reservations[0].start, story)} " if story.reservations else "") + told
+    if helped := " ".join(sooner_sentences(story)):
+        yield helped
+
+
+def _holding(story: MachineStory) -> str:
+    held = story.held_back
+    node = "; it may not have been on the nodes that it needs, or no scheduler had looked yet" if story.policy.startswith("slurm") else ""
+    words = {
+        "too_few": "too little was free",
+        "outage": "too little was free because of an outage",
+        "limit": f"a limit held it back ({_limits(story)})",
+        "others": f"enough was free, but reserved for others or kept by the order of the queue{node}",
+    }
+    spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
+    if len(spans) == 1:
+        return f"All the time that it waited, {spans[0][1]}."
+    return f"Of its wait, {', '.join(f'for {human_time(seconds)} {text}' for seconds, text in sorted(spans, key=lambda one: -one[0]))}."
+
+
+def _limits(story: MachineStory) -> str:
+    """The limits that the job counts towards, in words."""
+    placement = story.schedule.placement
+    assert placement is not None
+    job = int(np.flatnonzero(story.schedule.workload.job_id == story.job)[0])
+    found = []
+    for limit in placement.limits_of[job]:
+        amounts = zip(placement.limits[limit], ("jobs", "processors", placement.machine.second), strict=True)
+        found.append(" and ".join(f"{most:,} {what}" for most, what in amounts if most < NEVER))
+    return f"at most {', or '.join(dict.fromkeys(found))} at a time"
+
+
+def _overtaking(story: MachineStory) -> str:
+    if not story.overtaken_by:
+        return "No job that arrived later started before it there."
+    largest = sorted(story.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST]
+    each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
+    return (
+        f"{count(len(story.overtaken_by), 'job')} that arrived later started before it there: "
+        f"{', '.join(each)}{more(len(story.overtaken_by))}."
+    )

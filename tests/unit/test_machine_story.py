@@ -1,0 +1,100 @@
+"""The story of a job on a machine of several pools, worked by hand."""
+
+import json
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
+from walltime.schedule import HeldBack
+
+POOLS = (Pool("a", 4, 1), Pool("b", 2, 1, 1))
+PARTITIONS = (Partition("1", ("a",)), Partition("2", ("b", "a")))
+
+
+def workload(rows, **columns):
+    """Rows of submit, runtime, procs, partition; requests are twice the runtimes."""
+    submit, runtime, procs, partition = np.array(rows).T
+    known = {"partition": partition, **{name: np.array(values) for name, values in columns.items()}}
+    return wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=runtime * 2, procs=procs, machine_procs=6, columns=known)
+
+
+def story(rows, job, *, policy="easy", outages=(), limits=(), sooner=False, **columns):
+    machine = Machine(POOLS, PARTITIONS, outages, limits)
+    return wt.simulate(workload(rows, **columns), policy, machine=machine).explain(job, sooner=sooner)
+
+
+def test_too_few__until_another_one_ends():
+    told = story([(0, 10, 3, 1), (1, 10, 2, 1), (2, 5, 1, 1), (3, 5, 2, 2)], 2)
+    assert (told.start, told.kind, told.partition, told.pools) == (10, "reserved", "1", ("a",))
+    assert (told.capacity, told.free, told.ahead) == ((4, 0), (1, 0), 0)
+    assert told.held_back == HeldBack(too_few=9)
+    assert [one.job for one in told.overtaken_by] == [3], "job 4 is on the pool b, which job 2 cannot have"
+    assert [change.start for change in told.reservations] == [20]
+    text = str(told)
+    assert "1 of 4 processors of the pool a were free, and nobody waited ahead of it" in text
+    assert "All the time that it waited, too little was free." in text
+    assert "it started 10 s before the time of its first reservation" in text
+    assert "1 job that arrived later started before it there: job 3 (1 processor, 5 s)." in text
+
+
+def test_outage_and_limit_and_order():
+    outage = (Outage("a", 10, 30, announced=0),)
+    told = story([(0, 4, 4, 1), (12, 5, 2, 1)], 2, outages=outage)
+    assert (told.start, told.held_back, told.free) == (30, HeldBack(outage=18), (0, 0))
+    told = story([(0, 10, 1, 1), (1, 5, 1, 1)], 2, limits=(Limit(("user",), jobs=1),), user=[7, 7])
+    assert (told.start, told.held_back) == (10, HeldBack(limit=9))
+    assert "a limit held it back (at most 1 jobs at a time)" in str(told)
+    told = story([(0, 10, 3, 1), (1, 5, 4, 1), (2, 30, 1, 1)], 3)
+    assert (told.start, told.ahead) == (15, 1)
+    assert told.held_back == HeldBack(others=8, too_few=5), "one is free until 10 s, and then the head has all"
+
+
+def test_dependency__waits_from_the_end_of_the_other():
+    told = story([(0, 10, 1, 1), (1, 5, 1, 1)], 2, depends_on=[-1, 1])
+    assert (told.submit, told.start, told.wait, told.depended) == (10, 10, 0, True)
+    assert "able to run, after those on which it depends, at 10 s, it started at once" in str(told)
+
+
+def test_sooner__a_request_fewer_processors_another_partition():
+    rows = [(0, 20, 3, 1), (1, 10, 4, 1), (2, 10, 2, 1), (3, 4, 2, 1)]
+    told = story(rows, 3, sooner=True)
+    assert told.start == 30
+    found = {(one.what, one.value): one.start for one in told.alternatives}
+    assert found["partition", "2"] == 2
+    assert found["procs", 1] == 2
+    for (what, value), start in found.items():
+        if what == "policy":
+            machine = Machine(POOLS, PARTITIONS)
+            assert wt.simulate(workload(rows), value, machine=machine).start[2] == start
+    assert "It would have started at once in the partition 2." in str(told)
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "slurm"])
+def test_spans__add_up_to_the_wait(policy):
+    rng = np.random.default_rng(5)
+    rows = list(zip(np.sort(rng.integers(0, 60, 40)), rng.integers(1, 20, 40), rng.integers(1, 5, 40), rng.integers(1, 3, 40), strict=True))
+    machine = Machine(POOLS, PARTITIONS, (Outage("a", 30, 90, 2),), (Limit(("user",), jobs=3),))
+    schedule = wt.simulate(workload(rows, user=rng.integers(1, 4, 40)), policy, machine=machine)
+    for job in schedule.workload.job_id.tolist():
+        told = schedule.explain(job, sooner=False)
+        held = told.held_back
+        assert held.limit + held.outage + held.too_few + held.others == told.wait
+        assert told.sentences
+
+
+def test_command__says_it_and_draws(capsys, tmp_path):
+    log, cluster = tmp_path / "log.swf", tmp_path / "cluster.toml"
+    rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]
+    log.write_text("\n".join(["; MaxProcs: 6", *rows]) + "\n")
+    cluster.write_text(write_machine(Machine(POOLS, PARTITIONS, policy="conservative")))
+    status, out, err = call(capsys, "explain", log, "--cluster", cluster, "--job", 9, "--figure", tmp_path / "s.png")
+    assert (status, err) == (0, "")
+    assert "Under conservative" in out
+    assert (tmp_path / "s.png").stat().st_size > 10_000
+    status, out, _ = call(capsys, "explain", log, "--cluster", cluster, "--job", 9, "--json")
+    told = json.loads(out)
+    assert told["partition"] in ("1", "2")
+    assert sum(told["held_back"].values()) == told["wait"]
