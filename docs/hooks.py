@@ -23,9 +23,9 @@ from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
-from walltime.policy.slurm import PARAMETERS
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
+from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS, replicate, simulate
 from walltime.schedule.groups import GROUPINGS
