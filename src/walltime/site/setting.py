@@ -1,0 +1,87 @@
+"""What a what-if changes: the machine, its policy, and what users submit to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.estimates import parse_estimates
+from walltime.machine import Machine
+from walltime.policy import Policy
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler, parse_scheduler
+from walltime.schedule.simulation import simulate
+from walltime.workload import Workload
+from walltime.workload.scaling import scale_load, shake
+
+SHAKE = 30
+"""Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
+NO_POLICY = "the machine's file does not say how the site schedules; add a line such as policy = \"easy\", or give a policy"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A machine, how it schedules, and how users' submissions are changed.
+
+    `load`: what the offered load is multiplied with. `requested`: what the requested times are multiplied with. `estimates`: the model of
+    the estimates that the scheduler plans with, as on the command line.
+    """
+
+    machine: Machine
+    policy: str | Policy | Scheduler
+    load: float = 1.0
+    requested: float = 1.0
+    estimates: str = "user"
+
+    @classmethod
+    def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
+        """Today's setting: the policy of the machine's file unless another one is given; raises PolicyError without any."""
+        chosen = machine.policy if policy is None else policy
+        if chosen is None:
+            raise PolicyError(NO_POLICY)
+        setting = cls(machine, chosen)
+        setting.scheduler()
+        return setting
+
+    def scheduler(self) -> Scheduler:
+        """The scheduler; that of the policy `slurm` has the settings of the machine's file. Raises PolicyError."""
+        if isinstance(self.policy, str) and reads_slurm(self.policy):
+            try:
+                from walltime.policy import Slurm  # type: ignore[attr-defined]
+            except ImportError:
+                return parse_scheduler(self.policy)
+            return Scheduler(Slurm.of_settings(self.machine.slurm))
+        return Scheduler.of(self.policy)
+
+    def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
+        """The jobs as they are submitted under this setting; `shaken`: s by which each submission is moved at random at most."""
+        if self.load != 1:
+            workload = scale_load(workload, workload.offered_load * self.load)
+        if shaken:
+            workload = shake(workload, shaken, seed)
+        if self.requested != 1:
+            same = workload.believed is workload.requested
+            requested = np.maximum(np.ceil(workload.requested * self.requested), 1).astype(np.int64)
+            workload = replace(workload, requested=requested, believed=requested if same else np.minimum(workload.believed, requested))
+        return workload if self.estimates == "user" else workload.with_estimates(parse_estimates(self.estimates), seed)
+
+    def run(
+        self,
+        workload: Workload,
+        *,
+        overrun: str = "kill",
+        seed: int = 0,
+        shaken: int = 0,
+        progress: Callable[[int], None] | None = None,
+    ) -> Schedule:
+        """Simulate; the arguments as in `simulate` and `jobs`."""
+        jobs = self.jobs(workload, seed, shaken)
+        return simulate(jobs, self.scheduler(), overrun=overrun, machine=self.machine, progress=progress)
+
+
+def reads_slurm(policy: object) -> bool:
+    """Whether this specification of a policy is that of Slurm, which reads the settings of the machine's file."""
+    return isinstance(policy, str) and policy.strip().lower() == "slurm"
