@@ -156,7 +156,7 @@ def what_if(
         raise PolicyError(fault)
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
         raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}")
-    settings = _settings(Setting.of(machine, policy), listed)
+    settings = settings_of(machine, listed, policy)
     if calibration is not None:
         calibration.check(workload, machine, settings[0][1].scheduler().label)
 
@@ -224,13 +224,16 @@ def _listed(changes: object) -> list[Any]:
     return list(changes)
 
 
-def _settings(today: Setting, changes: Sequence[Change]) -> list[tuple[str, Setting, list[str]]]:
-    """The label of each setting, the setting, and what became of what; today's is the first."""
+def settings_of(
+    machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None
+) -> list[tuple[str, Setting, list[str]]]:
+    """The label of each setting, the setting, and what became of what; today's is the first. Raises PolicyError."""
+    today = Setting.of(machine, policy)
     texts = [change.text for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
         raise PolicyError(f"the change {shown(twice)} is given twice")
-    found = [(TODAY, today, [])]
+    found: list[tuple[str, Setting, list[str]]] = [(TODAY, today, [])]
     found += [(change.text, *change.apply(today)) for change in changes]
     if len(changes) > 1:
         setting, became = today, []
