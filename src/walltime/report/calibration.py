@@ -27,6 +27,7 @@ Table = tuple[str, Sequence[str], list[list[str]]]
 COLUMNS = (
     "",
     "jobs",
+    "trusted from",
     "mean: log",
     "here",
     "median: log",
@@ -37,7 +38,6 @@ COLUMNS = (
     "10 min",
     "1 h",
     "rank correlation",
-    "trusted from",
 )
 TITLES = {
     "all jobs": "",
@@ -125,7 +125,8 @@ def tables_of(found: Calibration) -> list[Table]:
         if rows and (len(rows) > 1 or by == "all jobs"):
             tables.append((title, COLUMNS, rows))
     if len(found.months) > 1:
-        tables.append(("by month of submission", COLUMNS[:-1], [agreement(row)[:-1] for row in found.months]))
+        columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in found.months]
+        tables.append(("by month of submission", columns, [[*row[:2], *row[3:]] for row in rows]))
     return [*tables, utilization_table(found), evidence_table(found)]
 
 
@@ -134,10 +135,10 @@ def short_tables(found: Calibration) -> list[Table]:
     rows = [row for row in found.rows if row.by in ("all jobs", "class", "user", "partition")]
     cells = [agreement(row) for row in rows]
     names = [f"{row.group} users" if row.by == "user" else row.group for row in rows]
-    waits = [[name, *own[1:8]] for name, own in zip(names, cells, strict=True)]
-    bias = [[name, signed(row.bias), *own[8:]] for name, row, own in zip(names, rows, cells, strict=True)]
-    tables: list[Table] = [("waits in the log and here", COLUMNS[:8], waits)]
-    tables.append(("how far they agree", ("", "here minus log", *COLUMNS[8:]), bias))
+    waits = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
+    bias = [[name, signed(row.bias), own[2], *own[9:]] for name, row, own in zip(names, rows, cells, strict=True)]
+    tables: list[Table] = [("waits in the log and here", ("", "jobs", *COLUMNS[3:9]), waits)]
+    tables.append(("how far they agree", ("", "here minus log", "trusted from", *COLUMNS[9:]), bias))
     title, columns, used = utilization_table(found)
     return [*tables, (title, columns, used[:1]), evidence_table(found)]
 
@@ -152,7 +153,8 @@ def evidence_table(found: Calibration) -> Table:
     """Who waited for other reasons than processors, and shares of backfilled jobs."""
     evidence = found.evidence
     rows = [
-        [one.what, f"{one.jobs:,}", percent(one.share), f"{one.recorded_hours:,.0f}", f"{one.simulated_hours:,.0f}"] for one in evidence.rows
+        [one.what, f"{one.jobs:,}", percent(one.share), f"{one.recorded_hours:,.0f}", f"{one.simulated_hours:,.0f}"]
+        for one in evidence.rows
     ]
     if evidence.backfilled_recorded is not None and evidence.backfilled_simulated is not None:
         said = f"{human_percent(evidence.backfilled_recorded)} in the log, {human_percent(evidence.backfilled_simulated)} here"
@@ -166,10 +168,10 @@ def agreement(row: Agreement) -> list[str]:
     return [
         row.group,
         f"{row.jobs:,}",
+        "never" if row.doubt else human_time(row.threshold),
         *(human_time(getattr(row, name)) for name in times),
         *(percent(share) for share in row.within),
         f"{row.rank_correlation:.2f}" if math.isfinite(row.rank_correlation) else UNDEFINED,
-        "never" if row.doubt else human_time(row.threshold),
     ]
 
 

@@ -41,8 +41,9 @@ UNTRUSTED = "†"
 MOST_CURVES = 6
 LONG_QUEUE = 0.3
 CSS = """
-.change { overflow-wrap: anywhere; }
-td.soft small { opacity: .8; }
+.change { overflow-wrap: break-word; }
+tbody th .change { display: inline-block; min-width: 8.5rem; }
+.sure th:last-child { text-align: left; }
 """
 
 
@@ -141,8 +142,8 @@ def all_cautions(found: WhatIf) -> list[str]:
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
             said.append(
-                f"Saturated ({label}): the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the time in which "
-                "jobs arrive. The waits depend more on how long that lasts than on anything else."
+                f"Saturated ({label}): the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the time in "
+                "which jobs arrive. The waits depend more on how long that lasts than on anything else."
             )
         elif queue_keeps_growing(schedule):
             said.append(f"Not a steady state ({label}): the queue is longer in every quarter of the log than in the one before.")
@@ -175,7 +176,11 @@ def effects_table(found: WhatIf) -> str:
 
 def became_list(found: WhatIf) -> str:
     """What became of what, where it is not plain from the change."""
-    items = [f"<li>{text(effect.label)}: {text('; '.join(effect.became))}</li>" for effect in found.effects[: len(found.changes)] if effect.became]
+    items = [
+        f"<li>{text(effect.label)}: {text('; '.join(effect.became))}</li>"
+        for effect in found.effects[: len(found.changes)]
+        if effect.became
+    ]
     return f'<ul class="note change">{"".join(items)}</ul>' if items else ""
 
 
@@ -204,12 +209,12 @@ def sure_table(found: WhatIf) -> str:
         why = "; ".join(effect.doubts) or "nothing speaks against it"
         rows.append([f'<span class="change">{breakable(effect.label)}</span>', *map(text, cells[:4]), f'<td class="wrap">{text(why)}</td>'])
     note = (
-        f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; a further "
-        "one lies in the band with a probability of 95 %. Weeks: whole weeks of the log drawn with replacement, the same for both settings; "
-        "users submit as they did (no feedback). Trusted from: by the calibration, below."
+        f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; "
+        "a further one lies in the band with a probability of 95 %. Weeks: whole weeks of the log drawn with replacement, the same for both "
+        "settings; users submit as they did (no feedback). Trusted from: by the calibration, below."
     )
     head = ["change", *SURE[:4], "what speaks against it"]
-    return table(head, rows, "How sure each difference is") + f'<p class="note">{text(note)}</p>'
+    return table(head, rows, "How sure each difference is", "sure") + f'<p class="note">{text(note)}</p>'
 
 
 def groups_tables(found: WhatIf) -> list[str]:
@@ -266,8 +271,8 @@ def cost_table(found: WhatIf) -> str:
     rows = [[row[0], *map(text, row[1:])] for row in cost_rows(found, names)]
     who = "".join(f"<li>{text(line)}</li>" for line in told(found) if not line.startswith(UNTRUSTED))
     note = (
-        "Node-hours from the first submission to the last. Jobs cut: killed earlier than today, at a shorter limit; the node-hours that they "
-        "use until then are lost unless they keep checkpoints. Jobs left out no longer fit the machine or their partition."
+        "Node-hours from the first submission to the last. Jobs cut: killed earlier than today, at a shorter limit; the node-hours that "
+        "they use until then are lost unless they keep checkpoints. Jobs left out no longer fit the machine or their partition."
     )
     listed = f'<ul class="change">{who}</ul>' if who else ""
     return table(["change", *COSTS], rows, "Node-hours, one row per change") + f'<p class="note">{text(note)}</p>' + listed
@@ -343,7 +348,8 @@ def _figures(found: WhatIf) -> list[str]:
     if found.calibration is not None and not found.calibration.overall.doubt:
         caption += " Grey: below what the calibration trusts."
     parts = [shell.figure(differences_figure(found), "differences", f"Differences in mean wait from today: {said}.", caption)]
-    curves = f"Share of jobs that wait less than a time{f', of today and the first {MOST_CURVES - 1} changes' if len(labels) >= MOST_CURVES else ''}."
+    first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
+    curves = f"Share of jobs that wait less than a time{first}."
     parts.append(shell.figure(waits_figure(found), "waits", f"Curves of the share of jobs that wait less than a time: {said}.", curves))
     return parts
 

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,14 +139,19 @@ class Calibration:
 
         rows = [row.as_dict() for row in (*self.rows, *self.months)]
         within = [row.pop("within") for row in rows]
-        named = [row | {f"within_{near}_s": one for near, one in zip(NEAR, shares, strict=True)} for row, shares in zip(rows, within, strict=True)]
+        named = [
+            row | {f"within_{near}_s": one for near, one in zip(NEAR, shares, strict=True)}
+            for row, shares in zip(rows, within, strict=True)
+        ]
         return pl.DataFrame(named, infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; `read_calibration` makes a calibration of it."""
         words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version")
         lists = {name: [row.as_dict() for row in getattr(self, name)] for name in ("rows", "months", "utilization")}
-        return {name: getattr(self, name) for name in words} | {"verdict": self.verdict} | lists | {"evidence": plain(asdict(self.evidence))}
+        return (
+            {name: getattr(self, name) for name in words} | {"verdict": self.verdict} | lists | {"evidence": plain(asdict(self.evidence))}
+        )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write as JSON, whole or not at all; returns the path. Raises OutputError."""
@@ -190,7 +196,9 @@ def calibrate(
     """
     check_workload(workload)
     if recorded_wait(workload) is None:
-        raise WorkloadError(f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts")
+        raise WorkloadError(
+            f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"
+        )
     setting = Setting.of(machine, policy)
     if schedule is None:
         schedule = setting.run(workload, overrun=overrun, progress=progress)
@@ -327,7 +335,8 @@ def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> l
     simulated = schedule.start, schedule.end, jobs.procs
 
     def used(when: str, begin: int, end: int) -> Used:
-        return Used(when, *(metrics.utilization(*one, procs, begin, end) for one in (recorded, simulated)))
+        shares = [metrics.utilization(start, end_of, size, procs, begin, end) for start, end_of, size in (recorded, simulated)]
+        return Used(when, shares[0], shares[1])
 
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
     rows = [used("while jobs arrive", first, last)]
@@ -338,7 +347,7 @@ def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> l
         months = metrics.month_starts(since + first, since + last, jobs.origin.tzinfo())
     except WorkloadError:  # its times are outside the calendar
         return rows
-    for (year, month, begin), (_, _, end) in zip(months[:-1], months[1:], strict=True):
+    for (year, month, begin), (_, _, end) in pairwise(months):
         rows.append(used(f"{year}-{month:02d}", max(begin - since, first), min(end - since, last)))
     return rows
 

@@ -101,7 +101,9 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _unknown(change: Change) -> PolicyError:
-    return PolicyError(f"nothing is called {shown(change.target)} in {shown(change.text)}; what can be changed is {', '.join(TARGETS)}, ...")
+    return PolicyError(
+        f"nothing is called {shown(change.target)} in {shown(change.text)}; what can be changed is {', '.join(TARGETS)}, ..."
+    )
 
 
 def _only(change: Change, *signs: str) -> None:
@@ -156,12 +158,13 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     name = known.get(change.target.lower())
     if name is None:
         if change.target[:1].isupper():
-            raise PolicyError(f"{shown(change.target)} is no setting of Slurm that counts here; known are {', '.join(dict.fromkeys(known.values()))}")
+            names = ", ".join(dict.fromkeys(known.values()))
+            raise PolicyError(f"{shown(change.target)} is no setting of Slurm that counts here; known are {names}")
         raise _unknown(change)
     if not reads_slurm(setting.policy):
         raise PolicyError(
-            f"{shown(change.text)} has no effect: settings of Slurm count under the policy slurm, and this one is {setting.scheduler().label}; "
-            "say policy = \"slurm\" in the machine's file"
+            f"{shown(change.text)} has no effect: settings of Slurm count under the policy slurm, and this one is "
+            f'{setting.scheduler().label}; say policy = "slurm" in the machine\'s file'
         )
     _only(change, *(("=", "+=", "-=") if name in LISTS else ("=",)))
     if change.sign == "=":
@@ -205,7 +208,8 @@ def _pool(change: Change, machine: Machine, name: str, key: str) -> tuple[Machin
         raise _no_key(change, key, "a pool", ("nodes", "procs", machine.second))
     old = machine.pools[place]
     now = getattr(old, field)
-    new: Pool = replace(old, **{field: _count(change, now)})
+    amounts: dict[str, Any] = {field: _count(change, now)}
+    new: Pool = replace(old, **amounts)
     pools = (*machine.pools[:place], new, *machine.pools[place + 1 :])
     return replace(machine, pools=pools), [_became(f"pool {name}", key, now, getattr(new, field))]
 
@@ -235,7 +239,9 @@ def _partition(change: Change, machine: Machine, name: str, key: str) -> tuple[M
 def _limit(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
     if not (name.isascii() and name.isdecimal() and 1 <= int(name) <= len(machine.limits)):
         count = len(machine.limits)
-        raise PolicyError(f"{shown(change.text)}: there is no limit number {name}; {f'they are 1 to {count}' if count else 'there are none'}")
+        raise PolicyError(
+            f"{shown(change.text)}: there is no limit number {name}; {f'they are 1 to {count}' if count else 'there are none'}"
+        )
     place = int(name) - 1
     old = machine.limits[place]
     field = {"jobs": "jobs", "procs": "procs", machine.second: "second", "second": "second"}.get(key.lower())
@@ -252,7 +258,8 @@ def _limit(change: Change, machine: Machine, name: str, key: str) -> tuple[Machi
     others = (*machine.limits[:place], *machine.limits[place + 1 :])
     if all(one is None for one in left.values()):  # it limits nothing any more
         return replace(machine, limits=others), [f"limit {name} is gone"]
-    limits = (*machine.limits[:place], replace(old, **{field: value}), *machine.limits[place + 1 :])
+    most: dict[str, Any] = {field: value}
+    limits = (*machine.limits[:place], replace(old, **most), *machine.limits[place + 1 :])
     return replace(machine, limits=limits), [_became(f"limit {name}", key, now, value)]
 
 

@@ -189,7 +189,7 @@ def doubts(found: Difference, calibration: Calibration | None) -> list[str]:
     elif calibration.overall.doubt:
         why.append(f"the simulation does not resemble the machine: {calibration.overall.doubt}")
     elif not calibration.trusts(ALL, ALL, found.difference):
-        why.append(f"below {human_time(calibration.overall.threshold)}, from which on the calibration trusts differences")
+        why.append(f"below {human_time(calibration.overall.threshold)}, up to which the simulation may be off")
     return why
 
 

@@ -19,7 +19,10 @@ Array = np.ndarray
 AT_ONCE = 60
 """A shorter wait, s, is that of a scheduler that looks at the queue now and then."""
 REASONS: tuple[tuple[str, str], ...] = (
-    (r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit", "a limit of the user, account or QOS"),
+    (
+        r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit",
+        "a limit of the user, account or QOS",
+    ),
     (r"Dependency", "another job"),
     (r"BeginTime", "a time that was asked for"),
     (r"JobHeld|Held", "being released (held)"),

@@ -10,16 +10,16 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.machine import Machine
-from walltime.policy import Policy
+from walltime.policy import Policy, split
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler, parse_scheduler
+from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
 SHAKE = 30
 """Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
-NO_POLICY = "the machine's file does not say how the site schedules; add a line such as policy = \"easy\", or give a policy"
+NO_POLICY = 'the machine\'s file does not say how the site schedules; add a line such as policy = "easy", or give a policy'
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,8 @@ class Setting:
     def scheduler(self) -> Scheduler:
         """The scheduler; that of the policy `slurm` has the settings of the machine's file. Raises PolicyError."""
         if isinstance(self.policy, str) and reads_slurm(self.policy):
-            try:
-                from walltime.policy import Slurm  # type: ignore[attr-defined]
-            except ImportError:
-                return parse_scheduler(self.policy)
-            return Scheduler(Slurm.of_settings(self.machine.slurm))
+            kind, _ = split(self.policy)
+            return Scheduler(kind.of_settings(self.machine.slurm))  # type: ignore[union-attr]
         return Scheduler.of(self.policy)
 
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:

@@ -33,6 +33,8 @@ TODAY = "today"
 TOGETHER = "all together"
 REPLICATIONS = 5
 """Shaken copies of the log."""
+MOST_TOLD = 5
+"""Of more effects, those with the largest differences are told in sentences, and that of all together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +90,8 @@ class WhatIf:
         return _cautions(self)
 
     def answer(self) -> str:
-        """The result in a sentence or two."""
-        told = [f"{effect.label}: {_told(effect)}" for effect in self.effects]
-        return f"Today's mean wait on {self.today.workload.origin.name} is {human_time(self.measures['mean_wait'])}. " + ". ".join(told) + "."
+        """The result in a few sentences."""
+        return _answer(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -118,7 +119,12 @@ class WhatIf:
             "trim": self.trim,
             "replications": self.replications,
             "shake": SHAKE if self.replications else 0,
-            "today": {"jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization, "cost": plain(self.cost.as_dict())},
+            "today": {
+                "jobs": int(self.measured.sum()),
+                **self.measures,
+                "utilization": self.utilization,
+                "cost": plain(self.cost.as_dict()),
+            },
             "effects": effects,
             "calibration": None if self.calibration is None else self.calibration.as_dict(),
             "cautions": self.cautions,
@@ -167,7 +173,10 @@ def what_if(
     schedules = [
         found[0]
         for found in in_threads(
-            lambda: lambda k, check: [_run(settings[k][0], settings[k][1], workload, overrun, {"seed": seed}, check)], len(settings), None, progress
+            lambda: lambda k, check: [_run(settings[k][0], settings[k][1], workload, overrun, {"seed": seed}, check)],
+            len(settings),
+            None,
+            progress,
         )
     ]
     today = schedules[0]
@@ -246,7 +255,9 @@ def settings_of(
     return found
 
 
-def _run(label: str, setting: Setting, workload: Workload, overrun: str, shaken: Mapping[str, int], check: Callable[[int], None]) -> Schedule:
+def _run(
+    label: str, setting: Setting, workload: Workload, overrun: str, shaken: Mapping[str, int], check: Callable[[int], None]
+) -> Schedule:
     return _explained(label, lambda: setting.run(workload, overrun=overrun, progress=check, **shaken))
 
 
@@ -257,7 +268,9 @@ def _explained(label: str, make: Callable[[], Any]) -> Any:
     except WalltimeError as error:
         if label == TODAY:
             raise
-        raise type(error)(f"under the change {shown(label)}: {error}" if label != TOGETHER else f"with all changes together: {error}") from error
+        raise type(error)(
+            f"under the change {shown(label)}: {error}" if label != TOGETHER else f"with all changes together: {error}"
+        ) from error
 
 
 def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, float]:
@@ -298,7 +311,9 @@ def _effect(
 def _utilization(schedule: Schedule) -> float:
     """While jobs arrive."""
     jobs = schedule.workload
-    return metrics.utilization(schedule.start, schedule.end, jobs.procs, jobs.machine_procs, int(schedule.submit.min()), schedule.last_submit)
+    return metrics.utilization(
+        schedule.start, schedule.end, jobs.procs, jobs.machine_procs, int(schedule.submit.min()), schedule.last_submit
+    )
 
 
 def _costs(found: Cost) -> dict[str, Any]:
@@ -307,12 +322,38 @@ def _costs(found: Cost) -> dict[str, Any]:
     }
 
 
-def _told(effect: Effect) -> str:
-    if effect.nothing:
-        return "no job starts earlier or later"
-    found = effect.differences["mean_wait"]
-    said = f"{human_time(found.changed)} ({signed(found.difference)})"
-    return f"{said}, but {effect.doubts[0]}" if effect.doubts else said
+def _answer(found: WhatIf) -> str:
+    shown = found.effects if len(found.effects) <= MOST_TOLD else [*_largest(found.effects[:-1]), found.effects[-1]]
+    said = []
+    for effect in shown:
+        one = effect.differences["mean_wait"]
+        said.append(f"{human_time(one.changed)} with {effect.label} ({'no change' if effect.nothing else signed(one.difference)})")
+    told = said[0] if len(said) == 1 else f"{', '.join(said[:-1])}, and {said[-1]}"
+    log = found.today.workload.origin.name
+    return f"Today's mean wait on {log} is {human_time(found.measures['mean_wait'])} in the simulation; it comes to {told}. {_trust(shown)}"
+
+
+def _largest(effects: Sequence[Effect]) -> list[Effect]:
+    """Those with the largest differences, in their order."""
+    order = sorted(range(len(effects)), key=lambda k: -abs(effects[k].differences["mean_wait"].difference))[: MOST_TOLD - 1]
+    return [effects[k] for k in sorted(order)]
+
+
+def _trust(effects: Sequence[Effect]) -> str:
+    """Which of these differences can be trusted, and why not the others."""
+    those = [effect for effect in effects if not effect.nothing]
+    solid = [effect.label for effect in those if not effect.doubts]
+    if not those:
+        return "No job starts earlier or later."
+    what = "the differences" if len(those) > 1 else "the difference"
+    if len(solid) == len(those):
+        return f"Nothing that could be checked speaks against {what}."
+    shared = [doubt for doubt in those[0].doubts if all(doubt in effect.doubts for effect in those)]
+    if not solid and shared:
+        return f"Do not trust {what} yet: {'; '.join(shared)}."
+    if not solid:
+        return f"Do not trust {what} yet: each has something that speaks against it."
+    return f"Of these, nothing speaks against {', '.join(solid)}; do not trust the others yet."
 
 
 def _cautions(found: WhatIf) -> list[str]:
@@ -328,15 +369,18 @@ def _cautions(found: WhatIf) -> list[str]:
         if effect.cost.lost_jobs:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in effect.cost.rules.items())
             said.append(
-                f"With {effect.label}, {effect.cost.lost_jobs:,} jobs no longer fit and are left out ({rules}); the waits are compared over the others, "
-                "which have the machine to themselves."
+                f"With {effect.label}, {effect.cost.lost_jobs:,} jobs no longer fit and are left out ({rules}); the waits are "
+                "compared over the others, which have the machine to themselves."
             )
         if effect.cost.cut_jobs:
             said.append(
-                f"With {effect.label}, {effect.cost.cut_jobs:,} jobs are killed earlier than today. Their users would split or shorten them; here the "
-                "rest of their work is simply gone, which makes the waits of the others shorter than they would be."
+                f"With {effect.label}, {effect.cost.cut_jobs:,} jobs are killed earlier than today. Their users would split or "
+                "shorten them; here the rest of their work is simply gone, which makes the waits of the others shorter than they would be."
             )
-    said.append("Users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. Weeks are resampled without feedback.")
+    said.append(
+        "Users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. Weeks are resampled without "
+        "feedback."
+    )
     if found.replications < 2:
         said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")
     return said
