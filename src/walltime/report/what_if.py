@@ -23,6 +23,7 @@ from walltime.report.text import UNDEFINED, human_number, human_percent, human_t
 from walltime.site.cost import Cost
 from walltime.site.effects import Difference, Effect, GroupEffect, signed
 from walltime.site.what_if import TODAY, WhatIf
+from walltime.wording import harmless
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,10 +60,10 @@ def write_what_if_report(path: str | Path, found: WhatIf, *, settings: Mapping[s
 def render(found: WhatIf, settings: Mapping[str, Any] | None = None) -> str:
     """The page of `write_what_if_report` as a string."""
     jobs = found.today.workload
-    shared = {"policy": found.today.label, "changes": [change.text for change in found.changes], "trim": found.trim}
+    shared = {"policy": found.today.label, "changes": [effect.label for effect in found.effects[: len(found.changes)]], "trim": found.trim}
     record = provenance(jobs, **shared, replications=found.replications, **(settings or {}))
-    several = f"{len(found.changes)} changes" if len(found.changes) > 1 else found.changes[0].text
-    heading = f"What if: {several} on {found.machine.name}"
+    several = f"{len(found.changes)} changes" if len(found.changes) > 1 else found.effects[0].label
+    heading = f"What if: {several} on {harmless(found.machine.name)}"
     command = record["settings"].get("command")
     body = [
         '<p class="eyebrow">walltime: what a change would do</p>',
@@ -102,7 +103,7 @@ def tables_of(found: WhatIf) -> list[Table]:
     names = [f"({k}) {effect.label}" for k, effect in enumerate(found.effects, 1)]
     numbers = [f"({k})" for k in range(1, len(names) + 1)]
     measured = int(found.measured.sum())
-    title = f"{found.today.workload.origin.name}: {measured:,} jobs measured, {found.today.label} on {found.machine.name}"
+    title = f"{found.today.workload.origin.name}: {measured:,} jobs measured, {found.today.label} on {harmless(found.machine.name)}"
     rows = [[TODAY, *(_shown(name, found.measures[name]) for name in SHOWN), "", human_percent(100 * found.utilization)]]
     for name, effect in zip(names, found.effects, strict=True):
         mean = effect.differences["mean_wait"]
@@ -210,8 +211,8 @@ def sure_table(found: WhatIf) -> str:
         rows.append([f'<span class="change">{breakable(effect.label)}</span>', *map(text, cells[:4]), f'<td class="wrap">{text(why)}</td>'])
     note = (
         f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; "
-        "a further one lies in the band with a probability of 95 %. Weeks: whole weeks of the log drawn with replacement, the same for both "
-        "settings; users submit as they did (no feedback). Trusted from: by the calibration, below."
+        "a further one lies in the band with a probability of 95 %. Weeks: whole weeks of the log drawn with replacement, the same for "
+        "both settings; users submit as they did (no feedback). Trusted from: by the calibration, below."
     )
     head = ["change", *SURE[:4], "what speaks against it"]
     return table(head, rows, "How sure each difference is", "sure") + f'<p class="note">{text(note)}</p>'

@@ -7,7 +7,6 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import Machine, place
 from walltime.schedule.recorded import recorded_wait
-from walltime.site.occupancy import islands
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
@@ -64,17 +63,21 @@ def carried_over(workload: Workload) -> Array:
 
 
 def _fits(workload: Workload, machine: Machine, running: Array, start: Array) -> Array:
-    """Which of the running jobs the machine has room for, those that started first before others."""
+    """Which of the running jobs find room, in order of their starts, each in the pools of its partition in their order."""
     fits = np.zeros(len(workload), bool)
     if not running.any():
         return fits
     mine = np.flatnonzero(running)
     placed, placement = place(workload.take(mine, ""), machine)
     known = mine[np.isin(workload.job_id[mine], placed.job_id)]
-    none = np.full(len(placed), MISSING)
-    for island in islands(machine, placement.partition, placed.procs, none, none):
-        partitions = [k for k, one in enumerate(machine.partitions) if one.pools[0] in island.pools]
-        local = np.flatnonzero(np.isin(placement.partition, partitions))
-        order = local[np.argsort(start[known[local]], kind="stable")]
-        fits[known[order[np.cumsum(placed.procs[order]) <= island.procs]]] = True
+    free = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
+    for k in np.argsort(start[known], kind="stable").tolist():
+        left, taken = np.array([placed.procs[k], placement.second[k]]), np.zeros_like(free)
+        for name in machine.partitions[int(placement.partition[k])].pools:
+            pool = machine.place_of(name)
+            taken[pool] = np.minimum(left, free[pool])
+            left = left - taken[pool]
+        if not left.any():
+            free -= taken
+            fits[known[k]] = True
     return fits

@@ -29,7 +29,7 @@ from walltime.site.evidence import Evidence, Waited, find_evidence
 from walltime.site.occupancy import Island, islands
 from walltime.site.setting import Setting
 from walltime.site.weeks import over_weeks, weeks_of
-from walltime.wording import human_time
+from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -219,7 +219,7 @@ def calibrate(
         log=jobs.origin.name,
         sha256=jobs.origin.sha256,
         jobs_sha256=jobs_sha256(workload),
-        machine=machine.name,
+        machine=harmless(machine.name),
         machine_digest=machine_digest(machine),
         policy=schedule.label,
         trim=trim,

@@ -23,7 +23,7 @@ from walltime.site.changes import Change, parse_change
 from walltime.site.cost import Cost, cost
 from walltime.site.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.site.setting import SHAKE, Setting
-from walltime.wording import human_time
+from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
 
@@ -33,6 +33,8 @@ TODAY = "today"
 TOGETHER = "all together"
 REPLICATIONS = 5
 """Shaken copies of the log."""
+LONGEST = 500
+"""Characters of a label."""
 MOST_TOLD = 5
 """Of more effects, those with the largest differences are told in sentences, and that of all together."""
 
@@ -114,7 +116,7 @@ class WhatIf:
         found = {
             "log": origin.name,
             "sha256": origin.sha256,
-            "machine": self.machine.name,
+            "machine": harmless(self.machine.name),
             "policy": self.today.label,
             "trim": self.trim,
             "replications": self.replications,
@@ -243,12 +245,14 @@ def settings_of(
     if twice is not None:
         raise PolicyError(f"the change {shown(twice)} is given twice")
     found: list[tuple[str, Setting, list[str]]] = [(TODAY, today, [])]
-    found += [(change.text, *change.apply(today)) for change in changes]
+    for change in changes:
+        setting, became = change.apply(today)
+        found.append((harmless(change.text, LONGEST), setting, [harmless(line, LONGEST) for line in became]))
     if len(changes) > 1:
         setting, became = today, []
         for change in changes:
             setting, more = change.apply(setting)
-            became += more
+            became += [harmless(line, LONGEST) for line in more]
         found.append((TOGETHER, setting, became))
     for label, setting, _ in found:
         _explained(label, setting.scheduler)
