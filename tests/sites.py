@@ -45,11 +45,11 @@ def write_site(folder, workload: Workload, machine: Machine) -> tuple[str, str]:
     log, cluster = folder / "log.swf", folder / "cluster.toml"
     lines = [f"; MaxProcs: {machine.procs}", f"; UnixStartTime: {workload.origin.unix_start_time}"]
     value = workload.columns
-    for k in range(len(workload)):
-        lines.append(
-            f"{workload.job_id[k]} {workload.submit[k]} {value['wait'][k]} {workload.runtime[k]} {workload.procs[k]} -1 -1 "
-            f"{workload.procs[k]} {workload.requested[k]} -1 1 {value['user'][k]} -1 -1 -1 {value['partition'][k]} -1 -1"
-        )
+    lines += [
+        f"{workload.job_id[k]} {workload.submit[k]} {value['wait'][k]} {workload.runtime[k]} {workload.procs[k]} -1 -1 "
+        f"{workload.procs[k]} {workload.requested[k]} -1 1 {value['user'][k]} -1 -1 -1 {value['partition'][k]} -1 -1"
+        for k in range(len(workload))
+    ]
     log.write_text("\n".join(lines) + "\n")
     numbered = tuple(replace(one, name=str(k)) for k, one in enumerate(machine.partitions, 1))
     cluster.write_text(write_machine(replace(machine, partitions=numbered)))
