@@ -87,7 +87,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
         (["what-if", "--change", "policy=conservative", "--replications", "0"], "under the change 'policy=conservative'"),
         (["calibrate", "--out", "table.csv"], ".json"),
         (["calibrate", "--window", "9000d:9001d"], "no job of log"),
-        (["calibrate", "--policy", "slurm:fast=yes"], "unknown policy"),
+        (["calibrate", "--policy", "slurm:fast=yes"], "is no option of the policy"),
     ],
 )
 def test_wrong_calls__get_one_line(capsys, site, arguments, said):

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,9 +53,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, explain, calibrate, what_if):
-    app.command()(flat(command))
-for command in (audit, generate, estimates, predict, suggest, clean, convert, cache, cite):
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, audit),
+    *(generate, estimates, predict, suggest, clean, convert, cache, cite),
+)
+for command in COMMANDS:
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")

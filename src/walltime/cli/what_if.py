@@ -61,7 +61,7 @@ def what_if(
     from walltime.machine import read_machine
     from walltime.site import parse_change, read_calibration, runs
     from walltime.site import what_if as run
-    from walltime.site.what_if import settings_of
+    from walltime.site.simulations import settings_of
 
     if not change:
         raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")

@@ -22,7 +22,8 @@ from walltime.report.tables import facts, provenance_table, rules_table, table, 
 from walltime.report.text import UNDEFINED, human_number, human_percent, human_time
 from walltime.site.cost import Cost
 from walltime.site.effects import Difference, Effect, GroupEffect, signed
-from walltime.site.what_if import TODAY, WhatIf
+from walltime.site.simulations import TODAY
+from walltime.site.what_if import WhatIf
 from walltime.wording import harmless
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from walltime.schedule.scheduler import Scheduler
 from walltime.site.begin import carried_over
 from walltime.site.evidence import Evidence, Waited, find_evidence
 from walltime.site.occupancy import Island, islands
-from walltime.site.setting import Setting
+from walltime.site.setting import Setting, without_warnings
 from walltime.site.weeks import over_weeks, weeks_of
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
@@ -201,7 +201,8 @@ def calibrate(
         )
     setting = Setting.of(machine, policy)
     if schedule is None:
-        schedule = setting.run(workload, overrun=overrun, progress=progress)
+        with without_warnings():
+            schedule = setting.run(workload, overrun=overrun, progress=progress)
     assert schedule.placement is not None, "it ran on a machine of pools"
     jobs = schedule.workload
     recorded = recorded_wait(jobs)
@@ -215,6 +216,7 @@ def calibrate(
     start = start if since is None else np.where(since >= 0, since, start)
     found = islands(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
     rows, months = _rows(schedule, recorded, mask)
+    evidence = find_evidence(schedule, schedule.placement, recorded, found, mask)
     return Calibration(
         log=jobs.origin.name,
         sha256=jobs.origin.sha256,
@@ -226,7 +228,7 @@ def calibrate(
         rows=rows,
         months=months,
         utilization=_utilization(schedule, start, found),
-        evidence=find_evidence(schedule, schedule.placement, recorded, found, mask),
+        evidence=replace(evidence, hints=[*evidence.hints, *left_out(setting)]),
         version=version(),
     )
 
@@ -249,6 +251,12 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
 def machine_digest(machine: Machine) -> str:
     """Checksum of what a machine's file says, whatever its spelling."""
     return hashlib.sha256(write_machine(machine).encode()).hexdigest()
+
+
+def left_out(setting: Setting) -> list[str]:
+    """What to say of settings of Slurm that are not modelled."""
+    notes = setting.not_modelled
+    return [f"Settings of Slurm that are not modelled: {', '.join(map(harmless, notes))}."] if notes else []
 
 
 def verdict(calibration: Calibration) -> list[str]:

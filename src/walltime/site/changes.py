@@ -11,32 +11,17 @@ from typing import Any
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.estimates import parse_estimates
 from walltime.machine import Machine, Partition, Pool
+from walltime.policy import Slurm
+from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.schedule.scheduler import parse_scheduler
 from walltime.schedule.variation import parse_seconds
-from walltime.site.setting import Setting, reads_slurm
+from walltime.site.setting import Setting
 
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
-LISTS = ("SchedulerParameters", "PriorityFlags", "AccountingStorageEnforce")
+LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""
-SETTINGS = (
-    *LISTS,
-    "SchedulerType",
-    "PriorityType",
-    "PriorityDecayHalfLife",
-    "PriorityCalcPeriod",
-    "PriorityFavorSmall",
-    "PriorityMaxAge",
-    "PriorityUsageResetPeriod",
-    "PriorityWeightAge",
-    "PriorityWeightAssoc",
-    "PriorityWeightFairshare",
-    "PriorityWeightJobSize",
-    "PriorityWeightPartition",
-    "PriorityWeightQOS",
-    "PriorityWeightTRES",
-    "OverTimeLimit",
-)
-"""Settings of Slurm that bear on the order and the start of jobs (manual of slurm.conf)."""
+SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
+"""Settings of Slurm that are modelled."""
 OF_PARTITION = {"maxtime": "max_time", "prioritytier": "tier", "priorityjobfactor": "job_factor", "oversubscribe": "exclusive"}
 """Slurm's names of what a partition has, in lower case, and ours."""
 KEYS_OF_PARTITION = ("max_time", "tier", "job_factor", "exclusive", "pools")
@@ -116,8 +101,7 @@ def _only(change: Change, *signs: str) -> None:
 
 def _policy(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     _only(change, "=")
-    if not reads_slurm(change.value):
-        parse_scheduler(change.value)
+    parse_scheduler(change.value)
     return replace(setting, policy=change.value), []
 
 
@@ -154,31 +138,47 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     settings = dict(setting.machine.slurm)
-    known = {name.lower(): name for name in (*SETTINGS, *settings)}
+    known = {name.lower(): name for name in (*settings, *SETTINGS)}
     name = known.get(change.target.lower())
     if name is None:
         if change.target[:1].isupper():
-            names = ", ".join(dict.fromkeys(known.values()))
-            raise PolicyError(f"{shown(change.target)} is no setting of Slurm that counts here; known are {names}")
+            raise PolicyError(f"{shown(change.target)} is no setting of Slurm that is modelled; known are {', '.join(SETTINGS)}")
         raise _unknown(change)
-    if not reads_slurm(setting.policy):
+    policy = setting.scheduler().policy
+    if not isinstance(policy, Slurm):
         raise PolicyError(
-            f"{shown(change.text)} has no effect: settings of Slurm count under the policy slurm, and this one is "
-            f'{setting.scheduler().label}; say policy = "slurm" in the machine\'s file'
+            f"{shown(change.text)} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
+            'say policy = "slurm" in the machine\'s file'
         )
-    _only(change, *(("=", "+=", "-=") if name in LISTS else ("=",)))
-    if change.sign == "=":
-        settings[name] = change.value
-    else:
-        settings[name] = _listed(change, settings.get(name, ""))
-    return replace(setting, machine=replace(setting.machine, slurm=settings)), [f"{name} = {settings[name] or '(nothing)'}"]
+    _only(change, *(("=", "+=", "-=") if name.lower() in map(str.lower, LISTS) else ("=",)))
+    told = []
+    if name.lower() == "schedulerparameters":
+        told = _parameters(change, policy)
+    settings[name] = change.value if change.sign == "=" else _listed(change, settings.get(name, ""))
+    changed = replace(setting, machine=replace(setting.machine, slurm=settings))
+    changed.scheduler()  # or it is an impossible value
+    return changed, [f"{name} = {settings[name] or '(nothing)'}", *told]
+
+
+def _parameters(change: Change, policy: Slurm) -> list[str]:
+    """What to know of items of SchedulerParameters; raises PolicyError for those that are not modelled, or that the policy says itself."""
+    names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
+    told = []
+    for item in filter(None, (part.strip().partition("=")[0].lower() for part in change.value.split(","))):
+        if item in NO_EFFECT:
+            told.append(f"{item} spares a busy slurmctld; a simulated pass takes no time, so it changes nothing")
+        elif item not in names and change.sign == "+=":
+            raise PolicyError(f"{shown(change.text)}: {shown(item)} is not modelled; modelled are {', '.join(names)}")
+        elif item in names and getattr(policy, item) is not None:
+            raise PolicyError(f"{shown(change.text)}: the policy {policy.label} says {item} itself; change the policy")
+    return told
 
 
 def _listed(change: Change, now: str) -> str:
     """A list of items `name` or `name=value`, with some added in place of those of the same names, or removed."""
-    items = {item.partition("=")[0]: item for item in (part.strip() for part in now.split(",")) if item}
+    items = {item.partition("=")[0].lower(): item for item in (part.strip() for part in now.split(",")) if item and item != "(null)"}
     for item in filter(None, (part.strip() for part in change.value.split(","))):
-        name = item.partition("=")[0]
+        name = item.partition("=")[0].lower()
         if change.sign == "+=":
             items[name] = item
         elif name not in items:

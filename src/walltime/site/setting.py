@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.machine import Machine
-from walltime.policy import Policy, split
+from walltime.policy import Policy, Slurm
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
@@ -47,11 +49,17 @@ class Setting:
         return setting
 
     def scheduler(self) -> Scheduler:
-        """The scheduler; that of the policy `slurm` has the settings of the machine's file. Raises PolicyError."""
-        if isinstance(self.policy, str) and reads_slurm(self.policy):
-            kind, _ = split(self.policy)
-            return Scheduler(kind.of_settings(self.machine.slurm))  # type: ignore[union-attr]
-        return Scheduler.of(self.policy)
+        """The scheduler; raises PolicyError for one that is unknown, and for settings of Slurm that are impossible."""
+        scheduler = Scheduler.of(self.policy)
+        if isinstance(scheduler.policy, Slurm):
+            scheduler.policy.settings(self.machine.slurm)
+        return scheduler
+
+    @property
+    def not_modelled(self) -> tuple[str, ...]:
+        """Settings of Slurm that the policy does not model."""
+        policy = self.scheduler().policy
+        return policy.settings(self.machine.slurm).notes if isinstance(policy, Slurm) else ()
 
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
         """The jobs as they are submitted under this setting; `shaken`: s by which each submission is moved at random at most."""
@@ -79,6 +87,9 @@ class Setting:
         return simulate(jobs, self.scheduler(), overrun=overrun, machine=self.machine, progress=progress)
 
 
-def reads_slurm(policy: object) -> bool:
-    """Whether this specification of a policy is that of Slurm, which reads the settings of the machine's file."""
-    return isinstance(policy, str) and policy.strip().lower() == "slurm"
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Settings that are not modelled are told once, among the cautions, and not by every run."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Slurm's settings that are not modelled")
+        yield

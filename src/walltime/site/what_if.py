@@ -9,32 +9,27 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError, WalltimeError, shown
+from walltime.errors import PolicyError, shown
 from walltime.machine import Machine
 from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.recorded import recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.threads import in_threads
-from walltime.site.begin import carried_over
-from walltime.site.calibration import Calibration, calibrate
+from walltime.site.calibration import Calibration, calibrate, left_out
 from walltime.site.changes import Change, parse_change
 from walltime.site.cost import Cost, cost
 from walltime.site.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
-from walltime.site.setting import SHAKE, Setting
+from walltime.site.setting import SHAKE, Setting, without_warnings
+from walltime.site.simulations import TODAY, settings_of, simulate_all
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
 
 Array = np.ndarray
 
-TODAY = "today"
-TOGETHER = "all together"
 REPLICATIONS = 5
 """Shaken copies of the log."""
-LONGEST = 500
-"""Characters of a label."""
 MOST_TOLD = 5
 """Of more effects, those with the largest differences are told in sentences, and that of all together."""
 
@@ -48,6 +43,7 @@ class WhatIf:
 
     machine: Machine
     changes: Sequence[Change]
+    not_modelled: Sequence[str]
     today: Schedule
     measured: Array
     measures: Mapping[str, float]
@@ -168,44 +164,20 @@ def what_if(
     if calibration is not None:
         calibration.check(workload, machine, settings[0][1].scheduler().label)
 
-    def schedules_of(copy: int, check: Callable[[int], None]) -> list[Schedule]:
-        shaken = {"seed": seed + copy - 1, "shaken": SHAKE} if copy else {"seed": seed}
-        return [_run(label, setting, workload, overrun, shaken, check) for label, setting, _ in settings]
-
-    schedules = [
-        found[0]
-        for found in in_threads(
-            lambda: lambda k, check: [_run(settings[k][0], settings[k][1], workload, overrun, {"seed": seed}, check)],
-            len(settings),
-            None,
-            progress,
-        )
-    ]
-    today = schedules[0]
-    measured = metrics.measured(today.end, today.last_submit, trim) & ~carried_over(today.workload)
-    if not measured.any():
-        raise PolicyError("no job is left to measure; use trim 'none' or a longer log")
-    ids = today.workload.job_id[measured]
-
-    def copy_of(number: int, check: Callable[[int], None]) -> list[dict[str, float]]:
-        first, *others = schedules_of(number + 1, check)
-        chosen = np.isin(first.workload.job_id, ids)
-        return [_minus(first, other, chosen) for other in others]
-
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(len(settings) * (1 + done))
-
-    copies = in_threads(lambda: copy_of, replications, None, report) if replications else []
+    with without_warnings():
+        found = simulate_all(settings, workload, overrun=overrun, seed=seed, replications=replications, trim=trim, progress=progress)
+    today, measured = found.schedules[0], found.measured
     if calibration is None and recorded_wait(workload) is not None:
         calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=today)
     effects = []
     for k, (label, setting, became) in enumerate(settings[1:]):
-        effects.append(_effect(label, setting, became, today, schedules[k + 1], measured, [copy[k] for copy in copies], calibration))
+        own = [copy[k] for copy in found.copies]
+        effects.append(_effect(label, setting, became, today, found.schedules[k + 1], measured, own, calibration))
     everyone = np.arange(len(today))
     return WhatIf(
         machine=machine,
         changes=listed,
+        not_modelled=list(dict.fromkeys(line for _, setting, _ in settings for line in left_out(setting))),
         today=today,
         measured=measured,
         measures=measures_of(today, np.flatnonzero(measured)),
@@ -233,54 +205,6 @@ def _listed(changes: object) -> list[Any]:
     if not isinstance(changes, Sequence) or not changes:
         raise PolicyError("there is nothing to change; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']")
     return list(changes)
-
-
-def settings_of(
-    machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None
-) -> list[tuple[str, Setting, list[str]]]:
-    """The label of each setting, the setting, and what became of what; today's is the first. Raises PolicyError."""
-    today = Setting.of(machine, policy)
-    texts = [change.text for change in changes]
-    twice = next((text for text in texts if texts.count(text) > 1), None)
-    if twice is not None:
-        raise PolicyError(f"the change {shown(twice)} is given twice")
-    found: list[tuple[str, Setting, list[str]]] = [(TODAY, today, [])]
-    for change in changes:
-        setting, became = change.apply(today)
-        found.append((harmless(change.text, LONGEST), setting, [harmless(line, LONGEST) for line in became]))
-    if len(changes) > 1:
-        setting, became = today, []
-        for change in changes:
-            setting, more = change.apply(setting)
-            became += [harmless(line, LONGEST) for line in more]
-        found.append((TOGETHER, setting, became))
-    for label, setting, _ in found:
-        _explained(label, setting.scheduler)
-    return found
-
-
-def _run(
-    label: str, setting: Setting, workload: Workload, overrun: str, shaken: Mapping[str, int], check: Callable[[int], None]
-) -> Schedule:
-    return _explained(label, lambda: setting.run(workload, overrun=overrun, progress=check, **shaken))
-
-
-def _explained(label: str, make: Callable[[], Any]) -> Any:
-    """What this makes; an error says under which change."""
-    try:
-        return make()
-    except WalltimeError as error:
-        if label == TODAY:
-            raise
-        raise type(error)(
-            f"under the change {shown(label)}: {error}" if label != TOGETHER else f"with all changes together: {error}"
-        ) from error
-
-
-def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, float]:
-    both = pairs(today, changed, measured)
-    before, after = measures_of(today, both[0]), measures_of(changed, both[1])
-    return {name: after[name] - before[name] for name in MEASURES}
 
 
 def _effect(
@@ -366,6 +290,7 @@ def _cautions(found: WhatIf) -> list[str]:
         said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")
     else:
         said += found.calibration.verdict[1:]
+    said += found.not_modelled
     nothing = [effect.label for effect in found.effects if effect.nothing]
     if nothing:
         said.append(f"No job starts earlier or later with {', '.join(nothing)}: it does not bear on these jobs, or not on this policy.")
