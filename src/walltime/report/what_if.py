@@ -23,7 +23,7 @@ from walltime.report.text import UNDEFINED, human_number, human_percent, human_t
 from walltime.site.cost import Cost
 from walltime.site.effects import Difference, Effect, GroupEffect, signed
 from walltime.site.simulations import TODAY
-from walltime.site.what_if import WhatIf
+from walltime.site.whatif import WhatIf
 from walltime.wording import harmless
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from walltime.site.cost import Cost
 from walltime.site.effects import Difference, Effect, GroupEffect
 from walltime.site.evidence import Evidence, Waited
 from walltime.site.setting import Setting
-from walltime.site.what_if import WhatIf, runs, what_if
+from walltime.site.whatif import WhatIf, runs, what_if
 
 __all__ = [
     "Agreement",

@@ -42,6 +42,8 @@ FEW_JOBS = 50
 """A group of fewer jobs cannot be trusted."""
 POOR_RANKS = 0.2
 """Nor one whose rank correlation is below this: other jobs wait long than did."""
+MANY_KILLED = 0.01
+"""A share of jobs killed in the simulation, and not in the log, from which on it is told."""
 NEAR = (60, 600, 3600)
 """A simulated start within this of the recorded one, s, is counted."""
 ALL = "all jobs"
@@ -228,7 +230,7 @@ def calibrate(
         rows=rows,
         months=months,
         utilization=_utilization(schedule, start, found),
-        evidence=replace(evidence, hints=[*evidence.hints, *left_out(setting)]),
+        evidence=replace(evidence, hints=[*evidence.hints, *_killed(schedule), *left_out(setting)]),
         version=version(),
     )
 
@@ -251,6 +253,18 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
 def machine_digest(machine: Machine) -> str:
     """Checksum of what a machine's file says, whatever its spelling."""
     return hashlib.sha256(write_machine(machine).encode()).hexdigest()
+
+
+def _killed(schedule: Schedule) -> list[str]:
+    """What to say of jobs that ran longer in the log than they asked for, and do not here."""
+    jobs = schedule.workload
+    count = int((schedule.runtime < jobs.runtime).sum())
+    if count < MANY_KILLED * len(jobs):
+        return []
+    return [
+        f"{count:,} of {len(jobs):,} jobs ran longer in the log than they had asked for, and are killed at that time here; overruns can also "
+        "be let run."
+    ]
 
 
 def left_out(setting: Setting) -> list[str]:
