@@ -140,15 +140,19 @@ def told(found: WhatIf) -> list[str]:
 def all_cautions(found: WhatIf) -> list[str]:
     """What to know before believing any of it: of the changes, of the simulations, of today's schedule."""
     said = list(found.cautions)
-    for label, schedule in [(TODAY, found.today), *((effect.label, effect.schedule) for effect in found.effects)]:
-        queued, share = longest_queue(schedule)
-        if share >= LONG_QUEUE:
-            said.append(
-                f"Saturated ({label}): the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the time in "
-                "which jobs arrive. The waits depend more on how long that lasts than on anything else."
-            )
-        elif queue_keeps_growing(schedule):
-            said.append(f"Not a steady state ({label}): the queue is longer in every quarter of the log than in the one before.")
+    settings = [(TODAY, found.today), *((effect.label, effect.schedule) for effect in found.effects)]
+    queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
+    saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
+    if saturated:
+        names = ", ".join(label for label, _, _ in saturated)
+        longest, share = max(queued for _, queued, _ in saturated), max(share for _, _, share in saturated)
+        said.append(
+            f"Saturated ({names}): the queue does not empty for up to {human_time(longest)}, {human_percent(100 * share)} of the time in "
+            "which jobs arrive. The waits depend more on how long that lasts than on anything else."
+        )
+    growing = [label for label, schedule in settings if queue_keeps_growing(schedule)]
+    if growing:
+        said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the one before.")
     known = ("Saturated under", "Under ", "No trimming")
     general = cautions([TODAY], [found.today], [found.today.summary(found.trim)], [found.measured], found.trim)
     return said + [one for one in general if not one.startswith(known)]

@@ -262,8 +262,8 @@ def _killed(schedule: Schedule) -> list[str]:
     if count < MANY_KILLED * len(jobs):
         return []
     return [
-        f"{count:,} of {len(jobs):,} jobs ran longer in the log than they had asked for, and are killed at that time here; overruns can also "
-        "be let run."
+        f"{count:,} of {len(jobs):,} jobs ran longer in the log than they had asked for, and are killed at that time here; overruns can "
+        "also be let run."
     ]
 
 

@@ -294,18 +294,19 @@ def _cautions(found: WhatIf) -> list[str]:
     nothing = [effect.label for effect in found.effects if effect.nothing]
     if nothing:
         said.append(f"No job starts earlier or later with {', '.join(nothing)}: it does not bear on these jobs, or not on this policy.")
-    for effect in found.effects:
-        if effect.cost.lost_jobs:
-            rules = ", ".join(f"{count:,} {rule}" for rule, count in effect.cost.rules.items())
-            said.append(
-                f"With {effect.label}, {effect.cost.lost_jobs:,} jobs no longer fit and are left out ({rules}); the waits are "
-                "compared over the others, which have the machine to themselves."
-            )
-        if effect.cost.cut_jobs:
-            said.append(
-                f"With {effect.label}, {effect.cost.cut_jobs:,} jobs are killed earlier than today. Their users would split or "
-                "shorten them; here the rest of their work is simply gone, which makes the waits of the others shorter than they would be."
-            )
+    lost = [effect for effect in found.effects if effect.cost.lost_jobs]
+    if lost:
+        told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.label} ({_rules(effect.cost)})" for effect in lost)
+        said.append(
+            f"Jobs no longer fit and are left out: {told}. The waits are compared over the others, which have the machine to themselves."
+        )
+    cut = [effect for effect in found.effects if effect.cost.cut_jobs]
+    if cut:
+        told = ", ".join(f"{effect.cost.cut_jobs:,} with {effect.label}" for effect in cut)
+        said.append(
+            f"Jobs are killed earlier than today: {told}. Their users would split or shorten them; here the rest of their work is simply "
+            "gone, which makes the waits of the others shorter than they would be."
+        )
     said.append(
         "Users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. Weeks are resampled without "
         "feedback."
@@ -313,3 +314,7 @@ def _cautions(found: WhatIf) -> list[str]:
     if found.replications < 2:
         said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")
     return said
+
+
+def _rules(found: Cost) -> str:
+    return ", ".join(f"{count:,} {rule}" for rule, count in found.rules.items())
