@@ -98,4 +98,4 @@ def sacct() -> bytes:
 
 def files() -> dict[str, bytes]:
     """The files that the tutorial begins with."""
-    return {"jobs.txt": sacct()}
+    return {"cluster-2026.txt": sacct()}
