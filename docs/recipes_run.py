@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import tutorial_site
+
 HERE = Path(__file__).parent
 PAGE = HERE / "guides" / "recipes.md"
 TUTORIAL = HERE / "tutorial" / "what-if.md"
@@ -71,11 +73,7 @@ def results(page: Path = PAGE) -> tuple[dict[int, str], dict[str, bytes]]:
 
 def begin(page: Path) -> dict[str, bytes]:
     """The files that a page begins with, by name."""
-    if page != TUTORIAL:
-        return {}
-    import tutorial_site
-
-    return tutorial_site.files()
+    return tutorial_site.files() if page == TUTORIAL else {}
 
 
 def pictures() -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""What sacct says of a made-up cluster: a file for the tutorial, made by simulating it with more rules than the tutorial's cluster file has."""
+"""What sacct says of a made-up cluster: a file for the tutorial, made by simulating the cluster with a rule that it leaves out."""
 
 from __future__ import annotations
 
