@@ -19,7 +19,7 @@ MACHINE = Machine(
         Partition("short", ("thin", "fat"), max_time=12 * 3600, tier=1),
         Partition("long", ("thin",), max_time=3 * 86_400),
     ),
-    limits=(Limit(("user",), jobs=24),),
+    limits=(Limit(("user",), jobs=10),),
     policy="slurm",
     slurm={"SchedulerParameters": "bf_interval=60,bf_max_job_test=20,bf_window=4320", "PriorityWeightAge": "1000", "PriorityMaxAge": "7-0"},
 )
@@ -74,7 +74,7 @@ def sacct() -> bytes:
         over = int(ran.runtime[k]) > int(ran.requested[k])
         values = [
             ran.job_id[k],
-            f"user{user:02d}",
+            f"u{user:02d}",
             "physics" if user % 3 else "biology",
             "long" if ran.columns["partition"][k] == 2 else "short",
             "normal",

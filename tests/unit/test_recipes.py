@@ -71,9 +71,10 @@ def test_tutorial__runs_and_finds_what_its_text_says(recipes, capsys, tmp_path, 
     assert all(Path(name).stat().st_size > 1000 for name in recipes.KEPT[recipes.TUTORIAL])
     assert "start at once in the simulation" in printed
     difference = dict(zip(*(pl.read_csv("changes.csv")[name].to_list() for name in ("change", "mean_wait_difference")), strict=True))
-    setting, _, nodes, together = list(difference.values())[1:]
-    assert setting < nodes < 0, "a setting that costs nothing does as much as new nodes"
-    assert together > setting + nodes, "both together do less than the sum"
+    setting, shorter, nodes, together = list(difference.values())[1:]
+    assert setting < nodes < 0, "a setting that costs nothing does more than a new node"
+    assert together > setting + shorter + nodes, "the changes together do less than the sum"
+    assert "speaks against SchedulerParameters" in Path("changes.html").read_text(), "only the setting is beyond the calibration"
     assert "does not resemble" not in printed
 
 

@@ -292,12 +292,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for k in block:
             if k == 0:
-                table.add_column(Text(columns[0]), justify="left", overflow="fold", width=min(widths[0], out.width // 2))
+                table.add_column(Text(columns[0]), justify="left", overflow="fold", width=min(widths[0], (out.width - 2) // 2))
             else:
                 table.add_column(Text(columns[k]), justify="right", width=widths[k])
         for row in rows:
             shown = {k: _visible(row[k]) for k in block}
-            table.add_row(*(Text(at_commas(cell, out.width // 2) if k == 0 else cell) for k, cell in shown.items()))
+            table.add_row(*(Text(at_commas(cell, (out.width - 2) // 2) if k == 0 else cell) for k, cell in shown.items()))
         out.print(table)
 
 

@@ -109,7 +109,7 @@ def print_what_if(found: WhatIf) -> None:
     from walltime.cli.common import print_cautions, print_table, print_text
     from walltime.report import what_if as rows
 
-    for effect in found.effects:
+    for effect in found.effects[: len(found.changes)]:
         for line in effect.became:
             print_text(f"{effect.label}: {line}")
     for title, columns, lines in rows.tables_of(found):
