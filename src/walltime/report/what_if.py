@@ -46,6 +46,7 @@ CSS = """
 .change { overflow-wrap: break-word; }
 tbody th .change { display: inline-block; min-width: 8.5rem; }
 .sure th:last-child { text-align: left; }
+.sure td.wrap { min-width: 14rem; }
 """
 
 

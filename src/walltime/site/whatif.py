@@ -281,7 +281,8 @@ def _trust(effects: Sequence[Effect]) -> str:
         return f"Do not trust {what} yet: {'; '.join(shared)}."
     if not solid:
         return f"Do not trust {what} yet: each has something that speaks against it."
-    return f"Of these, nothing speaks against {', '.join(solid)}; do not trust the others yet."
+    names = solid[0] if len(solid) == 1 else f"{', '.join(solid[:-1])} and {solid[-1]}"
+    return f"Nothing that could be checked speaks against {names}; do not trust the others yet."
 
 
 def _cautions(found: WhatIf) -> list[str]:
