@@ -19,7 +19,9 @@ import tutorial_site
 HERE = Path(__file__).parent
 PAGE = HERE / "guides" / "recipes.md"
 TUTORIAL = HERE / "tutorial" / "what-if.md"
-BLOCK = re.compile(r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
+)
 PICTURE = re.compile(r"!\[[^\]]*\]\((recipe-[\w-]+\.svg)\)")
 KEPT = {PAGE: ("demo.swf.gz", "report.html"), TUTORIAL: ("changes.html", "cluster-2026.txt")}
 """What the runs leave and pages link to or use."""
