@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import walltime as wt
 from tests.sites import MACHINE, jobs_of, recorded_as
+from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.what_if import all_cautions, render, tables_of
@@ -181,3 +184,26 @@ def test_page__escapes_names_and_is_the_same_again(jobs):
     assert "<script>alert" not in pages[0]
     assert "\x1b" not in pages[0]
     assert 'src="http' not in pages[0]
+
+
+@given(workloads(), st.integers(0, 2**31), st.sampled_from(["easy", "fcfs", "slurm", "conservative-scratch"]))
+@examples(40)
+def test_what_if__holds_for_any_jobs(jobs, seed, policy):
+    waits = {"wait": np.random.default_rng(seed).integers(-1, 50, len(jobs))} if len(jobs) and seed % 2 else {}
+    jobs = replace(jobs, columns=waits)
+    machine = Machine((Pool("a", jobs.machine_procs, 1),), (Partition("p", ("a",)),), policy=policy)
+    if not len(jobs):
+        return
+    found = what_if(jobs, machine, ["nodes+=1", "policy=fcfs", "partition.p.MaxTime=1", "nodes+=0%"], replications=seed % 3, trim="none")
+    assert json.dumps(found.as_dict(), allow_nan=False)
+    assert found.effects[3].nothing
+    for effect in found.effects:
+        assert effect.jobs + effect.cost.lost_jobs == len(jobs)
+        sides = (effect.gains.shorter, effect.gains.equal, effect.gains.longer)
+        assert sum(side.jobs for side in sides) == effect.jobs
+        one = effect.differences["mean_wait"]
+        assert one.difference == pytest.approx(one.changed - one.today)
+        assert effect.cost.used <= effect.cost.capacity + 1e-9
+    assert found.answer()
+    assert all_cautions(found)
+    assert tables_of(found)

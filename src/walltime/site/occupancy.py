@@ -39,8 +39,8 @@ class Island:
 
     def started_overfull(self, start: Array) -> Array:
         """Which of its jobs started when more processors were busy, with them, than there are; `start`: of all jobs, s."""
-        place = np.searchsorted(self.times, start[self.jobs], "right") - 1
-        return self.jobs[np.where(place >= 0, self.busy[np.maximum(place, 0)], 0) > self.procs]
+        levels = np.concatenate(([0], self.busy))  # nothing is busy before the first time
+        return self.jobs[levels[np.searchsorted(self.times, start[self.jobs], "right")] > self.procs]
 
     def least_free(self, begin: Array, end: Array) -> Array:
         """The fewest free processors between these times, int64; all processors where a time is empty."""
