@@ -47,6 +47,7 @@ CSS = """
 tbody th .change { display: inline-block; min-width: 8.5rem; }
 .sure th:last-child { text-align: left; }
 .sure td.wrap { min-width: 14rem; }
+@media print { .sure td { white-space: normal; } .sure td.wrap { min-width: 8rem; } }
 """
 
 
