@@ -141,6 +141,7 @@ def test_what_if__of_loads_and_requests(jobs):
         (["nodes+=50%"], {"replications": -1}, "replications"),
         (["nodes+=50%"], {"replications": True}, "replications"),
         (["nodes+=50%"], {"seed": -1}, "seed"),
+        (["partition.big.pools=fat", "partition.big.pools-=thin"], {}, "with all changes together"),
         (["policy=conservative"], {"replications": 0}, "under the change 'policy=conservative'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
     if len(changes) > 1:
         setting, became = today, []
         for change in changes:
-            setting, more = change.apply(setting)
+            setting, more = _explained(TOGETHER, partial(change.apply, setting))
             became += [harmless(line, LONGEST) for line in more]
         found.append((TOGETHER, setting, became))
     for label, setting, _ in found:
