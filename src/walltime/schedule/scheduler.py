@@ -54,7 +54,7 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
     >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
     'hybrid:order=sjf,depth=3,predictor=last'
     """
-    kind, options = split(ALIASES.get(text.strip().lower(), text), PREDICTION_WORDS)
+    kind, options = split_scheduler(text)
     said = {name: options.pop(name) for name in PREDICTION_WORDS if name in options}
     wanted = {name: value for name, value in (defaults or {}).items() if value is not None}
     fallback = {name: value for name, value in wanted.items() if name not in PREDICTION_WORDS and takes(kind, name)}
@@ -69,6 +69,15 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
             raise PolicyError(f"{own[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07")
         return Scheduler(policy)
     return Scheduler(policy, Prediction(predictor, **said))
+
+
+def split_scheduler(text: str) -> tuple[type[Policy] | Policy, dict[str, str]]:
+    """The policy's class, and the options of the policy and of the prediction as text; see `walltime.policy.split`.
+
+    >>> split_scheduler("EASY++")[1]
+    {'backfill-order': 'sjf', 'predictor': 'tsafrir07'}
+    """
+    return split(ALIASES.get(text.strip().lower(), text), PREDICTION_WORDS)
 
 
 def with_prediction(label: str, prediction: Prediction | None) -> str:
