@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def run_on_slurm(
     """The fields of a schedule under Slurm on this machine; what its settings ask for and is not modelled is said in a warning."""
     settings = policy.settings(machine.slurm)
     if settings.notes:
-        warnings.warn(f"not modelled: {', '.join(settings.notes)}; see the guide on Slurm's scheduling", stacklevel=2)
+        _tell(settings.notes)
     placed, placement, wants = place_on_nodes(workload, machine, settings)
     machine = placement.machine
     nodes = nodes_of(machine, placement)
@@ -68,6 +69,12 @@ def run_on_slurm(
         "seconds": seconds,
         "engine": engine,
     }
+
+
+@functools.cache
+def _tell(notes: tuple[str, ...]) -> None:
+    """Say once what is not modelled."""
+    warnings.warn(f"not modelled: {', '.join(notes)}; see the guide on Slurm's scheduling", stacklevel=3)
 
 
 def nodes_of(machine: Machine, placement: Placement) -> Nodes:
