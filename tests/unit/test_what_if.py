@@ -151,6 +151,14 @@ def test_what_if__wrong_arguments_are_refused(jobs, changes, options, said):
     assert "\n" not in str(caught.value)
 
 
+def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, recwarn):
+    machine = replace(MACHINE, policy="slurm", slurm={"SchedulerParameters": "bf_interval=60,preempt_youngest_first"})
+    found = what_if(jobs.take(slice(0, 200), ""), machine, ["SchedulerParameters+=bf_max_job_test=9"], replications=0)
+    assert [caution for caution in found.cautions if "preempt_youngest_first" in caution] == found.not_modelled
+    assert len(found.not_modelled) == 1
+    assert not [one for one in recwarn if "not modelled" in str(one.message)]
+
+
 def test_what_if__progress_counts_every_simulation(jobs):
     seen = []
     what_if(jobs.take(slice(0, 200), ""), MACHINE, ["nodes+=50%", "policy=fcfs"], replications=2, progress=seen.append)

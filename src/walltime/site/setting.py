@@ -91,5 +91,5 @@ class Setting:
 def without_warnings() -> Iterator[None]:
     """Settings that are not modelled are told once, among the cautions, and not by every run."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Slurm's settings that are not modelled")
+        warnings.filterwarnings("ignore", message="not modelled: ")
         yield
