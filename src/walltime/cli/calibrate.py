@@ -84,6 +84,7 @@ def print_calibration(found: Calibration) -> None:
     from walltime.report import calibration as rows
 
     print_paragraphs(found.verdict)
+    typer.echo("")
     for title, columns, lines in rows.short_tables(found):
         if lines:
             print_table(title, columns, lines)
