@@ -38,8 +38,9 @@ MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 
 def on_page_markdown(markdown: str, page, **_) -> str:
     """Replace the marks of a page, and add what recipes print; called by MkDocs."""
-    if page.file.src_uri == f"guides/{recipes_run.PAGE.name}":
-        return recipes_run.with_outputs(markdown)
+    for run in recipes_run.KEPT:
+        if page.file.src_uri == run.relative_to(recipes_run.HERE).as_posix():
+            return recipes_run.with_outputs(markdown, run)
     return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
 
 
@@ -55,6 +56,8 @@ def on_files(files, config):
     files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
     for name, content in recipes_run.pictures().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
+    for name, content in recipes_run.results(recipes_run.TUTORIAL)[1].items():
+        files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in report_pictures.pictures().items():
         files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in figures().items():

@@ -1,6 +1,6 @@
-"""Runs the recipes: `console` blocks as commands, `python` blocks as programs, those with a title as files, all in one folder.
+"""Runs the recipes and a tutorial: `console` blocks as commands, `python` blocks as programs, those with a title as files, in one folder.
 
-The page shows what they print and draw, so it cannot say anything else than the program does.
+A page shows what they print and draw, so it cannot say anything else than the program does.
 """
 
 import functools
@@ -14,11 +14,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "guides" / "recipes.md"
-BLOCK = re.compile(r'^```(?P<kind>console|python)(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+import tutorial_site
+
+HERE = Path(__file__).parent
+PAGE = HERE / "guides" / "recipes.md"
+TUTORIAL = HERE / "tutorial" / "what-if.md"
+BLOCK = re.compile(
+    r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
+)
 PICTURE = re.compile(r"!\[[^\]]*\]\((recipe-[\w-]+\.svg)\)")
-KEPT = ("demo.swf.gz", "report.html")
-"""What the demo leaves and other pages use."""
+KEPT = {PAGE: ("demo.swf.gz", "report.html"), TUTORIAL: ("changes.html", "cluster-2026.txt")}
+"""What the runs leave and pages link to or use."""
+OPEN = 90
+"""So many lines of output of the tutorial are shown unfolded."""
 COLUMNS = 88
 """Width of the terminal: what fits a line of code on the pages."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -26,7 +34,7 @@ STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True)
 class Step:
-    """One block of the page: commands (`console`), a program or a file (`python`), and where the block ends in the page."""
+    """One block of the page: commands (`console`), a program or a file (`python`, `toml`), and where the block ends in the page."""
 
     kind: str
     file: str | None
@@ -47,12 +55,14 @@ def steps(markdown: str) -> Iterator[Step]:
 
 
 @functools.cache
-def results() -> tuple[dict[int, str], dict[str, bytes]]:
+def results(page: Path = PAGE) -> tuple[dict[int, str], dict[str, bytes]]:
     """What the blocks of the page print, by where they end; and the pictures that the page shows, and `KEPT`, by name."""
-    markdown = PAGE.read_text(encoding="utf-8")
+    markdown = page.read_text(encoding="utf-8")
     printed = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        for file, content in begin(page).items():
+            (folder / file).write_bytes(content)
         for step in steps(markdown):
             if step.file is not None:
                 (folder / step.file).write_text(step.text, encoding="utf-8")
@@ -60,12 +70,17 @@ def results() -> tuple[dict[int, str], dict[str, bytes]]:
                 subprocess.run([sys.executable, "-c", step.text], cwd=folder, check=True)
             else:
                 printed[step.end] = "\n".join(on_terminal(command, folder) for command in step.commands)
-        return printed, {file: (folder / file).read_bytes() for file in (*PICTURE.findall(markdown), *KEPT)}
+        return printed, {file: (folder / file).read_bytes() for file in (*PICTURE.findall(markdown), *KEPT[page])}
+
+
+def begin(page: Path) -> dict[str, bytes]:
+    """The files that a page begins with, by name."""
+    return tutorial_site.files() if page == TUTORIAL else {}
 
 
 def pictures() -> dict[str, bytes]:
     """The pictures that the page shows, by name."""
-    return {name: content for name, content in results()[1].items() if name not in KEPT}
+    return {name: content for name, content in results()[1].items() if name not in KEPT[PAGE]}
 
 
 def demo() -> str:
@@ -101,12 +116,13 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def with_outputs(markdown: str) -> str:
-    """The page with what each command prints below it, folded."""
-    printed, _ = results()
+def with_outputs(markdown: str, page: Path = PAGE) -> str:
+    """The page with what each command prints below it, folded; in the tutorial unfolded, if it is short."""
+    printed, _ = results(page)
     for end, text in sorted(printed.items(), reverse=True):
         block = "\n".join(["```text", *text.splitlines(), "```"])
-        markdown = f'{markdown[:end]}\n\n??? note "What it prints"\n\n{_indented(block)}\n{markdown[end:]}'
+        sign = "???+" if page == TUTORIAL and text.count("\n") < OPEN else "???"
+        markdown = f'{markdown[:end]}\n\n{sign} note "What it prints"\n\n{_indented(block)}\n{markdown[end:]}'
     return markdown
 
 

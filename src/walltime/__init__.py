@@ -17,6 +17,7 @@ The most common names are here; the rest are in groups:
 * `report`: the HTML page and its figures
 * `schedule`: results, batches, replications, audits
 * `machine`: machines of several pools: partitions, outages, limits
+* `site`: for those who run a machine: calibration, and what a change would do
 * `workloads`: workload models, and changes to workloads
 """
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from walltime import predictors as predictors
     from walltime import report as report
     from walltime import schedule as schedule
+    from walltime import site as site
     from walltime import workloads as workloads
     from walltime.errors import EngineError as EngineError
     from walltime.errors import LogError as LogError
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from walltime.policy import NoBackfilling as NoBackfilling
     from walltime.policy import PlainPolicy as PlainPolicy
     from walltime.policy import Policy as Policy
+    from walltime.policy import Slurm as Slurm
     from walltime.policy import Wfp as Wfp
     from walltime.policy import order as order
     from walltime.policy import parse_order as parse_order
@@ -104,6 +107,8 @@ if TYPE_CHECKING:
     from walltime.schedule.replication import replicate as replicate
     from walltime.schedule.scheduler import Scheduler as Scheduler
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
+    from walltime.site import calibrate as calibrate
+    from walltime.site import what_if as what_if
     from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
     from walltime.workloads import Downey97 as Downey97
@@ -119,7 +124,20 @@ if TYPE_CHECKING:
     from walltime.workloads import tail as tail
     from walltime.workloads import window as window
 
-GROUPS = ("campaign", "estimates", "figures", "logs", "machine", "metrics", "policy", "predictors", "report", "schedule", "workloads")
+GROUPS = (
+    "campaign",
+    "estimates",
+    "figures",
+    "logs",
+    "machine",
+    "metrics",
+    "policy",
+    "predictors",
+    "report",
+    "schedule",
+    "site",
+    "workloads",
+)
 _NAMES = {
     "errors": (
         "EngineError",
@@ -145,6 +163,7 @@ _NAMES = {
         "Hybrid",
         "NoBackfilling",
         "PlainPolicy",
+        "Slurm",
         "Wfp",
         "order",
     ),
@@ -170,6 +189,7 @@ _NAMES = {
         "Scheduler",
         "parse_scheduler",
     ),
+    "site": ("calibrate", "what_if"),
     "workload": ("Workload",),
 }
 _OLDER_NAMES = {

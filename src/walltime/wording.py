@@ -12,13 +12,13 @@ LONGEST_NAME = 60
 """A longer name from a log is cut where people read it."""
 
 
-def harmless(name: str) -> str:
+def harmless(name: str, longest: int = LONGEST_NAME) -> str:
     r"""A name from a log as it can be printed anywhere: one line, no control characters, terminal escapes or changes of direction.
 
     >>> harmless("a\x1b[31mred"), harmless("two\nlines"), len(harmless("x" * 100))
     ('a\\x1b[31mred', 'two\\nlines', 60)
     """
-    cut = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    cut = name if len(name) <= longest else f"{name[: longest - 3]}..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 

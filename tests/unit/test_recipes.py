@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.cli import call
@@ -17,11 +18,13 @@ DOCS = README.parent / "docs"
 
 @pytest.fixture(scope="module")
 def recipes():
+    sys.path.insert(0, str(DOCS))  # it imports its neighbours, as it does when MkDocs runs it
     spec = importlib.util.spec_from_file_location("recipes_run", DOCS / "recipes_run.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["recipes_run"] = module
     spec.loader.exec_module(module)
     yield module
+    sys.path.remove(str(DOCS))
     del sys.modules["recipes_run"]
 
 
@@ -52,9 +55,33 @@ def test_recipes__run_and_draw_what_the_page_shows(recipes, capsys, tmp_path, mo
     assert all(Path(picture).stat().st_size > 1000 for picture in pictures)
 
 
+@pytest.mark.slow
+def test_tutorial__runs_and_finds_what_its_text_says(recipes, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in recipes.begin(recipes.TUTORIAL).items():
+        Path(name).write_bytes(content)
+    printed = ""
+    for step in recipes.steps(recipes.TUTORIAL.read_text()):
+        if step.file is not None:
+            Path(step.file).write_text(step.text)
+        for command in step.commands if step.kind == "console" else []:
+            status, out, errors = call(capsys, *shlex.split(command)[1:])
+            assert status == 0, (command, errors)
+            printed += out
+    assert all(Path(name).stat().st_size > 1000 for name in recipes.KEPT[recipes.TUTORIAL])
+    assert "start at once in the simulation" in printed
+    difference = dict(zip(*(pl.read_csv("changes.csv")[name].to_list() for name in ("change", "mean_wait_difference")), strict=True))
+    setting, shorter, nodes, together = list(difference.values())[1:]
+    assert setting < nodes < 0, "a setting that costs nothing does more than a new node"
+    assert together > setting + shorter + nodes, "the changes together do less than the sum"
+    assert "speaks against SchedulerParameters" in Path("changes.html").read_text(), "only the setting is beyond the calibration"
+    assert "does not resemble" not in printed
+
+
 def test_recipes__fit_the_lines_of_the_page(recipes):
-    for step in recipes.steps(recipes.PAGE.read_text()):
-        assert all(len(line) <= 88 for line in step.text.splitlines())
+    for page in recipes.KEPT:
+        for step in recipes.steps(page.read_text()):
+            assert all(len(line) <= 88 for line in step.text.splitlines())
 
 
 def test_terminal__joins_continued_lines_and_drops_styles(recipes, tmp_path):

@@ -13,9 +13,9 @@ from typing import Any
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
-from walltime.policy import files_in, split, takes
+from walltime.policy import files_in, takes
 from walltime.provenance import version
-from walltime.schedule.scheduler import PREDICTION_WORDS, Scheduler, parse_scheduler
+from walltime.schedule.scheduler import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
 from walltime.syntax import syntax_hash
 
 SPELLED = ("policy", "order", "backfill_order")
@@ -163,7 +163,7 @@ def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
     """The scheduler of a cell with these settings; raises PolicyError for an option that does not apply."""
     words = {word.replace("_", "-"): settings.get(word) for word in ("order", "backfill_order")}
     text = settings.get("policy") or "easy"
-    if words["backfill-order"] and not takes(split(text, PREDICTION_WORDS)[0], "backfill-order"):
+    if words["backfill-order"] and not takes(split_scheduler(text)[0], "backfill-order"):
         raise PolicyError(f"{text} has no backfill order of its own; leave it out, or take easy or hybrid:depth=N")
     if settings.get("predictor"):
         words |= {word: settings.get(word) for word in PREDICTION_WORDS}

@@ -104,14 +104,14 @@ def schedulers(
 
     Raises PolicyError for an invalid specification, and for an option that none of them can use.
     """
-    from walltime.policy import split, takes
-    from walltime.schedule.scheduler import PREDICTION_WORDS, parse_scheduler
+    from walltime.policy import takes
+    from walltime.schedule.scheduler import parse_scheduler, split_scheduler
 
     defaults = {"order": order, "backfill-order": backfill_order, "predictor": predictor}
     used = {"believe": (believe, "regular"), "correction": (correction, "tsafrir07"), "history": (history, "simulation")}
     defaults |= {name: value for name, (value, usual) in used.items() if value != usual}
     found = [parse_scheduler(text, defaults) for text in texts]
-    if backfill_order is not None and not any(takes(split(text, PREDICTION_WORDS)[0], "backfill-order") for text in texts):
+    if backfill_order is not None and not any(takes(split_scheduler(text)[0], "backfill-order") for text in texts):
         raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or take easy or hybrid:depth=N")
     if len(defaults) > 3 and not any(scheduler.prediction for scheduler in found):
         raise PolicyError("--believe, --correction and --history need predictions; name a --predictor too")
@@ -292,12 +292,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for k in block:
             if k == 0:
-                table.add_column(Text(columns[0]), justify="left", overflow="fold", width=min(widths[0], out.width // 2))
+                table.add_column(Text(columns[0]), justify="left", overflow="fold", width=min(widths[0], (out.width - 2) // 2))
             else:
                 table.add_column(Text(columns[k]), justify="right", width=widths[k])
         for row in rows:
             shown = {k: _visible(row[k]) for k in block}
-            table.add_row(*(Text(at_commas(cell, out.width // 2) if k == 0 else cell) for k, cell in shown.items()))
+            table.add_row(*(Text(at_commas(cell, (out.width - 2) // 2) if k == 0 else cell) for k, cell in shown.items()))
         out.print(table)
 
 

@@ -83,6 +83,26 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """Which part of the log is taken, for commands that compare with what was recorded."""
+
+    remove: o.RemoveOption = None
+    window: o.WindowOption = None
+    head: o.HeadOption = None
+    tail: o.TailOption = None
+
+    def of(self, workload: Workload, machine: Machine) -> Workload:
+        """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
+        from walltime.schedule.variation import Variation, parse_span
+        from walltime.site import stretch
+
+        workload = Variation(remove=self.remove or ()).apply(workload, 0)
+        if self.window is not None:
+            workload = stretch(workload, machine, *parse_span(self.window))
+        return Variation(head=self.head, tail=self.tail).apply(workload, 0)
+
+
+@dataclass(frozen=True)
 class Scheduling:
     """How schedulers are run, and what holds for each that does not say otherwise."""
 

@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from walltime.cli import campaign, paper, slurm
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
+from walltime.cli.calibrate import calibrate
 from walltime.cli.cite import cite
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
@@ -30,6 +32,7 @@ from walltime.cli.info import info
 from walltime.cli.predict import predict
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
+from walltime.cli.what_if import what_if
 from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
@@ -51,7 +54,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fetch, info, simulate, compare, explain, audit, generate, estimates, predict, suggest, clean, convert, cache, cite):
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, audit),
+    *(generate, estimates, predict, suggest, clean, convert, cache, cite),
+)
+for command in COMMANDS:
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(paper.app, name="paper")

@@ -7,8 +7,10 @@ from walltime.report.page import write_report
 from walltime.report.text import answer, human_number, human_percent, human_time, labels
 
 if TYPE_CHECKING:
+    from walltime.report.calibration import write_calibration_report as write_calibration_report
     from walltime.report.campaign import write_campaign_report as write_campaign_report
     from walltime.report.replicated import write_replicated_report as write_replicated_report
+    from walltime.report.what_if import write_what_if_report as write_what_if_report
 
 __all__ = [
     "answer",
@@ -16,12 +18,19 @@ __all__ = [
     "human_percent",
     "human_time",
     "labels",
+    "write_calibration_report",
     "write_campaign_report",
     "write_replicated_report",
     "write_report",
+    "write_what_if_report",
 ]
 
-_LATER = {"report.campaign": ("write_campaign_report",), "report.replicated": ("write_replicated_report",)}
+_LATER = {
+    "report.calibration": ("write_calibration_report",),
+    "report.campaign": ("write_campaign_report",),
+    "report.replicated": ("write_replicated_report",),
+    "report.what_if": ("write_what_if_report",),
+}
 _get = lazy(__name__, _LATER)[0]
 
 

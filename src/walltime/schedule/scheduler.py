@@ -10,6 +10,8 @@ from walltime.policy import Policy, build, split, takes
 from walltime.predictors import Prediction, Predictor
 
 PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
+ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
+"""Schedulers with a name of their own; EASY++ is that of tsafrir07."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,13 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
 
     Options are those of the policy, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and
     `history` as in `walltime.Prediction`; `predictor=none` turns predictions off. `defaults`: options used unless the text sets
-    them; those that the policy lacks are ignored. Raises PolicyError for an unknown policy, option or value.
+    them; those that the policy lacks are ignored. `easy++` is short for `easy:backfill-order=sjf,predictor=tsafrir07`. Raises PolicyError
+    for an unknown policy, option or value.
 
     >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
     'hybrid:order=sjf,depth=3,predictor=last'
     """
-    kind, options = split(text, PREDICTION_WORDS)
+    kind, options = split_scheduler(text)
     said = {name: options.pop(name) for name in PREDICTION_WORDS if name in options}
     wanted = {name: value for name, value in (defaults or {}).items() if value is not None}
     fallback = {name: value for name, value in wanted.items() if name not in PREDICTION_WORDS and takes(kind, name)}
@@ -66,6 +69,15 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
             raise PolicyError(f"{own[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07")
         return Scheduler(policy)
     return Scheduler(policy, Prediction(predictor, **said))
+
+
+def split_scheduler(text: str) -> tuple[type[Policy] | Policy, dict[str, str]]:
+    """The policy's class, and the options of the policy and of the prediction as text; see `walltime.policy.split`.
+
+    >>> split_scheduler("EASY++")[1]
+    {'backfill-order': 'sjf', 'predictor': 'tsafrir07'}
+    """
+    return split(ALIASES.get(text.strip().lower(), text), PREDICTION_WORDS)
 
 
 def with_prediction(label: str, prediction: Prediction | None) -> str:

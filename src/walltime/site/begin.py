@@ -1,0 +1,83 @@
+"""A stretch of a log that does not begin with an empty machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.machine import Machine, place
+from walltime.schedule.recorded import recorded_wait
+from walltime.workload import MISSING, Workload
+
+Array = np.ndarray
+
+RUNNING = "running_since"
+CARRIED = "carried_over"
+"""The column of jobs that were submitted before the stretch, which are simulated and not measured."""
+
+
+def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workload:
+    """The jobs submitted from `begin` until `end` (s from the start of the log), on a machine and with a queue as they were recorded.
+
+    Jobs that ran at `begin` run there from the first (column `running_since`), those that waited are submitted at `begin`; both have
+    `carried_over` 1. Where the log records no waits, or more is recorded to run than the machine has, those jobs are left out, the last to
+    start first. Raises PolicyError for a stretch without jobs.
+    """
+    submit = workload.submit
+    inside = (submit >= begin) & (submit < end)
+    if not inside.any():
+        raise PolicyError(f"no job of {workload.origin.name} is submitted from {begin} to {end} s after the start of the log")
+    recorded = recorded_wait(workload)
+    if recorded is None or begin <= int(submit.min()):
+        return workload.take(inside, f"submitted from {begin} until {end}")
+    start = np.where(recorded >= 0, submit + recorded, MISSING)
+    before = (submit < begin) & (start >= 0)
+    running = before & (start < begin) & (start + workload.runtime > begin)
+    waiting = before & (start >= begin)
+    running &= _fits(workload, machine, running, start)
+    chosen = inside | running | waiting
+    jobs = workload.take(chosen, f"submitted from {begin} until {end}, with {running.sum()} that ran then and {waiting.sum()} that waited")
+    running, waiting = running[chosen], waiting[chosen]
+    moved = np.where(running | waiting, begin, jobs.submit)
+    own = dict(jobs.columns)
+    own["wait"] = np.where(running, MISSING, np.where(waiting, start[chosen] - begin, own["wait"]))
+    own[RUNNING] = np.where(running, np.minimum(start[chosen], begin), MISSING)
+    own[CARRIED] = (running | waiting).astype(np.int64)
+    return Workload.from_arrays(
+        submit=moved,
+        runtime=jobs.runtime,
+        procs=jobs.procs,
+        requested=jobs.requested,
+        believed=None if jobs.believed is jobs.requested else jobs.believed,
+        job_id=jobs.job_id,
+        machine_procs=jobs.machine_procs,
+        columns=own,
+        origin=jobs.origin,
+    )
+
+
+def carried_over(workload: Workload) -> Array:
+    """Which jobs were submitted before the stretch: bool, shape (jobs,)."""
+    column = workload.columns.get(CARRIED)
+    return np.zeros(len(workload), bool) if column is None else column == 1
+
+
+def _fits(workload: Workload, machine: Machine, running: Array, start: Array) -> Array:
+    """Which of the running jobs find room, in order of their starts, each in the pools of its partition in their order."""
+    fits = np.zeros(len(workload), bool)
+    if not running.any():
+        return fits
+    mine = np.flatnonzero(running)
+    placed, placement = place(workload.take(mine, ""), machine)
+    known = mine[np.isin(workload.job_id[mine], placed.job_id)]
+    free = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
+    for k in np.argsort(start[known], kind="stable").tolist():
+        left, taken = np.array([placed.procs[k], placement.second[k]]), np.zeros_like(free)
+        for name in machine.partitions[int(placement.partition[k])].pools:
+            pool = machine.place_of(name)
+            taken[pool] = np.minimum(left, free[pool])
+            left = left - taken[pool]
+        if not left.any():
+            free -= taken
+            fits[known[k]] = True
+    return fits

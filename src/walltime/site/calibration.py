@@ -1,0 +1,393 @@
+"""Does the simulation resemble the machine? Simulated waits under the site's own policy beside the recorded ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import LogError, WorkloadError
+from walltime.logs.output import printable, whole_file
+from walltime.machine import Machine, write_machine
+from walltime.policy import Policy
+from walltime.provenance import jobs_sha256, plain, version
+from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
+from walltime.schedule.recorded import recorded_groups, recorded_wait
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler
+from walltime.site.begin import carried_over
+from walltime.site.evidence import Evidence, Waited, find_evidence
+from walltime.site.occupancy import Island, islands
+from walltime.site.setting import Setting, without_warnings
+from walltime.site.weeks import over_weeks, weeks_of
+from walltime.wording import harmless, human_time
+from walltime.workload import Workload, check_workload
+
+Array = np.ndarray
+
+GROUPED_BY = ("class", "user", "size", "partition", "queue")
+"""The groupings whose groups have a threshold each."""
+MOST_GROUPS = 40
+"""A grouping with more groups has no rows."""
+FEW_JOBS = 50
+"""A group of fewer jobs cannot be trusted."""
+POOR_RANKS = 0.2
+"""Nor one whose rank correlation is below this: the jobs that wait long are not those that did."""
+MANY_KILLED = 0.01
+"""A share of jobs killed in the simulation, and not in the log, from which on it is told."""
+NEAR = (60, 600, 3600)
+"""A simulated start within this of the recorded one, s, is counted."""
+ALL = "all jobs"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Recorded and simulated waits of a group of jobs, s, and from which difference of mean waits on a simulation says something.
+
+    `bias`: mean simulated minus mean recorded wait; `low, high`: its interval from resampling weeks, nan for under 4 weeks. `threshold`:
+    the largest absolute value of the bias in that interval. `doubt`: why no difference can be trusted, empty if some can.
+    `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
+    """
+
+    by: str
+    group: str
+    jobs: int
+    mean_recorded: float
+    mean_simulated: float
+    median_recorded: float
+    median_simulated: float
+    p90_recorded: float
+    p90_simulated: float
+    correlation: float
+    rank_correlation: float
+    within: tuple[float, ...]
+    bias: float
+    low: float
+    high: float
+    threshold: float
+    doubt: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in order, ready for JSON: undefined values are None."""
+        return {name: plain(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Used:
+    """Recorded and simulated utilization in a stretch of time: the whole log while jobs arrive, or a month."""
+
+    when: str
+    recorded: float
+    simulated: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in order, ready for JSON."""
+        return {name: plain(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far a simulation of a log under the site's own policy resembles what was recorded.
+
+    `rows`: agreement by class, users, size, partition and queue as far as the log knows them, after one of all jobs; `months`: the same by
+    month of submission. `evidence`: who waited for other reasons than processors, and hints about the machine's file. The checksums and the
+    digest say of what it holds.
+    """
+
+    log: str
+    sha256: str
+    jobs_sha256: str
+    machine: str
+    machine_digest: str
+    policy: str
+    trim: str
+    rows: Sequence[Agreement]
+    months: Sequence[Agreement]
+    utilization: Sequence[Used]
+    evidence: Evidence
+    version: str
+
+    @property
+    def overall(self) -> Agreement:
+        """The agreement of all jobs."""
+        return self.rows[0]
+
+    def row(self, by: str, group: str) -> Agreement | None:
+        """The agreement of a group, None if it was not calibrated."""
+        return next((row for row in self.rows if (row.by, row.group) == (by, group)), None)
+
+    def trusts(self, by: str, group: str, difference: float) -> bool:
+        """Whether a difference in mean wait, s, is above the threshold of its group; never where the group cannot be trusted."""
+        row = self.row(by, group)
+        return row is not None and not row.doubt and abs(difference) > row.threshold
+
+    @property
+    def verdict(self) -> list[str]:
+        """What may be made of it, in sentences."""
+        return verdict(self)
+
+    def table(self) -> Any:
+        """The rows as a polars table."""
+        import polars as pl
+
+        rows = [row.as_dict() for row in (*self.rows, *self.months)]
+        within = [row.pop("within") for row in rows]
+        named = [
+            row | {f"within_{near}_s": one for near, one in zip(NEAR, shares, strict=True)}
+            for row, shares in zip(rows, within, strict=True)
+        ]
+        return pl.DataFrame(named, infer_schema_length=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; `read_calibration` makes a calibration of it."""
+        words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version")
+        lists = {name: [row.as_dict() for row in getattr(self, name)] for name in ("rows", "months", "utilization")}
+        return (
+            {name: getattr(self, name) for name in words} | {"verdict": self.verdict} | lists | {"evidence": plain(asdict(self.evidence))}
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write as JSON, whole or not at all; returns the path. Raises OutputError."""
+        with whole_file(path) as file:
+            file.write((json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n").encode())
+        return Path(path)
+
+    def check(self, workload: Workload, machine: Machine, policy: str) -> None:
+        """Raise WorkloadError where this is the calibration of other jobs, another machine or another policy."""
+        for what, mine, other in (
+            ("log", self.jobs_sha256, jobs_sha256(workload)),
+            ("machine", self.machine_digest, machine_digest(machine)),
+            ("policy", self.policy, policy),
+        ):
+            if mine != other:
+                raise WorkloadError(f"the calibration is one of another {what} ({getattr(self, what)}); calibrate again, or leave it out")
+
+
+def calibrate(
+    workload: Workload,
+    machine: Machine,
+    policy: str | Policy | Scheduler | None = None,
+    *,
+    trim: str = "p3",
+    overrun: str = "kill",
+    schedule: Schedule | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Calibration:
+    """Simulate the log under the site's own policy, and compare with the waits that it records.
+
+    `policy`: by default that of the machine's file. `trim`: which jobs are compared, as in `Schedule.summary`: by default without the first
+    1 % to end, which met an empty machine, and without those that end after the last submission. `schedule`: that simulation, if it is
+    there. Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
+
+    >>> from walltime.machine import Machine, Partition, Pool
+    >>> jobs = Workload.from_arrays(
+    ...     submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4, columns={"wait": np.array([0, 30, 4])}
+    ... )
+    >>> found = calibrate(jobs, Machine((Pool("a", 1, 4),), (Partition("main", ("a",)),)), "easy", trim="none")
+    >>> found.overall.jobs, round(found.overall.bias, 1), found.overall.doubt
+    (3, -8.3, 'only 3 jobs')
+    """
+    check_workload(workload)
+    if recorded_wait(workload) is None:
+        raise WorkloadError(
+            f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"
+        )
+    setting = Setting.of(machine, policy)
+    if schedule is None:
+        with without_warnings():
+            schedule = setting.run(workload, overrun=overrun, progress=progress)
+    assert schedule.placement is not None, "it ran on a machine of pools"
+    jobs = schedule.workload
+    recorded = recorded_wait(jobs)
+    if recorded is None:
+        raise WorkloadError(f"no job of {workload.origin.name} with a recorded wait runs on {machine.name}; compare their partitions")
+    mask = metrics.measured(schedule.end, schedule.last_submit, trim) & (recorded >= 0) & ~carried_over(jobs)
+    if not mask.any():
+        raise WorkloadError(f"no job of {workload.origin.name} with a recorded wait is left to compare; use trim 'none' or a longer log")
+    start = np.where(recorded >= 0, jobs.submit + recorded, -1)
+    since = jobs.columns.get("running_since")
+    start = start if since is None else np.where(since >= 0, since, start)
+    found = islands(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
+    rows, months = _rows(schedule, recorded, mask)
+    evidence = find_evidence(schedule, schedule.placement, recorded, found, mask)
+    return Calibration(
+        log=jobs.origin.name,
+        sha256=jobs.origin.sha256,
+        jobs_sha256=jobs_sha256(workload),
+        machine=harmless(machine.name),
+        machine_digest=machine_digest(machine),
+        policy=schedule.label,
+        trim=trim,
+        rows=rows,
+        months=months,
+        utilization=_utilization(schedule, start, found),
+        evidence=replace(evidence, hints=[*evidence.hints, *_killed(schedule), *left_out(setting)]),
+        version=version(),
+    )
+
+
+def read_calibration(path: str | os.PathLike[str]) -> Calibration:
+    """The calibration in a file that `Calibration.write` wrote; raises LogError, in one line, for another one."""
+    where = printable(path)
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name what walltime calibrate wrote") from error
+    except ValueError as error:
+        raise LogError(f"{where}: this is no JSON; name what walltime calibrate wrote") from error
+    try:
+        return _of(found)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise LogError(f"{where}: this is no calibration; name what walltime calibrate wrote") from error
+
+
+def machine_digest(machine: Machine) -> str:
+    """Checksum of what a machine's file says, whatever its spelling."""
+    return hashlib.sha256(write_machine(machine).encode()).hexdigest()
+
+
+def _killed(schedule: Schedule) -> list[str]:
+    """What to say of jobs that ran longer in the log than they asked for, and do not here."""
+    jobs = schedule.workload
+    count = int((schedule.runtime < jobs.runtime).sum())
+    if count < MANY_KILLED * len(jobs):
+        return []
+    return [
+        f"{count:,} of {len(jobs):,} jobs ran longer in the log than they had asked for, and are killed at that time here; overruns can "
+        "also be let run."
+    ]
+
+
+def left_out(setting: Setting) -> list[str]:
+    """What to say of settings of Slurm that are not modelled."""
+    notes = setting.not_modelled
+    return [f"Settings of Slurm that are not modelled: {', '.join(map(harmless, notes))}."] if notes else []
+
+
+def verdict(calibration: Calibration) -> list[str]:
+    """What may be made of a calibration, in sentences with the numbers behind them."""
+    every = calibration.overall
+    percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
+    relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
+    said = [
+        f"Over {every.jobs:,} jobs of {calibration.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation under "
+        f"{calibration.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs start "
+        f"within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
+    ]
+    if every.doubt:
+        said.append(f"Trust no difference in mean wait over all jobs: {every.doubt}.")
+    else:
+        said.append(f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.")
+    for by in ("class", "partition"):
+        mine = [row for row in calibration.rows if row.by == by and not row.doubt]
+        if mine:
+            said.append(f"By {by}, trust differences above {', '.join(f'{human_time(row.threshold)} for {row.group}' for row in mine)}.")
+    doubted = [row for row in calibration.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
+    if doubted:
+        names = "; ".join(f"{row.group if row.by != 'user' else f'{row.group} users'} ({row.doubt})" for row in doubted)
+        said.append(f"Trust none for: {names}.")
+    return said
+
+
+def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
+    jobs = schedule.workload
+    weeks = weeks_of(jobs.submit)
+    every = Groups([ALL], np.zeros(len(jobs), np.int64))
+    rows = _agreements(ALL, every, schedule, recorded, mask, weeks)
+    for by in GROUPED_BY:
+        groups = group_jobs(jobs, by, jobs.submit, schedule.end)
+        if list(groups.names) != [UNKNOWN] and len(groups.names) <= MOST_GROUPS:
+            rows += _agreements(by, groups, schedule, recorded, mask, weeks)
+    months = recorded_groups(jobs, "month")
+    if list(months.names) == [UNKNOWN]:
+        return rows, []
+    return rows, _agreements("month", months, schedule, recorded, mask, weeks)
+
+
+def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, weeks: Array) -> list[Agreement]:
+    return [_agreement(by, name, recorded[inside], schedule.wait[inside], weeks[inside]) for name, inside in groups.members(mask)]
+
+
+def _agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: Array) -> Agreement:
+    waits = metrics.recorded_waits(recorded, simulated)
+    off = (simulated - recorded).astype(np.float64)
+    bias, interval = float(off.mean()), over_weeks(off, weeks)
+    low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+    row = Agreement(
+        by=by,
+        group=group,
+        within=tuple(float(np.mean(np.abs(off) <= near)) for near in NEAR),
+        bias=bias,
+        low=low,
+        high=high,
+        threshold=abs(bias) if interval is None else max(abs(low), abs(high), abs(bias)),
+        **{f.name: getattr(waits, f.name) for f in fields(waits) if f.name in Agreement.__dataclass_fields__},
+    )
+    return replace(row, doubt=_doubt(row, interval is not None))
+
+
+def _doubt(row: Agreement, weeks: bool) -> str:
+    """Why no difference of this group can be trusted; empty if some can."""
+    if row.jobs < FEW_JOBS:
+        return f"only {row.jobs:,} job{'' if row.jobs == 1 else 's'}"
+    if not weeks:
+        return "under 4 weeks"
+    if row.mean_recorded and row.threshold > row.mean_recorded:
+        return f"off by up to {human_time(row.threshold)}, more than the recorded mean wait of {human_time(row.mean_recorded)}"
+    if row.rank_correlation < POOR_RANKS:
+        return f"the jobs that wait long are not those that did: rank correlation {row.rank_correlation:.2f}"
+    return ""
+
+
+def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> list[Used]:
+    """Recorded and simulated utilization while jobs arrive, and by calendar month where the log has one."""
+    jobs = schedule.workload
+    procs = sum(island.procs for island in found)
+    known = start >= 0
+    recorded = start[known], (start + jobs.runtime)[known], jobs.procs[known]
+    simulated = schedule.start, schedule.end, jobs.procs
+
+    def used(when: str, begin: int, end: int) -> Used:
+        shares = [metrics.utilization(start, end_of, size, procs, begin, end) for start, end_of, size in (recorded, simulated)]
+        return Used(when, shares[0], shares[1])
+
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    rows = [used("while jobs arrive", first, last)]
+    since = jobs.origin.unix_start_time
+    if since is None:
+        return rows
+    try:
+        months = metrics.month_starts(since + first, since + last, jobs.origin.tzinfo())
+    except WorkloadError:  # its times are outside the calendar
+        return rows
+    for (year, month, begin), (_, _, end) in pairwise(months):
+        rows.append(used(f"{year}-{month:02d}", max(begin - since, first), min(end - since, last)))
+    return rows
+
+
+def _of(found: Mapping[str, Any]) -> Calibration:
+    def numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: math.nan if value is None else tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+
+    known = {f.name: found[f.name] for f in fields(Calibration)}
+    said = dict(known["evidence"])
+    known["rows"] = [Agreement(**numbers(row)) for row in known["rows"]]
+    known["months"] = [Agreement(**numbers(row)) for row in known["months"]]
+    known["utilization"] = [Used(**numbers(row)) for row in known["utilization"]]
+    known["evidence"] = Evidence(**(said | {"rows": [Waited(**row) for row in said["rows"]]}))
+    if not known["rows"]:
+        raise KeyError("rows")
+    return Calibration(**known)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,404 @@
+"""The language of changes: `SchedulerParameters+=bf_max_job_test=1000`, `partition.long.MaxTime=24h`, `nodes+=10%`, `policy=easy++`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.estimates import parse_estimates
+from walltime.machine import Machine, Partition, Pool
+from walltime.policy import Slurm
+from walltime.policy.slurm import NO_EFFECT, PARAMETERS
+from walltime.schedule.scheduler import parse_scheduler
+from walltime.schedule.variation import parse_seconds
+from walltime.site.setting import Setting
+
+SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
+LISTS = ("SchedulerParameters", "PriorityFlags")
+"""Settings of Slurm that are lists, so that single items can be added and removed."""
+SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
+"""Settings of Slurm that are modelled."""
+OF_PARTITION = {"maxtime": "max_time", "prioritytier": "tier", "priorityjobfactor": "job_factor", "oversubscribe": "exclusive"}
+"""Slurm's names of what a partition has, in lower case, and ours."""
+KEYS_OF_PARTITION = ("max_time", "tier", "job_factor", "exclusive", "pools")
+NO_LIMIT = ("unlimited", "infinite", "none")
+TARGETS = (
+    "policy",
+    "nodes",
+    "pool.NAME.nodes",
+    "partition.NAME.MaxTime",
+    "limit.N.jobs",
+    "qos.NAME.priority",
+    "share.ACCOUNT.shares",
+    "load",
+    "requested",
+    "estimates",
+    "SchedulerParameters",
+)
+"""Examples of what can be changed, for messages."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change as it is spelled, such as `nodes+=10%`: what is changed, how, and the value."""
+
+    text: str
+    target: str
+    sign: str
+    value: str
+
+    def apply(self, setting: Setting) -> tuple[Setting, list[str]]:
+        """The changed setting, and what became of what in sentences; raises PolicyError, in one line, for what cannot be changed so."""
+        try:
+            return _apply(self, setting)
+        except WorkloadError as error:
+            raise PolicyError(f"the change {shown(self.text)}: {error}") from error
+
+
+def parse_change(text: str) -> Change:
+    """The change that is spelled so; raises PolicyError for what has no target or no sign.
+
+    >>> change = parse_change("SchedulerParameters+=bf_max_job_test=1000")
+    >>> change.target, change.sign, change.value
+    ('SchedulerParameters', '+=', 'bf_max_job_test=1000')
+    """
+    match = SPELLING.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not match["value"]:
+        raise PolicyError(f"{shown(text)} is no change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%")
+    return Change(text.strip(), match["target"], match["sign"], match["value"])
+
+
+def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    first, dot, rest = change.target.partition(".")
+    if not dot:
+        own = OF_SETTING.get(change.target.lower())
+        return own(change, setting) if own is not None else _slurm(change, setting)
+    kind = OF_TABLE.get(first.lower())
+    name, dot, key = rest.rpartition(".")
+    if kind is None or not dot:
+        raise _unknown(change)
+    machine, told = kind(change, setting.machine, name, key)
+    return replace(setting, machine=machine), told
+
+
+def _unknown(change: Change) -> PolicyError:
+    return PolicyError(
+        f"nothing is called {shown(change.target)} in {shown(change.text)}; what can be changed is {', '.join(TARGETS)}, ..."
+    )
+
+
+def _only(change: Change, *signs: str) -> None:
+    if change.sign not in signs:
+        raise PolicyError(f"{shown(change.text)}: {change.target} is changed with {' or '.join(signs)}, not with {change.sign}")
+
+
+# ---------------------------------------------------------------------- policy, load, users
+
+
+def _policy(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    _only(change, "=")
+    parse_scheduler(change.value)
+    return replace(setting, policy=change.value), []
+
+
+def _load(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    _only(change, "*=")
+    return replace(setting, load=setting.load * _positive(change)), [
+        f"the same jobs arrive {_positive(change):g} times as fast: the times between submissions are scaled"
+    ]
+
+
+def _requested(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    _only(change, "*=")
+    return replace(setting, requested=setting.requested * _positive(change)), [
+        f"every requested time is {_positive(change):g} times as long, and jobs are killed there"
+    ]
+
+
+def _estimates(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    _only(change, "=")
+    parse_estimates(change.value)
+    return replace(setting, estimates=change.value), [f"the scheduler plans with the estimates {change.value}"]
+
+
+def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    pools = setting.machine.pools
+    if len(pools) > 1 and not change.value.endswith("%") and change.sign != "*=":
+        names = ", ".join(f"pool.{pool.name}.nodes" for pool in pools)
+        raise PolicyError(f"{shown(change.text)}: there are several pools; name one, as in {names}, or give a percentage")
+    changed = [replace(pool, nodes=_count(change, pool.nodes)) for pool in pools]
+    return replace(setting, machine=replace(setting.machine, pools=tuple(changed))), [
+        _became(f"pool {old.name}", "nodes", old.nodes, new.nodes) for old, new in zip(pools, changed, strict=True)
+    ]
+
+
+def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    settings = dict(setting.machine.slurm)
+    known = {name.lower(): name for name in (*settings, *SETTINGS)}
+    name = known.get(change.target.lower())
+    if name is None:
+        if change.target[:1].isupper():
+            raise PolicyError(f"{shown(change.target)} is no setting of Slurm that is modelled; known are {', '.join(SETTINGS)}")
+        raise _unknown(change)
+    policy = setting.scheduler().policy
+    if not isinstance(policy, Slurm):
+        raise PolicyError(
+            f"{shown(change.text)} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
+            'say policy = "slurm" in the machine\'s file'
+        )
+    _only(change, *(("=", "+=", "-=") if name.lower() in map(str.lower, LISTS) else ("=",)))
+    told = []
+    if name.lower() == "schedulerparameters":
+        told = _parameters(change, policy)
+    settings[name] = change.value if change.sign == "=" else _listed(change, settings.get(name, ""))
+    changed = replace(setting, machine=replace(setting.machine, slurm=settings))
+    changed.scheduler()  # or it is an impossible value
+    return changed, [f"{name} = {settings[name] or '(nothing)'}", *told]
+
+
+def _parameters(change: Change, policy: Slurm) -> list[str]:
+    """What to know of items of SchedulerParameters; raises PolicyError for those that are not modelled, or that the policy says itself."""
+    names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
+    told = []
+    for item in filter(None, (part.strip().partition("=")[0].lower() for part in change.value.split(","))):
+        if item in NO_EFFECT:
+            told.append(f"{item} spares a busy slurmctld; a simulated pass takes no time, so it changes nothing")
+        elif item not in names and change.sign == "+=":
+            raise PolicyError(f"{shown(change.text)}: {shown(item)} is not modelled; modelled are {', '.join(names)}")
+        elif item in names and getattr(policy, item) is not None:
+            raise PolicyError(f"{shown(change.text)}: the policy {policy.label} says {item} itself; change the policy")
+    return told
+
+
+def _listed(change: Change, now: str) -> str:
+    """A list of items `name` or `name=value`, with some added in place of those of the same names, or removed."""
+    items = {item.partition("=")[0].lower(): item for item in (part.strip() for part in now.split(",")) if item and item != "(null)"}
+    for item in filter(None, (part.strip() for part in change.value.split(","))):
+        name = item.partition("=")[0].lower()
+        if change.sign == "+=":
+            items[name] = item
+        elif name not in items:
+            raise PolicyError(f"{shown(change.text)}: there is no {name} to remove; there are {', '.join(items) or 'none'}")
+        else:
+            del items[name]
+    return ",".join(items.values())
+
+
+OF_SETTING: Mapping[str, Callable[[Change, Setting], tuple[Setting, list[str]]]] = {
+    "policy": _policy,
+    "load": _load,
+    "requested": _requested,
+    "estimates": _estimates,
+    "nodes": _nodes,
+}
+"""What can be changed that is no part of a table of the machine's file; everything else without a dot is a setting of Slurm."""
+
+
+# ---------------------------------------------------------------------- tables of the machine's file
+
+
+def _pool(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
+    place = _place(change, "pool", [pool.name for pool in machine.pools], name)
+    field = {"nodes": "nodes", "procs": "procs", machine.second: "second", "second": "second"}.get(key.lower())
+    if field is None:
+        raise _no_key(change, key, "a pool", ("nodes", "procs", machine.second))
+    old = machine.pools[place]
+    now = getattr(old, field)
+    amounts: dict[str, Any] = {field: _count(change, now)}
+    new: Pool = replace(old, **amounts)
+    pools = (*machine.pools[:place], new, *machine.pools[place + 1 :])
+    return replace(machine, pools=pools), [_became(f"pool {name}", key, now, getattr(new, field))]
+
+
+def _partition(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
+    place = _place(change, "partition", [one.name for one in machine.partitions], name)
+    field = OF_PARTITION.get(key.lower(), key.lower())
+    old = machine.partitions[place]
+    if field not in KEYS_OF_PARTITION:
+        known = ["MaxTime", "PriorityTier", "PriorityJobFactor", "OverSubscribe", *KEYS_OF_PARTITION]
+        raise _no_key(change, key, "a partition", known)
+    if field == "pools":
+        value: Any = _pools(change, old)
+    elif field == "max_time":
+        _only(change, "=")
+        value = _time(change, slurm=key.lower() == "maxtime")
+    elif field == "exclusive":
+        _only(change, "=")
+        value = _exclusive(change)
+    else:
+        value = _count(change, getattr(old, field), least=0)
+    new = replace(old, **{field: value})
+    partitions = (*machine.partitions[:place], new, *machine.partitions[place + 1 :])
+    return replace(machine, partitions=partitions), [_became(f"partition {name}", field, getattr(old, field), value)]
+
+
+def _limit(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
+    if not (name.isascii() and name.isdecimal() and 1 <= int(name) <= len(machine.limits)):
+        count = len(machine.limits)
+        raise PolicyError(
+            f"{shown(change.text)}: there is no limit number {name}; {f'they are 1 to {count}' if count else 'there are none'}"
+        )
+    place = int(name) - 1
+    old = machine.limits[place]
+    field = {"jobs": "jobs", "procs": "procs", machine.second: "second", "second": "second"}.get(key.lower())
+    if field is None:
+        raise _no_key(change, key, "a limit", ("jobs", "procs", machine.second))
+    now = getattr(old, field)
+    if change.sign == "=" and change.value.lower() in NO_LIMIT:
+        value = None
+    elif now is None and change.sign != "=":
+        raise PolicyError(f"{shown(change.text)}: limit {name} has no {key} to change; set it with =")
+    else:
+        value = _count(change, now or 0, least=1)
+    left = {"jobs": old.jobs, "procs": old.procs, "second": old.second, field: value}
+    others = (*machine.limits[:place], *machine.limits[place + 1 :])
+    if all(one is None for one in left.values()):  # it limits nothing any more
+        return replace(machine, limits=others), [f"limit {name} is gone"]
+    most: dict[str, Any] = {field: value}
+    limits = (*machine.limits[:place], replace(old, **most), *machine.limits[place + 1 :])
+    return replace(machine, limits=limits), [_became(f"limit {name}", key, now, value)]
+
+
+def _qos(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
+    place = _place(change, "qos", [one.name for one in machine.qos], name)
+    if key.lower() != "priority":
+        raise _no_key(change, key, "a quality of service", ("priority",))
+    old = machine.qos[place]
+    new = replace(old, priority=_count(change, old.priority, least=0))
+    return replace(machine, qos=(*machine.qos[:place], new, *machine.qos[place + 1 :])), [
+        _became(f"qos {name}", "priority", old.priority, new.priority)
+    ]
+
+
+def _share(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
+    names = [one.account if one.user is None else f"{one.account}.{one.user}" for one in machine.shares]
+    place = _place(change, "share", names, name)
+    if key.lower() not in ("shares", "fairshare"):
+        raise _no_key(change, key, "a share", ("shares",))
+    old = machine.shares[place]
+    new = replace(old, shares=_count(change, old.shares, least=0))
+    return replace(machine, shares=(*machine.shares[:place], new, *machine.shares[place + 1 :])), [
+        _became(f"share {name}", "shares", old.shares, new.shares)
+    ]
+
+
+OF_TABLE: Mapping[str, Callable[[Change, Machine, str, str], tuple[Machine, list[str]]]] = {
+    "pool": _pool,
+    "partition": _partition,
+    "limit": _limit,
+    "qos": _qos,
+    "share": _share,
+}
+"""What has names of its own: `pool.NAME.KEY`."""
+
+
+def _place(change: Change, what: str, names: list[str], name: str) -> int:
+    if name not in names:
+        raise PolicyError(f"{shown(change.text)}: there is no {what} {shown(name)}; known are {', '.join(names) or 'none'}")
+    return names.index(name)
+
+
+def _no_key(change: Change, key: str, what: str, known: Any) -> PolicyError:
+    return PolicyError(f"{shown(change.text)}: {what} has no {shown(key)}; it has {', '.join(dict.fromkeys(known))}")
+
+
+# ---------------------------------------------------------------------- values
+
+
+def _count(change: Change, now: int, least: int = 1) -> int:
+    """The new value of a whole number: percentages are of the present one, and fractions are rounded up."""
+    number, percent = change.value.removesuffix("%").strip(), change.value.endswith("%")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    whole = value == math.floor(value) if math.isfinite(value) else False
+    if not math.isfinite(value) or value < 0 or value > 2**40 or not (whole or percent or change.sign == "*="):
+        raise PolicyError(f"{shown(change.text)}: {shown(change.value)} is no number; write a whole one, or a percentage such as 10%")
+    match change.sign:
+        case "*=":
+            if percent:
+                raise PolicyError(f"{shown(change.text)}: write += or -= with a percentage, or *= with a factor such as 1.1")
+            new = math.ceil(round(now * value, 6))
+        case "=":
+            if percent:
+                raise PolicyError(f"{shown(change.text)}: write += or -= with a percentage")
+            new = int(value)
+        case sign:
+            by = now * value / 100 if percent else value
+            new = math.ceil(round(now + by if sign == "+=" else now - by, 6))
+    if new < least:
+        raise PolicyError(f"{shown(change.text)} leaves {new}; {least} is the least")
+    return new
+
+
+def _positive(change: Change) -> float:
+    try:
+        value = float(change.value)
+    except ValueError:
+        value = math.nan
+    if not 0.01 <= value <= 100:
+        raise PolicyError(f"{shown(change.text)}: {shown(change.value)} is no factor from 0.01 to 100, such as 1.1")
+    return value
+
+
+def _time(change: Change, slurm: bool) -> int | None:
+    """A longest time, s: 24h, 1-00:00:00, unlimited; a bare number is minutes in Slurm's spelling, seconds in ours."""
+    text = change.value.lower()
+    if text in NO_LIMIT:
+        return None
+    match = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,6})(?::(\d\d?))?(?::(\d\d?))?", text)
+    if match is None or not (match[1] or match[3] or text.isdecimal()):
+        seconds = parse_seconds(text)
+    elif text.isdecimal():
+        seconds = int(text) * (60 if slurm else 1)
+    else:
+        first, second, third = int(match[2]), int(match[3] or 0), int(match[4] or 0)
+        short = match[1] is None and match[4] is None  # minutes:seconds
+        seconds = int(match[1] or 0) * 86_400 + (first * 60 + second if short else first * 3600 + second * 60 + third)
+    if seconds < 1:
+        raise PolicyError(f"{shown(change.text)}: the longest time must be at least 1 s")
+    return seconds
+
+
+def _exclusive(change: Change) -> bool:
+    text = change.value.lower()
+    known = {"exclusive": True, "yes": False, "no": False, "true": True, "false": False, "force": False}
+    if change.target.lower().endswith(".exclusive"):
+        known |= {"yes": True}
+    if text not in known:
+        raise PolicyError(f"{shown(change.text)}: write EXCLUSIVE for whole nodes, or NO")
+    return known[text]
+
+
+def _pools(change: Change, partition: Partition) -> tuple[str, ...]:
+    _only(change, "=", "+=", "-=")
+    names = tuple(filter(None, (part.strip() for part in change.value.split(","))))
+    if change.sign == "=":
+        return names
+    if change.sign == "+=":
+        return (*partition.pools, *(name for name in names if name not in partition.pools))
+    absent = [name for name in names if name not in partition.pools]
+    if absent:
+        raise PolicyError(f"{shown(change.text)}: partition {partition.name} has no pool {absent[0]}; it has {', '.join(partition.pools)}")
+    return tuple(name for name in partition.pools if name not in names)
+
+
+def _became(what: str, key: str, old: Any, new: Any) -> str:
+    return f"{what}: {key} {_said(key, old)} → {_said(key, new)}" + (" (no change)" if old == new else "")
+
+
+def _said(key: str, value: Any) -> str:
+    from walltime.schedule.groups import round_time
+
+    if value is None:
+        return "unlimited"
+    if key == "max_time":
+        return round_time(int(value))
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:,}"

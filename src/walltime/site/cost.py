@@ -1,0 +1,98 @@
+"""What a change costs or saves: node-hours that are there, used, and lost with jobs that are cut or no longer fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.metrics.averages import Averages
+from walltime.schedule.schedule import Schedule
+
+Array = np.ndarray
+MOST_NAMED = 5
+"""So many users and jobs are named."""
+
+
+@dataclass(frozen=True)
+class Cost(Averages):
+    """Node-hours from the first to the last submission, and jobs that do not get what they had under today's setting."""
+
+    nodes: int
+    capacity: float
+    """node-hours that are there"""
+    used: float
+    """of these"""
+    idle: float
+    """of these"""
+    cut_jobs: int
+    """killed earlier than today, at a shorter limit"""
+    cut_hours: float
+    """node-hours that they use until then, lost unless they keep checkpoints"""
+    missing_hours: float
+    """node-hours that they had still used today"""
+    cut: Sequence[str]
+    """whose they are, those with the most lost node-hours first"""
+    lost_jobs: int
+    """that no longer fit, and are left out"""
+    lost_hours: float
+    """node-hours that they used today"""
+    lost: Sequence[str]
+    """whose they are"""
+    rules: Mapping[str, int]
+    """by which rule they were left out"""
+
+
+def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
+    """What a change costs beside today's schedule; `both`: the places of the same jobs in the two, int64."""
+    mine, theirs = both
+    before, after = node_hours(today), node_hours(changed)
+    begin, end = int(changed.submit.min()), changed.last_submit
+    length = changed.end - changed.start
+    inside = np.maximum(np.minimum(changed.end, end) - np.maximum(changed.start, begin), 0)
+    used = float((after * inside / np.maximum(length, 1)).sum())
+    assert changed.placement is not None, "it ran on a machine of pools"
+    nodes = sum(pool.nodes for pool in changed.placement.machine.pools)
+    capacity = nodes * (end - begin) / 3600
+    cut = changed.runtime[theirs] < today.runtime[mine]
+    gone = np.ones(len(today), bool)
+    gone[mine] = False
+    old, new = today.workload.origin.dropped, changed.workload.origin.dropped
+    return Cost(
+        nodes=nodes,
+        capacity=capacity,
+        used=used,
+        idle=capacity - used,
+        cut_jobs=int(cut.sum()),
+        cut_hours=float(after[theirs[cut]].sum()),
+        missing_hours=float((before[mine[cut]] - after[theirs[cut]]).sum()),
+        cut=_named(today, mine[cut], after[theirs[cut]]),
+        lost_jobs=int(gone.sum()),
+        lost_hours=float(before[gone].sum()),
+        lost=_named(today, np.flatnonzero(gone), before[gone]),
+        rules={rule: count - old.get(rule, 0) for rule, count in new.items() if count > old.get(rule, 0)},
+    )
+
+
+def node_hours(schedule: Schedule) -> Array:
+    """Node-hours of each job, float64: what it had of each pool in parts of its nodes, for as long as it ran."""
+    assert schedule.placement is not None, "it ran on a machine of pools"
+    assert schedule.given is not None, "it ran on a machine of pools"
+    procs = np.array([pool.procs for pool in schedule.placement.machine.pools], np.float64)
+    return (schedule.given[:, :, 0] / procs).sum(axis=1) * schedule.runtime / 3600
+
+
+def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
+    """The users of these jobs with their numbers of jobs and node-hours, the most first; single jobs where the log names no users."""
+    workload = schedule.workload
+    users = workload.columns.get("user")
+    if users is None or not len(jobs) or (users[jobs] < 0).all():
+        order = np.argsort(-hours, kind="stable")[:MOST_NAMED]
+        return [f"job {workload.job_id[jobs[k]]} ({hours[k]:,.0f} node-hours)" for k in order.tolist()]
+    known, place = np.unique(users[jobs], return_inverse=True)
+    total, count = np.bincount(place, weights=hours), np.bincount(place)
+    order = np.argsort(-total, kind="stable")[:MOST_NAMED]
+    names: list[Any] = [workload.origin.name_of("user", number) if number >= 0 else "unknown" for number in known.tolist()]
+    return [f"user {names[k]} ({count[k]:,} job{'' if count[k] == 1 else 's'}, {total[k]:,.0f} node-hours)" for k in order.tolist()]

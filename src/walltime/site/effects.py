@@ -1,0 +1,208 @@
+"""What a change does to the jobs, beside today's schedule: differences of means with their intervals, groups, winners and losers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from walltime import metrics
+from walltime.metrics.averages import Averages
+from walltime.schedule.groups import UNKNOWN, group_jobs
+from walltime.schedule.schedule import Schedule
+from walltime.site.calibration import ALL, Calibration
+from walltime.site.cost import Cost
+from walltime.site.setting import Setting
+from walltime.site.weeks import over_weeks, weeks_of
+from walltime.wording import human_time
+
+Array = np.ndarray
+Pairs = tuple[Array, Array]
+"""The places of the same jobs in two schedules, int64."""
+
+MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
+"""What is measured of the jobs; besides, the utilization."""
+GROUPED_BY = ("user", "class", "size", "partition", "queue")
+MOST_GROUPS = 40
+"""A grouping with more groups has no rows."""
+CONFIDENCE = 0.95
+"""Of the band in which a further shaken copy would lie."""
+
+
+@dataclass(frozen=True)
+class Difference(Averages):
+    """A measure under today's setting and under the changed one, over the jobs that run in both.
+
+    `scatter`: half the width of the band in which the difference of a further shaken copy lies with a probability of 95 %, `copies`: of
+    how many it is known; `low, high`: the 90 % interval from resampling weeks. nan where they are not known.
+    """
+
+    measure: str
+    today: float
+    changed: float
+    difference: float
+    scatter: float = float("nan")
+    copies: int = 0
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is larger than its scatter; never where that is not known."""
+        return abs(self.difference) > self.scatter
+
+    @property
+    def every_week(self) -> bool:
+        """Whether the interval from resampling weeks leaves out 0; never where it is not known."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class GroupEffect(Averages):
+    """The mean wait of a group of jobs, s, with its interval from resampling weeks; `trusted`: above the calibration's threshold."""
+
+    by: str
+    group: str
+    jobs: int
+    today: float
+    changed: float
+    difference: float
+    low: float
+    high: float
+    trusted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """What one change does, or all of them together.
+
+    `became`: what became of what, in sentences. `summary`: the averages under the changed setting, over the jobs that are measured today.
+    `doubts`: why the difference in mean wait may say nothing; empty where nothing speaks against it.
+    """
+
+    label: str
+    setting: Setting
+    became: Sequence[str]
+    schedule: Schedule
+    jobs: int
+    differences: Mapping[str, Difference]
+    utilization: float
+    groups: Sequence[GroupEffect]
+    gains: metrics.Gains
+    cost: Cost
+    doubts: Sequence[str]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no job waits longer or shorter, and none is lost or cut."""
+        sides = self.gains.shorter.jobs + self.gains.longer.jobs
+        return not sides and not self.cost.cut_jobs and not self.cost.lost_jobs
+
+
+def pairs(today: Schedule, changed: Schedule, measured: Array) -> Pairs:
+    """The measured jobs of today's schedule that are in the other one, too; `measured`: bool, shape (jobs,)."""
+    mine = np.flatnonzero(measured)
+    _, here, there = np.intersect1d(today.workload.job_id[mine], changed.workload.job_id, assume_unique=True, return_indices=True)
+    return mine[here], there
+
+
+def measures_of(schedule: Schedule, jobs: Array) -> dict[str, float]:
+    """The measures over the jobs at these places."""
+    wait, runtime = schedule.wait[jobs], schedule.runtime[jobs]
+    if not len(wait):
+        return dict.fromkeys(MEASURES, float("nan"))
+    median, p90 = np.percentile(wait, [50, 90]).tolist()
+    ratio = float(metrics.bounded_slowdown(wait, runtime).mean())
+    return dict(zip(MEASURES, (float(wait.mean()), median, p90, ratio), strict=True))
+
+
+def differences(today: Schedule, changed: Schedule, both: Pairs, shaken: Sequence[Mapping[str, float]]) -> dict[str, Difference]:
+    """The difference of each measure; `shaken`: the same differences in shaken copies of the log, one mapping for each."""
+    before, after = measures_of(today, both[0]), measures_of(changed, both[1])
+    weeks = weeks_of(today.workload.submit)[both[0]]
+    found = {}
+    for name in MEASURES:
+        values = [after[name] - before[name], *(copy[name] for copy in shaken)]
+        scatter = float("nan")
+        if len(values) > 2:
+            scatter = metrics.mean_interval(np.array(values), CONFIDENCE).half_width * float(np.sqrt(len(values) + 1))
+        interval = None
+        if name.startswith("mean"):
+            single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
+            interval = over_weeks(single[1] - single[0], weeks) if len(weeks) else None
+        low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
+        found[name] = Difference(name, before[name], after[name], values[0], scatter, len(shaken), low, high)
+    return found
+
+
+def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
+    """The mean wait of each group of each grouping that the log knows."""
+    mine, theirs = both
+    before, after = today.wait[mine], changed.wait[theirs]
+    weeks = weeks_of(today.workload.submit)[mine]
+    rows = []
+    for by in GROUPED_BY:
+        groups = group_jobs(today.workload, by, today.submit, today.end)
+        if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:
+            continue
+        of = groups.of[mine]
+        for k, name in enumerate(groups.names):
+            inside = of == k
+            if not inside.any():
+                continue
+            a, b = float(before[inside].mean()), float(after[inside].mean())
+            interval = over_weeks((after - before)[inside].astype(np.float64), weeks[inside])
+            low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
+            trusted = calibration is not None and calibration.trusts(by, name, b - a)
+            rows.append(GroupEffect(by, name, int(inside.sum()), a, b, b - a, low, high, trusted))
+    return rows
+
+
+def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> metrics.Gains:
+    """Who gains and who loses, of the jobs in both schedules."""
+    mine, theirs = both
+    jobs = today.workload
+    user = jobs.columns.get("user")
+    found = metrics.gains(
+        before=today.wait[mine],
+        after=changed.wait[theirs],
+        procs=jobs.procs[mine],
+        runtime=changed.runtime[theirs],
+        job_id=jobs.job_id[mine],
+        user=None if user is None else user[mine],
+        most=most,
+    )
+    return found.with_names(partial(jobs.origin.name_of, "user")) if "user" in jobs.origin.names else found
+
+
+def doubts(found: Difference, calibration: Calibration | None) -> list[str]:
+    """Why a difference in mean wait may say nothing."""
+    why = []
+    if found.copies and not found.clear:
+        why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(found.scatter)}")
+    if np.isfinite(found.low) and not found.every_week:
+        why.append(f"not all weeks show it: from {signed(found.low)} to {signed(found.high)} when weeks are resampled")
+    if calibration is None:
+        why.append("nothing is known of how far the simulation resembles the machine")
+    elif calibration.overall.doubt:
+        why.append(f"the simulation does not resemble the machine: {calibration.overall.doubt}")
+    elif not calibration.trusts(ALL, ALL, found.difference):
+        why.append(f"below {human_time(calibration.overall.threshold)}, up to which the simulation may be off")
+    return why
+
+
+def signed(seconds: float) -> str:
+    """A time with its sign.
+
+    >>> signed(60), signed(-60), signed(0.0)
+    ('+1 min 00 s', '-1 min 00 s', '±0 s')
+    """
+    return f"+{human_time(seconds)}" if seconds > 0 else human_time(seconds) if seconds < 0 else "±0 s"
+
+
+def _single(measure: str, schedule: Schedule, jobs: Array) -> Array:
+    wait = schedule.wait[jobs]
+    value: Array = wait if measure == "mean_wait" else metrics.bounded_slowdown(wait, schedule.runtime[jobs])
+    return value.astype(np.float64)

@@ -1,0 +1,137 @@
+"""What a log says of jobs that waited for other reasons than processors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.machine import Placement
+from walltime.schedule.kind import Kind
+from walltime.schedule.schedule import Schedule
+from walltime.site.occupancy import Island
+
+Array = np.ndarray
+
+AT_ONCE = 60
+"""A shorter wait, s, is that of a scheduler that looks at the queue now and then."""
+REASONS: tuple[tuple[str, str], ...] = (
+    (
+        r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit",
+        "a limit of the user, account or QOS",
+    ),
+    (r"Dependency", "another job"),
+    (r"BeginTime", "a time that was asked for"),
+    (r"JobHeld|Held", "being released (held)"),
+    (r"Reserv|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Maint", "nodes that were down, drained or reserved"),
+    (r"Licenses|BurstBuffer", "licences or other resources that are not modelled"),
+    (r"Resources|Priority|None", "processors, or its turn"),
+)
+"""The reasons that Slurm gives (manual of squeue), and what the job waited for."""
+CAPACITY = "processors, or its turn"
+RARE = 0.005
+"""A machine is over-full for less than this share of the time where the times of a log are a little off."""
+SHORT = "so rarely that the times of the log may be a little off."
+LITTLE = "the machine's file has too little there, or nodes were shared."
+
+
+@dataclass(frozen=True)
+class Waited:
+    """Jobs that waited for something, or while something held; waits are sums, in h."""
+
+    what: str
+    jobs: int
+    share: float
+    """of the measured jobs"""
+    recorded_hours: float
+    simulated_hours: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in order, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rows of jobs that waited for other reasons than capacity, hints about the machine's file, and shares of backfilled jobs (percent)."""
+
+    rows: Sequence[Waited]
+    hints: Sequence[str]
+    backfilled_recorded: float | None = None
+    backfilled_simulated: float | None = None
+
+
+def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, found: Sequence[Island], mask: Array) -> Evidence:
+    """What the log of this schedule says; `recorded`: waits, int64 s, -1 unknown; `mask`: bool, the measured jobs of known waits."""
+    workload = schedule.workload
+    start = np.where(recorded >= 0, workload.submit + recorded, -1)
+    count = max(int(mask.sum()), 1)
+
+    def row(what: str, chosen: Array) -> Waited:
+        inside = chosen & mask
+        hours = (float(waits[inside].sum()) / 3600 for waits in (recorded, schedule.wait))
+        return Waited(what, int(inside.sum()), float(inside.sum()) / count, *hours)
+
+    rows = [row(f"waited last for {what}", chosen) for what, chosen in _by_reason(schedule)]
+    free = np.zeros(len(workload), bool)
+    for island in found:
+        long = island.jobs[recorded[island.jobs] > AT_ONCE]
+        free[long] = island.least_free(workload.submit[long], start[long]) >= workload.procs[long]
+    rows.append(row(f"waited over {AT_ONCE} s while enough processors were free all that time, perhaps reserved for others", free))
+    rows.append(row("… and start at once in the simulation, so something else held them", free & (schedule.wait <= AT_ONCE)))
+    for column, what in (("depends_on", "name a job that they depend on"), ("reservation", "ran in a reservation")):
+        values = workload.columns.get(column)
+        if values is not None:
+            rows.append(row(what, values > 0))
+    held = workload.columns.get("held")
+    if held is not None:
+        rows.append(row("could not start at first (held, dependency, begin time); that time is not in either wait", held > 0))
+    hints = _hints(schedule, placement, start, found)
+    labels = workload.columns.get("sched_backfill")
+    known = mask & (labels >= 0) if labels is not None else np.zeros(len(workload), bool)
+    if labels is None or not known.any():
+        return Evidence([one for one in rows if one.jobs], hints)
+    simulated = 100 * float(np.mean(schedule.kind[known] == Kind.BACKFILLED))
+    return Evidence([one for one in rows if one.jobs], hints, 100 * float(np.mean(labels[known] == 1)), simulated)
+
+
+def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
+    """What jobs waited for last, by the names in the log's column `reason`, and which did."""
+    numbers, origin = schedule.workload.columns.get("reason"), schedule.workload.origin
+    if numbers is None or "reason" not in origin.names:
+        return []
+    said: dict[str, list[int]] = {}
+    for number, name in enumerate(origin.names["reason"], 1):
+        what = next((what for pattern, what in REASONS if re.match(pattern, name)), f"{origin.name_of('reason', number)}")
+        said.setdefault(what, []).append(number)
+    return [(what, np.isin(numbers, members)) for what, members in said.items() if what != CAPACITY]
+
+
+def _hints(schedule: Schedule, placement: Placement, start: Array, found: Sequence[Island]) -> list[str]:
+    """What the recorded schedule says of the machine's file."""
+    hints = []
+    for island in found:
+        if not len(island.jobs):
+            continue
+        where = f"the pool {island.pools[0]}" if len(island.pools) == 1 else f"the pools {', '.join(island.pools)}"
+        over = island.started_overfull(start)
+        if len(over):
+            hints.append(
+                f"{len(over):,} jobs are recorded to have started on {where} when that made more than its {island.procs:,} processors busy "
+                f"(up to {island.most:,}, {100 * island.overfull_share():.1f} % of the time): "
+                + (SHORT if island.overfull_share() < RARE else LITTLE)
+            )
+        elif island.most < 0.9 * island.procs:
+            hints.append(
+                f"Of the {island.procs:,} processors of {where} never more than {island.most:,} were busy at once: the machine's file may "
+                "have too much there, or its jobs wait for something else."
+            )
+    unknown = int((start < 0).sum())
+    if unknown:
+        hints.append(f"{unknown:,} of {len(start):,} jobs have no recorded start; they are simulated, and compared with nothing.")
+    if not (schedule.workload.columns.get("partition", np.full(1, -1)) >= 0).any() and len(placement.machine.partitions) > 1:
+        hints.append("The log does not say to which partition its jobs were submitted: all went to the first one.")
+    return hints

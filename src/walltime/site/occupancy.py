@@ -1,0 +1,85 @@
+"""The recorded schedule on the machine of the file: was it ever over-full, and who waited while processors were free?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime import metrics
+from walltime.machine import Machine
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Island:
+    """Pools that partitions share, directly or by way of others, and what the recorded schedule used of them together.
+
+    `times, busy`: int64, a step function of busy processors; `jobs`: int64, the places of its jobs with a recorded start.
+    """
+
+    pools: tuple[str, ...]
+    procs: int
+    jobs: Array
+    times: Array
+    busy: Array
+
+    @property
+    def most(self) -> int:
+        """The most processors that were busy at once."""
+        return int(self.busy.max(initial=0))
+
+    def overfull_share(self) -> float:
+        """The share of the time from the first start to the last end with more processors busy than there are; nan without jobs."""
+        if len(self.times) < 2:
+            return float("nan")
+        length = np.diff(self.times)
+        return float(length[self.busy[:-1] > self.procs].sum() / length.sum())
+
+    def started_overfull(self, start: Array) -> Array:
+        """Which of its jobs started when more processors were busy, with them, than there are; `start`: of all jobs, s."""
+        levels = np.concatenate(([0], self.busy))  # nothing is busy before the first time
+        return self.jobs[levels[np.searchsorted(self.times, start[self.jobs], "right")] > self.procs]
+
+    def least_free(self, begin: Array, end: Array) -> Array:
+        """The fewest free processors between these times, int64; all processors where a time is empty."""
+        first = np.searchsorted(self.times, begin, "right") - 1
+        last = np.searchsorted(self.times, end, "left") - 1
+        levels = np.concatenate(([0], self.busy))  # nothing is busy before the first time
+        return self.procs - _highest(levels, first + 1, np.maximum(last, first) + 1)
+
+
+def islands(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[Island]:
+    """The machine's pools in groups that no partition crosses, with the recorded schedule of each.
+
+    `partition`: each job's, `procs`: processors, `start, end`: recorded, s, -1 where unknown; int64, shape (jobs,). Which pools a job of
+    several had is not recorded, so they are counted together.
+    """
+    group = {pool.name: {pool.name} for pool in machine.pools}
+    for one in machine.partitions:
+        together = set().union(*(group[name] for name in one.pools))
+        for name in together:
+            group[name] = together
+    found: list[Island] = []
+    for names in dict.fromkeys(tuple(pool.name for pool in machine.pools if pool.name in members) for members in group.values()):
+        mine = np.array([one.pools[0] in names for one in machine.partitions])[partition]
+        jobs = np.flatnonzero(mine & (start >= 0))
+        times, busy = metrics.busy_processors(start[jobs], end[jobs], procs[jobs])
+        size = sum(pool.nodes * pool.procs for pool in machine.pools if pool.name in names)
+        found.append(Island(names, size, jobs, times, busy))
+    return found
+
+
+def _highest(levels: Array, first: Array, last: Array) -> Array:
+    """The highest of the levels from `first` to `last`, both included, for each pair of places; by a table of powers of two."""
+    table = [levels]
+    while 2 ** len(table) <= len(levels):
+        half = 2 ** (len(table) - 1)
+        table.append(np.maximum(table[-1][:-half], table[-1][half:]))
+    power = np.log2(last - first + 1).astype(np.int64)
+    found = np.zeros(len(first), np.int64)
+    for k, own in enumerate(table):
+        mine = power == k
+        found[mine] = np.maximum(own[first[mine]], own[last[mine] + 1 - 2**k])
+    return found

@@ -1,0 +1,95 @@
+"""What a what-if changes: the machine, its policy, and what users submit to it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.estimates import parse_estimates
+from walltime.machine import Machine
+from walltime.policy import Policy, Slurm
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.simulation import simulate
+from walltime.workload import Workload
+from walltime.workload.scaling import scale_load, shake
+
+SHAKE = 30
+"""Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
+NO_POLICY = 'the machine\'s file does not say how the site schedules; add a line such as policy = "easy", or give a policy'
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A machine, how it schedules, and how users' submissions are changed.
+
+    `load`: what the offered load is multiplied with. `requested`: what the requested times are multiplied with. `estimates`: the model of
+    the estimates that the scheduler plans with, as on the command line.
+    """
+
+    machine: Machine
+    policy: str | Policy | Scheduler
+    load: float = 1.0
+    requested: float = 1.0
+    estimates: str = "user"
+
+    @classmethod
+    def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
+        """Today's setting: the policy of the machine's file unless another one is given; raises PolicyError without any."""
+        chosen = machine.policy if policy is None else policy
+        if chosen is None:
+            raise PolicyError(NO_POLICY)
+        setting = cls(machine, chosen)
+        setting.scheduler()
+        return setting
+
+    def scheduler(self) -> Scheduler:
+        """The scheduler; raises PolicyError for one that is unknown, and for settings of Slurm that are impossible."""
+        scheduler = Scheduler.of(self.policy)
+        if isinstance(scheduler.policy, Slurm):
+            scheduler.policy.settings(self.machine.slurm)
+        return scheduler
+
+    @property
+    def not_modelled(self) -> tuple[str, ...]:
+        """Settings of Slurm that the policy does not model."""
+        policy = self.scheduler().policy
+        return policy.settings(self.machine.slurm).notes if isinstance(policy, Slurm) else ()
+
+    def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
+        """The jobs as they are submitted under this setting; `shaken`: s by which each submission is moved at random at most."""
+        if self.load != 1:
+            workload = scale_load(workload, workload.offered_load * self.load)
+        if shaken:
+            workload = shake(workload, shaken, seed)
+        if self.requested != 1:
+            same = workload.believed is workload.requested
+            requested = np.maximum(np.ceil(workload.requested * self.requested), 1).astype(np.int64)
+            workload = replace(workload, requested=requested, believed=requested if same else np.minimum(workload.believed, requested))
+        return workload if self.estimates == "user" else workload.with_estimates(parse_estimates(self.estimates), seed)
+
+    def run(
+        self,
+        workload: Workload,
+        *,
+        overrun: str = "kill",
+        seed: int = 0,
+        shaken: int = 0,
+        progress: Callable[[int], None] | None = None,
+    ) -> Schedule:
+        """Simulate; the arguments as in `simulate` and `jobs`."""
+        jobs = self.jobs(workload, seed, shaken)
+        return simulate(jobs, self.scheduler(), overrun=overrun, machine=self.machine, progress=progress)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Settings that are not modelled are told once, among the cautions, and not by every run."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="not modelled: ")
+        yield

@@ -1,0 +1,129 @@
+"""The simulations of a what-if: every setting once, and every setting on each shaken copy of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import PolicyError, WalltimeError, shown
+from walltime.machine import Machine
+from walltime.policy import Policy
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.threads import in_threads
+from walltime.site.begin import carried_over
+from walltime.site.changes import Change
+from walltime.site.effects import MEASURES, measures_of, pairs
+from walltime.site.setting import SHAKE, Setting
+from walltime.wording import harmless
+from walltime.workload import Workload
+
+Array = np.ndarray
+Named = tuple[str, Setting, list[str]]
+"""The label of a setting, the setting, and what became of what."""
+Check = Callable[[int], None]
+
+TODAY = "today"
+TOGETHER = "all together"
+LONGEST = 500
+"""Characters of a label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """The schedules of all settings, which of today's jobs are measured (bool), and how measures differ from today's in each copy.
+
+    `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure.
+    """
+
+    schedules: Sequence[Schedule]
+    measured: Array
+    copies: Sequence[Sequence[Mapping[str, float]]]
+
+
+def simulate_all(
+    settings: Sequence[Named],
+    workload: Workload,
+    *,
+    overrun: str,
+    seed: int,
+    replications: int,
+    trim: str,
+    progress: Callable[[int], None] | None,
+) -> Simulated:
+    """Simulate every setting, on all cores; `progress` is called with the number of simulations done."""
+
+    def single(k: int, check: Check) -> Schedule:
+        label, setting, _ = settings[k]
+        return _run(label, setting, workload, overrun, {"seed": seed}, check)
+
+    schedules = in_threads(lambda: single, len(settings), None, progress)
+    today = schedules[0]
+    measured = metrics.measured(today.end, today.last_submit, trim) & ~carried_over(today.workload)
+    if not measured.any():
+        raise PolicyError("no job is left to measure; use trim 'none' or a longer log")
+    ids = today.workload.job_id[measured]
+
+    def copy(number: int, check: Check) -> list[dict[str, float]]:
+        shaken = {"seed": seed + number, "shaken": SHAKE}
+        first, *others = (_run(label, setting, workload, overrun, shaken, check) for label, setting, _ in settings)
+        chosen = np.isin(first.workload.job_id, ids)
+        return [_minus(first, other, chosen) for other in others]
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(len(settings) * (1 + done))
+
+    copies = in_threads(lambda: copy, replications, None, report) if replications else []
+    return Simulated(schedules, measured, copies)
+
+
+def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[Named]:
+    """The label of each setting, the setting, and what became of what; today's is the first. Raises PolicyError."""
+    today = Setting.of(machine, policy)
+    texts = [change.text for change in changes]
+    twice = next((text for text in texts if texts.count(text) > 1), None)
+    if twice is not None:
+        raise PolicyError(f"the change {shown(twice)} is given twice")
+    found: list[Named] = [(TODAY, today, [])]
+    for change in changes:
+        setting, became = change.apply(today)
+        found.append((harmless(change.text, LONGEST), setting, [harmless(line, LONGEST) for line in became]))
+    if len(changes) > 1:
+        setting, became = today, []
+        for change in changes:
+            setting, more = _explained(TOGETHER, partial(change.apply, setting))
+            became += [harmless(line, LONGEST) for line in more]
+        found.append((TOGETHER, setting, became))
+    for label, setting, _ in found:
+        _explained(label, setting.scheduler)
+    return found
+
+
+def _run(
+    label: str, setting: Setting, workload: Workload, overrun: str, shaken: Mapping[str, int], check: Callable[[int], None]
+) -> Schedule:
+    return _explained(label, lambda: setting.run(workload, overrun=overrun, progress=check, **shaken))
+
+
+def _explained(label: str, make: Callable[[], Any]) -> Any:
+    """What this makes; an error says under which change."""
+    try:
+        return make()
+    except WalltimeError as error:
+        if label == TODAY:
+            raise
+        raise type(error)(
+            f"under the change {shown(label)}: {error}" if label != TOGETHER else f"with all changes together: {error}"
+        ) from error
+
+
+def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, float]:
+    both = pairs(today, changed, measured)
+    before, after = measures_of(today, both[0]), measures_of(changed, both[1])
+    return {name: after[name] - before[name] for name in MEASURES}

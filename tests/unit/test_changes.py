@@ -1,0 +1,160 @@
+"""The language of changes: what each does to a machine, and one line for what it does not know."""
+
+import pytest
+
+from walltime.errors import PolicyError
+from walltime.machine import Limit, Machine, Partition, Pool, Qos, Share
+from walltime.site import Setting, parse_change
+from walltime.site.changes import TARGETS
+
+MACHINE = Machine(
+    pools=(Pool("thin", 64, 32), Pool("fat", 8, 64, 4)),
+    partitions=(Partition("main", ("thin", "fat"), max_time=172_800), Partition("gpu.long", ("fat",), tier=1)),
+    limits=(Limit(("user",), None, jobs=4), Limit((), "main", procs=512)),
+    policy="easy",
+    slurm={"PriorityWeightAge": "1000"},
+    shares=(Share("physics", shares=3), Share("physics", "ann", "physics")),
+    qos=(Qos("high", 10),),
+)
+TODAY = Setting.of(MACHINE)
+
+
+def changed(text: str, setting: Setting = TODAY) -> Machine:
+    return parse_change(text).apply(setting)[0].machine
+
+
+def told(text: str) -> list[str]:
+    return parse_change(text).apply(TODAY)[1]
+
+
+def test_nodes__by_percent_are_rounded_up_and_told():
+    assert [pool.nodes for pool in changed("nodes+=10%").pools] == [71, 9]
+    assert told("nodes+=10%") == ["pool thin: nodes 64 → 71", "pool fat: nodes 8 → 9"]
+    assert [pool.nodes for pool in changed("nodes -= 25%").pools] == [48, 6]
+    assert [pool.nodes for pool in changed("nodes*=1.5").pools] == [96, 12]
+    assert [pool.nodes for pool in changed("nodes+=0%").pools] == [64, 8]
+    assert told("nodes+=0%")[0].endswith("(no change)")
+
+
+@pytest.mark.parametrize(
+    ("text", "pool", "value"),
+    [
+        ("pool.fat.nodes+=4", 1, ("nodes", 12)),
+        ("pool.fat.gpus=8", 1, ("second", 8)),
+        ("pool.thin.procs-=16", 0, ("procs", 16)),
+        ("pool.thin.nodes-=10%", 0, ("nodes", 58)),
+    ],
+)
+def test_pool__is_changed_by_its_name(text, pool, value):
+    assert getattr(changed(text).pools[pool], value[0]) == value[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("24h", 86_400), ("1-00:00:00", 86_400), ("12:30:00", 45_000), ("90", 5400), ("2-12", 216_000), ("30:00", 1800), ("UNLIMITED", None)],
+)
+def test_max_time__in_the_spelling_of_slurm(value, seconds):
+    assert changed(f"partition.main.MaxTime={value}").partitions[0].max_time == seconds
+
+
+def test_max_time__in_our_spelling_is_seconds():
+    assert changed("partition.main.max_time=3600").partitions[0].max_time == 3600
+    assert told("partition.main.MaxTime=24h") == ["partition main: max_time 2 d → 1 d"]
+
+
+def test_partition__in_both_spellings_with_a_dot_in_its_name():
+    assert changed("partition.gpu.long.PriorityTier=5").partitions[1].tier == 5
+    assert changed("partition.gpu.long.tier=0").partitions[1].tier == 0
+    assert changed("partition.main.PriorityJobFactor+=4").partitions[0].job_factor == 5
+    assert changed("partition.gpu.long.OverSubscribe=EXCLUSIVE").partitions[1].exclusive
+    assert not changed("partition.gpu.long.OverSubscribe=NO").partitions[1].exclusive
+    assert changed("partition.main.pools-=fat").partitions[0].pools == ("thin",)
+    assert changed("partition.gpu.long.pools+=thin").partitions[1].pools == ("fat", "thin")
+
+
+def test_limit__is_changed_by_its_number_and_can_go():
+    assert changed("limit.1.jobs=8").limits[0].jobs == 8
+    assert changed("limit.2.procs-=50%").limits[1].procs == 256
+    assert changed("limit.1.jobs=none").limits == (MACHINE.limits[1],)
+    assert told("limit.1.jobs=none") == ["limit 1 is gone"]
+
+
+def test_qos_and_shares():
+    assert changed("qos.high.Priority=20").qos[0].priority == 20
+    assert changed("share.physics.shares=1").shares[0].shares == 1
+    assert changed("share.physics.ann.shares=2").shares[1].shares == 2
+
+
+def test_policy_load_and_requests():
+    assert parse_change("policy=easy:order=sjf").apply(TODAY)[0].scheduler().label == "easy:order=sjf"
+    assert parse_change("policy=easy++").apply(TODAY)[0].scheduler().label == "easy:backfill-order=sjf,predictor=tsafrir07"
+    assert parse_change("load*=1.1").apply(TODAY)[0].load == pytest.approx(1.1)
+    assert parse_change("requested*=0.8").apply(TODAY)[0].requested == pytest.approx(0.8)
+    assert parse_change("estimates=exact").apply(TODAY)[0].estimates == "exact"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodes", "WHAT=VALUE"),
+        ("nodes=", "WHAT=VALUE"),
+        ("=4", "WHAT=VALUE"),
+        ("nodes+=4", "pool.thin.nodes, pool.fat.nodes"),
+        ("nodes+=ten", "there are several pools"),
+        ("nodes+=ten%", "no number"),
+        ("nodes-=100%", "1 is the least"),
+        ("nodes+=-5%", "no number"),
+        ("nodes=50%", "+= or -="),
+        ("pool.thin.nodes*=10%", "*= with a factor"),
+        ("pool.thin.nodes+=1.5", "no number"),
+        ("pool.thick.nodes+=4", "known are thin, fat"),
+        ("pool.thin.memory=4", "it has nodes, procs, gpus"),
+        ("partition.long.MaxTime=24h", "known are main, gpu.long"),
+        ("partition.main.Colour=red", "MaxTime, PriorityTier"),
+        ("partition.main.MaxTime=soon", "no length of time"),
+        ("partition.main.MaxTime+=1h", "not with +="),
+        ("partition.main.OverSubscribe=MAYBE", "EXCLUSIVE"),
+        ("partition.main.exclusive=true", "nodes of one size"),
+        ("partition.main.pools=thick", "thick"),
+        ("partition.main.pools-=thick", "it has thin, fat"),
+        ("partition.gpu.long.pools-=fat", "no pools"),
+        ("limit.3.jobs=1", "they are 1 to 2"),
+        ("limit.x.jobs=1", "they are 1 to 2"),
+        ("limit.1.procs+=1", "set it with ="),
+        ("limit.1.users=1", "it has jobs, procs, gpus"),
+        ("qos.low.priority=1", "known are high"),
+        ("qos.high.weight=1", "it has priority"),
+        ("share.biology.shares=1", "physics.ann"),
+        ("policy=fastest", "unknown policy"),
+        ("policy+=easy", "not with +="),
+        ("load=0.9", "changed with *="),
+        ("load*=much", "no factor"),
+        ("load*=nan", "no factor"),
+        ("estimates=guess", "guess"),
+        ("colour=red", ", ".join(TARGETS[:4])),
+        ("machine.colour=red", ", ".join(TARGETS[:4])),
+        ("SchedulerSpeed=9", "SchedulerParameters"),
+        ("SchedulerParameters+=bf_continue", "policy slurm"),
+    ],
+)
+def test_what_cannot_be_changed__is_told_in_one_line(text, said):
+    with pytest.raises(PolicyError) as caught:
+        parse_change(text).apply(TODAY)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_parameters_of_slurm__are_added_replaced_and_removed():
+    machine = Machine(MACHINE.pools, MACHINE.partitions, policy="slurm", slurm={"SchedulerParameters": "bf_interval=30,bf_continue"})
+    setting = Setting(machine, "slurm")
+    for text, value in (
+        ("SchedulerParameters+=bf_max_job_test=1000", "bf_interval=30,bf_continue,bf_max_job_test=1000"),
+        ("SchedulerParameters+=bf_interval=60", "bf_interval=60,bf_continue"),
+        ("schedulerparameters-=bf_continue", "bf_interval=30"),
+        ("SchedulerParameters=bf_window=2880", "bf_window=2880"),
+    ):
+        assert changed(text, setting).slurm["SchedulerParameters"] == value
+    assert changed("PriorityWeightAge=5", setting).slurm["PriorityWeightAge"] == "5"
+    for text, said in (("SchedulerParameters-=bf_window", "bf_interval, bf_continue"), ("PriorityWeightAge+=5", "changed with =")):
+        with pytest.raises(PolicyError, match=said):
+            parse_change(text).apply(setting)

@@ -1,0 +1,110 @@
+"""`walltime calibrate` and `walltime what-if`: what they print and write, and one line for what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli import call, one_line
+from tests.sites import MACHINE, jobs_of, recorded_as, write_site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    return (*write_site(folder, recorded_as(jobs_of(MACHINE, jobs=2500), MACHINE, "easy", late=60), MACHINE), folder)
+
+
+def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(capsys, site):
+    log, cluster, folder = site
+    status, out, err = call(
+        capsys, "calibrate", log, "--cluster", cluster, "--out", folder / "c.json", "--report", folder / "c.html", "--trim", "none"
+    )
+    assert (status, err) == (0, "")
+    assert "Trust differences above 1 min 00 s in mean wait over all jobs." in out
+    assert "calibration written to" in out
+    page = (folder / "c.html").read_text()
+    assert "<h1>Does a simulation of two kinds resemble it?</h1>" in page
+    status, out, _ = call(
+        capsys, "what-if", log, "--cluster", cluster, "--change", "nodes+=50%", "--calibration", folder / "c.json", "--replications", 0
+    )
+    assert status == 0
+    assert "pool thin: nodes 12 → 18" in out
+    assert "read with care:" in out
+
+
+def test_calibrate__json_has_everything(capsys, site):
+    status, out, _ = call(capsys, "calibrate", site[0], "--cluster", site[1], "--json", "--policy", "easy:order=sjf")
+    found = json.loads(out)
+    assert status == 0
+    assert found["policy"] == "easy:order=sjf"
+    assert found["rows"][0]["by"] == "all jobs"
+    assert set(found) >= {"verdict", "months", "utilization", "evidence", "sha256", "machine_digest"}
+
+
+def test_calibrate__of_a_window_begins_with_the_jobs_of_that_time(capsys, site):
+    status, out, _ = call(capsys, "calibrate", site[0], "--cluster", site[1], "--window", "2d:30d", "--json", "--trim", "none")
+    assert status == 0
+    assert json.loads(out)["rows"][0]["jobs"] < 2500
+
+
+def test_what_if__writes_a_page_a_table_and_json(capsys, site):
+    log, cluster, folder = site
+    files = ("--report", folder / "w.html", "--out", folder / "w.csv")
+    changes = ("--change", "nodes+=50%", "--change", "partition.1.MaxTime=2h")
+    status, out, err = call(capsys, "what-if", log, "--cluster", cluster, *changes, "--replications", 2, *files)
+    assert (status, err) == (0, "")
+    for said in (
+        "how sure the difference in mean wait is",
+        "all together",
+        "node-hours",
+        "who gains",
+        "report written to",
+        "4 rows written to",
+    ):
+        assert said in out
+    page = (folder / "w.html").read_text()
+    for said in ("What each change does", "How sure that is", "Who gains, who loses", "What it costs", "To repeat it"):
+        assert said in page
+    assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
+    status, out, _ = call(capsys, "what-if", log, "--cluster", cluster, *changes, "--replications", 0, "--json")
+    found = json.loads(out)
+    assert [effect["change"] for effect in found["effects"]] == ["nodes+=50%", "partition.1.MaxTime=2h", "all together"]
+    assert found["calibration"]["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["what-if"], "--change"),
+        (["what-if", "--change", "colour=red"], "what can be changed is policy, nodes"),
+        (["what-if", "--change", "nodes+=4"], "pool.thin.nodes"),
+        (["what-if", "--change", "SchedulerParameters+=bf_continue"], "policy slurm"),
+        (["what-if", "--change", "nodes+=50%", "--policy", "fastest"], "unknown policy"),
+        (["what-if", "--change", "nodes+=50%", "--calibration", "missing.json"], "cannot be read"),
+        (["what-if", "--change", "nodes+=50%", "--out", "table.xlsx"], ".csv"),
+        (["what-if", "--change", "nodes+=50%", "--window", "soon"], "BEGIN:END"),
+        (["what-if", "--change", "policy=easy:extra=literal", "--replications", "0"], "under the change 'policy=easy:extra=literal'"),
+        (["calibrate", "--out", "table.csv"], ".json"),
+        (["calibrate", "--window", "9000d:9001d"], "no job of log"),
+        (["calibrate", "--policy", "slurm:fast=yes"], "is no option of the policy"),
+    ],
+)
+def test_wrong_calls__get_one_line(capsys, site, arguments, said):
+    command, *rest = arguments
+    assert said in one_line(*call(capsys, command, site[0], "--cluster", site[1], *rest))
+
+
+def test_wrong_files__get_one_line(capsys, site, tmp_path):
+    log, cluster, _ = site
+    bare = tmp_path / "bare.toml"
+    bare.write_text("".join(line for line in Path(cluster).read_text().splitlines(True) if not line.startswith("policy")))
+    assert "does not say how the site schedules" in one_line(*call(capsys, "calibrate", log, "--cluster", bare))
+    assert "cannot be read" in one_line(*call(capsys, "calibrate", log, "--cluster", tmp_path / "none.toml"))
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    change = ("--change", "nodes+=50%", "--calibration", other)
+    assert "no calibration" in one_line(*call(capsys, "what-if", log, "--cluster", cluster, *change))
+    unknown = tmp_path / "unknown.swf"
+    unknown.write_text("; MaxProcs: 128\n1 0 -1 10 1 -1 -1 1 10 -1 1 1 -1 -1 -1 1 -1 -1\n")
+    assert "records no waits" in one_line(*call(capsys, "calibrate", unknown, "--cluster", cluster))

@@ -1,0 +1,218 @@
+"""What a change does: worked by hand, against simulations of the changed machine, and what must hold for any change."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import walltime as wt
+from tests.sites import MACHINE, jobs_of, recorded_as
+from tests.strategies import examples, workloads
+from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine, Partition, Pool
+from walltime.report.what_if import all_cautions, render, tables_of
+from walltime.site import calibrate, runs, what_if
+
+CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    return recorded_as(jobs_of(MACHINE), MACHINE, "easy", late=200)
+
+
+@pytest.fixture(scope="module")
+def found(jobs):
+    return wt.what_if(jobs, MACHINE, CHANGES, replications=3, trim="none")
+
+
+def test_what_if__is_what_simulations_of_the_changed_machine_give(jobs, found):
+    larger = replace(MACHINE, pools=(Pool("thin", 18, 8), Pool("fat", 3, 16)))
+    shorter = replace(MACHINE, partitions=(Partition("main", ("thin",), max_time=3600), MACHINE.partitions[1]))
+    wanted = [(larger, "easy"), (MACHINE, "fcfs"), (shorter, "easy"), (replace(shorter, pools=larger.pools), "fcfs")]
+    today = wt.simulate(jobs, "easy", machine=MACHINE)
+    assert [effect.label for effect in found.effects] == [*CHANGES, "all together"]
+    assert found.measures["mean_wait"] == today.wait.mean()
+    for effect, (machine, policy) in zip(found.effects, wanted, strict=True):
+        schedule = wt.simulate(jobs, policy, machine=machine)
+        assert np.array_equal(effect.schedule.start, schedule.start)
+        one = effect.differences["mean_wait"]
+        assert one.difference == pytest.approx(schedule.wait.mean() - today.wait.mean())
+        assert one.copies == 3
+        assert one.scatter > 0
+        assert effect.differences["p90_wait"].changed == np.percentile(schedule.wait, 90)
+
+
+def test_what_if__copies_are_shaken_alike_for_every_setting(jobs, found):
+    values = []
+    for seed in range(3):
+        shaken = wt.shake(jobs, 30, seed)
+        a, b = (wt.simulate(shaken, policy, machine=MACHINE).wait.mean() for policy in ("easy", "fcfs"))
+        values.append(b - a)
+    one = found.effects[1].differences["mean_wait"]
+    runs_of = [one.difference, *values]
+    assert one.scatter == pytest.approx(wt.metrics.mean_interval(np.array(runs_of), 0.95).half_width * np.sqrt(5))
+
+
+def test_what_if__counts_cut_jobs_and_node_hours(jobs, found):
+    effect = found.effects[2]
+    main = jobs.columns["partition"] == 1
+    cut = main & (jobs.runtime > 3600) & (jobs.requested > 3600)
+    assert effect.cost.cut_jobs == int(cut.sum()) > 0
+    assert effect.cost.cut_hours == pytest.approx((jobs.procs[cut] / 8).sum())
+    assert effect.cost.cut
+    assert effect.cost.cut[0].startswith("user ")
+    span = (jobs.submit[-1] - jobs.submit[0]) / 3600
+    assert found.cost.capacity == pytest.approx(14 * span)
+    assert found.effects[0].cost.capacity == pytest.approx(21 * span)
+    for one in (found.cost, *(effect.cost for effect in found.effects)):
+        assert one.used + one.idle == pytest.approx(one.capacity)
+        assert one.idle >= 0
+
+
+def test_what_if__names_jobs_that_no_longer_fit(jobs):
+    wide = int((jobs.procs > 64).sum())
+    found = what_if(jobs, MACHINE, ["partition.main.pools=fat"], replications=0, trim="none").effects[0]
+    narrow = int(((jobs.procs > 32) & (jobs.columns["partition"] == 1)).sum())
+    assert found.cost.lost_jobs == narrow >= 1, wide
+    assert found.cost.rules == {"too_wide_for_partition": narrow}
+    assert found.jobs == len(jobs) - narrow
+    assert sum(side.jobs for side in (found.gains.shorter, found.gains.equal, found.gains.longer)) == found.jobs
+
+
+def test_what_if__of_nothing_says_that_nothing_changes(jobs):
+    found = what_if(jobs, MACHINE, "nodes+=0%", replications=2)
+    (effect,) = found.effects
+    assert effect.nothing
+    assert effect.differences["mean_wait"].difference == 0
+    assert "no change" in found.answer()
+    assert any("No job starts earlier or later" in caution for caution in found.cautions)
+
+
+def test_what_if__below_the_calibration_is_marked_and_above_is_not(jobs):
+    exact = recorded_as(jobs_of(MACHINE, jobs=2500), MACHINE, "easy")
+    sure = what_if(exact, MACHINE, ["nodes+=50%"], replications=3)
+    assert sure.calibration.overall.threshold == 0
+    if not sure.calibration.overall.doubt:
+        assert sure.effects[0].doubts == []
+        assert "Nothing that could be checked speaks against the difference" in sure.answer()
+    off = replace(exact, columns=dict(exact.columns) | {"wait": exact.columns["wait"] + 10**6})
+    unsure = what_if(off, MACHINE, ["nodes+=50%"], replications=0)
+    assert unsure.effects[0].doubts
+    assert "Do not trust" in unsure.answer()
+    assert "†" in render(unsure)
+
+
+def test_what_if__without_recorded_waits_says_so(jobs):
+    waits = {name: column for name, column in jobs.columns.items() if name != "wait"}
+    found = what_if(replace(jobs, columns=waits), MACHINE, ["nodes+=50%"], replications=0)
+    assert found.calibration is None
+    assert "nobody knows" in render(found)
+    assert any("records no waits" in caution for caution in all_cautions(found))
+    assert any("shaken is not known" in caution for caution in all_cautions(found))
+
+
+def test_what_if__takes_a_calibration_that_is_there(jobs):
+    calibration = calibrate(jobs, MACHINE)
+    assert what_if(jobs, MACHINE, ["nodes+=50%"], replications=0, calibration=calibration).calibration is calibration
+    with pytest.raises(WorkloadError, match="another machine"):
+        what_if(jobs, replace(MACHINE, name="other"), ["nodes+=50%"], replications=0, calibration=calibration)
+
+
+def test_what_if__of_loads_and_requests(jobs):
+    found = what_if(jobs, MACHINE, ["load*=1.3", "requested*=0.5"], replications=0, trim="none")
+    load, requested, _ = found.effects
+    assert load.schedule.workload.offered_load == pytest.approx(1.3 * jobs.offered_load, rel=0.01)
+    assert load.differences["mean_wait"].difference > 0
+    halved = np.maximum(np.ceil(jobs.requested / 2), 1)
+    assert requested.cost.cut_jobs == int((jobs.runtime > halved).sum())
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "said"),
+    [
+        ([], {}, "nothing to change"),
+        (None, {}, "nothing to change"),
+        (["nodes+=50%", "nodes+=50%"], {}, "given twice"),
+        ([3], {}, "no change"),
+        (["nodes+=50%"], {"replications": -1}, "replications"),
+        (["nodes+=50%"], {"replications": True}, "replications"),
+        (["nodes+=50%"], {"seed": -1}, "seed"),
+        (["partition.big.pools=fat", "partition.big.pools-=thin"], {}, "with all changes together"),
+        (["policy=easy:extra=literal"], {"replications": 0}, "under the change 'policy=easy:extra=literal'"),
+    ],
+)
+def test_what_if__wrong_arguments_are_refused(jobs, changes, options, said):
+    with pytest.raises(PolicyError, match=said) as caught:
+        what_if(jobs, MACHINE, changes, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, recwarn):
+    machine = replace(MACHINE, policy="slurm", slurm={"SchedulerParameters": "bf_interval=60,preempt_youngest_first"})
+    found = what_if(jobs.take(slice(0, 200), ""), machine, ["SchedulerParameters+=bf_max_job_test=9"], replications=0)
+    assert [caution for caution in found.cautions if "preempt_youngest_first" in caution] == found.not_modelled
+    assert len(found.not_modelled) == 1
+    assert not [one for one in recwarn if "not modelled" in str(one.message)]
+
+
+def test_what_if__progress_counts_every_simulation(jobs):
+    seen = []
+    what_if(jobs.take(slice(0, 200), ""), MACHINE, ["nodes+=50%", "policy=fcfs"], replications=2, progress=seen.append)
+    assert seen[-1] == runs(2, 2) == 12
+    assert seen == sorted(seen)
+
+
+def test_what_if__tables_and_json(found):
+    table = found.table()
+    assert table["change"].to_list() == ["today", *CHANGES, "all together"]
+    assert table["mean_wait_difference"][0] is None
+    groups = found.groups()
+    assert set(groups["by"]) == {"user", "class", "size", "partition", "queue"}
+    value = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert [effect["change"] for effect in value["effects"]] == [*CHANGES, "all together"]
+    assert value["calibration"]["verdict"]
+    titles = [title for title, _, _ in tables_of(found)]
+    assert titles[1] == "how sure the difference in mean wait is"
+    for _, columns, rows in tables_of(found):
+        assert all(len(row) == len(columns) for row in rows)
+
+
+def test_page__escapes_names_and_is_the_same_again(jobs):
+    evil = '<script>alert("x")</script>\x1b[31m'
+    origin = replace(jobs.origin, name="<b>log", names={"partition": (evil, "big"), "user": (evil, *(f"u{k}" for k in range(40)))})
+    machine = Machine(MACHINE.pools, (Partition(evil, ("thin",)), Partition("big", ("thin", "fat"))), name=evil, policy="easy")
+    hostile = replace(jobs, origin=origin)
+    change = f"partition.{evil}.MaxTime=1h"
+    pages = [render(what_if(hostile, machine, [change, "nodes+=10%"], replications=0)) for _ in range(2)]
+    assert pages[0] == pages[1]
+    assert "<b>log" not in pages[0]
+    assert "<script>alert" not in pages[0]
+    assert "\x1b" not in pages[0]
+    assert 'src="http' not in pages[0]
+
+
+@given(workloads(), st.integers(0, 2**31), st.sampled_from(["easy", "fcfs", "slurm", "conservative-scratch"]))
+@examples(40)
+def test_what_if__holds_for_any_jobs(jobs, seed, policy):
+    waits = {"wait": np.random.default_rng(seed).integers(-1, 50, len(jobs))} if len(jobs) and seed % 2 else {}
+    jobs = replace(jobs, columns=waits)
+    machine = Machine((Pool("a", jobs.machine_procs, 1),), (Partition("p", ("a",)),), policy=policy)
+    if not len(jobs):
+        return
+    found = what_if(jobs, machine, ["nodes+=1", "policy=fcfs", "partition.p.MaxTime=1", "nodes+=0%"], replications=seed % 3, trim="none")
+    assert json.dumps(found.as_dict(), allow_nan=False)
+    assert found.effects[3].nothing
+    for effect in found.effects:
+        assert effect.jobs + effect.cost.lost_jobs == len(jobs)
+        sides = (effect.gains.shorter, effect.gains.equal, effect.gains.longer)
+        assert sum(side.jobs for side in sides) == effect.jobs
+        one = effect.differences["mean_wait"]
+        assert one.difference == pytest.approx(one.changed - one.today)
+        assert effect.cost.used <= effect.cost.capacity + 1e-9
+    assert found.answer()
+    assert all_cautions(found)
+    assert tables_of(found)
