@@ -1,6 +1,6 @@
 """Slurm's scheduling: its parameters one by one on machines small enough to be worked by hand."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -290,6 +290,11 @@ def test_settings_of_a_slurm():
     assert found.flag("NO_FAIR_TREE")
     assert found.notes == ("pack_serial_at_end", "PreemptType=preempt/qos", "PriorityFlags=MAX_TRES")
     assert Slurm.of_settings(settings).bf_window == 2880
+    odd = {"SelectType": "select/cons_res", "SchedulerType": "sched/wiki", "SelectTypeParameters": "CR_CPU,CR_LLN"}
+    odd |= {"SchedulerParameters": "bf_interval=-1", "PriorityMaxAge": "0"}
+    found = Slurm().settings(odd)
+    assert (found["select_type"], found["scheduler_type"], found["priority_max_age"]) == ("cons_tres", "builtin", 0)
+    assert found.notes == ("SchedulerType=sched/wiki", "SelectTypeParameters=CR_CPU,CR_LLN")
     assert Slurm().settings({"SLURM_VERSION": "25.11.0"})["soft_limit_running"] == "half"
     assert Slurm().settings({"SchedulerParameters": "(null)"}).values == Slurm().settings().values
 
@@ -353,3 +358,34 @@ def test_on_the_command_line(tmp_path, capsys):
     assert status == 0, errors
     assert all(name in told for name in ("Slurm", "FCFS", "EASY"))
     assert "needs a machine of nodes" in one_line(*call(capsys, "simulate", log, "--policy", "slurm"))
+
+
+def test_the_auditor_sees_what_is_wrong_on_nodes(tmp_path):
+    """A schedule that is right is made wrong in one way at a time; its limits survive a file."""
+    machine = Machine(
+        (Pool("a", 2, 2), Pool("b", 2, 2)),
+        (Partition("1", ("a",)), Partition("2", ("a", "b"))),
+        outages=(Outage("b", 300, 400, 2, 0),),
+    )
+    jobs = [(0, 100, 100, 4), (1, 10, 10, 4), (2, 900, 900, 4)]
+    schedule = run(machine, "bf_interval=2", jobs, partition=[1, 1, 2], time_min=[-1, -1, 60])
+    assert schedule.start.tolist() == [0, 100, 2]
+    assert schedule.limit.tolist() == [100, 10, 240], "4 of the almost 5 minutes before the outage"
+    job, node, procs, second = schedule.slots
+
+    def broken(**changes):
+        return set(replace(schedule, **changes).audit().counts)
+
+    assert broken(slots=(job, np.where(job == 2, node - 2, node), procs, second)) == {"node_capacity"}, "given out twice"
+    assert broken(slots=(job, np.where(job == 0, node + 2, node), procs, second)) == {"node_capacity"}, "not of its partition"
+    assert broken(slots=(job, node, procs - (job == 1), second)) == {"node_capacity"}, "less than it needs"
+    late = np.array([0, 100, 350])
+    assert broken(start=late, end=late + schedule.runtime) == {"node_capacity"}, "in an outage"
+    short = np.array([100, 10, 50])
+    assert broken(limit=short, end=schedule.start + np.minimum(schedule.runtime, short)) == {"limit_shortened"}
+    short = np.array([90, 10, 240])
+    assert broken(limit=short, end=schedule.start + np.minimum(schedule.runtime, short)) == {"limit_shortened"}
+    schedule.write(tmp_path / "schedule.csv")
+    columns = wt.read_schedule(tmp_path / "schedule.csv")
+    assert columns["limit"].tolist() == schedule.limit.tolist()
+    assert wt.audit(schedule.workload, columns, placement=schedule.placement).ok
