@@ -64,7 +64,7 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
         columns["queue"] = np.array([draw.choice((1, 2)) for _ in range(count)])
         shares = [Share("1", shares=draw.randint(0, 3)), Share("2", parent="1", shares=2), Share("2", "1", shares=draw.randint(0, 3))]
         machine = replace(machine, shares=tuple(shares[: draw.randint(0, 3)]), qos=(Qos("1", draw.randint(0, 9)), Qos("2", 3)))
-    return machine, replace(workload, columns=columns)
+    return machine, replace(workload, columns=columns).with_feedback(draw.random() < 0.3)
 
 
 def ran(workload, policy, machine, **options):

@@ -133,7 +133,8 @@ def _end_next(state, rules, jobs, pools, limits, limits_of, followers, arrivals,
         else:
             follower.submit = max(follower.submit, state.now)
         if follower.pending == 0:
-            push(arrivals, state.arriving, max(follower.submit, state.now), followers.items[k], followers.items[k])
+            follower.submit = max(follower.submit, state.now)
+            push(arrivals, state.arriving, follower.submit, followers.items[k], followers.items[k])
             state.arriving += 1
 
 

@@ -140,11 +140,15 @@ def _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals,
     if rules.multifactor == 1:
         count_end(state, rules, jobs, tree, index)
     for k in range(followers.first[index], followers.first[index + 1]):
-        follower = followers.items[k]
-        jobs[follower].pending -= 1
-        if jobs[follower].pending == 0:
-            jobs[follower].submit = max(jobs[follower].submit, state.now)
-            push(arrivals, state.arriving, jobs[follower].submit, follower, follower)
+        follower = jobs[followers.items[k]]
+        follower.pending -= 1
+        if follower.follows == index:
+            follower.submit = max(state.now + follower.think, 0)
+        else:
+            follower.submit = max(follower.submit, state.now)
+        if follower.pending == 0:
+            follower.submit = max(follower.submit, state.now)
+            push(arrivals, state.arriving, follower.submit, followers.items[k], followers.items[k])
             state.arriving += 1
 
 

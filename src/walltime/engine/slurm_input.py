@@ -36,7 +36,8 @@ class Wants(NamedTuple):
     says; `each`, what of the second resource each of its nodes must have; `partition`, its number; `since`, the start of a job that runs
     at the beginning, NEVER for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0
     on; `association`, its leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the
-    jobs that must have ended; `limits`: the limits that it counts towards; both by index.
+    jobs that must have ended; `limits`: the limits that it counts towards; both by index. With feedback, a job is submitted `think` s
+    after the end of the job `follows` (an index, -1 for none).
     """
 
     second: Array
@@ -51,6 +52,8 @@ class Wants(NamedTuple):
     merit: Array
     after: Sequence[Sequence[int]]
     limits: Sequence[Sequence[int]]
+    follows: Array
+    think: Array
 
 
 class Shares(NamedTuple):

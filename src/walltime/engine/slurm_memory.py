@@ -18,10 +18,11 @@ Records = Any
 
 SLURM_JOB = _dtype(
     "submit runtime believed procs second nodes whole each partition tier time_min user association start kind reserved_start arrival "
-    "pending limit first count priority merit",
+    "pending follows think limit first count priority merit",
     {"merit": np.float64},
 )
-"""A job; the fields of memory.JOB and of `Wants`, and `pending`, how many jobs must end before it can wait; `limit`, that under which it
+"""A job; the fields of memory.JOB and of `Wants`, and `pending`, how many jobs must end before it can wait,
+the one that it follows included; `limit`, that under which it
 runs; `first`, `count`: its nodes in `Slots`. `submit` becomes the time from which it waits, `runtime` that for which it runs."""
 
 SLURM_RULES = _dtype(

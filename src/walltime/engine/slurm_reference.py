@@ -44,6 +44,8 @@ class SlurmJob:
     since: int
     waits_for: set[int]
     limits: list[int]
+    follows: int = -1
+    think: int = 0
     arrival: int = -1
     priority: int = 0
     start: int = -1
@@ -108,8 +110,10 @@ class SlurmReference:
                     int(wants.association[k]),
                     float(wants.merit[k]),
                     int(wants.since[k]),
-                    set(wants.after[k]),
+                    set(wants.after[k]) | {int(wants.follows[k])} - {-1},
                     list(wants.limits[k]),
+                    int(wants.follows[k]),
+                    int(wants.think[k]),
                 )
             )
         self.now = 0
@@ -175,8 +179,8 @@ class SlurmReference:
             for other in self.jobs:
                 if job.index in other.waits_for:
                     other.waits_for.remove(job.index)
-                    if not other.waits_for:
-                        other.submit = max(other.submit, self.now)
+                    following = other.follows == job.index
+                    other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
         return bool(ending)
 
     def _let_in(self, coming: set[int]) -> bool:

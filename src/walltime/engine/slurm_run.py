@@ -76,7 +76,7 @@ class SlurmSimulation(Pieces):
         count = len(submit)
         jobs = records(SLURM_JOB, count)
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
-        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit"):
+        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "follows", "think"):
             jobs[name] = getattr(wants, name)
         jobs.time_min = np.where(wants.time_min < believed, wants.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[wants.partition]
@@ -86,6 +86,10 @@ class SlurmSimulation(Pieces):
             jobs[job].pending = len(others)
             for other in others:
                 followers[other].append(job)
+        for job in np.flatnonzero(wants.follows >= 0).tolist():
+            if job not in followers[wants.follows[job]]:
+                jobs[job].pending += 1
+                followers[wants.follows[job]].append(job)
         limits = records(LIMIT, len(machine.limits))
         for k, limit in enumerate(machine.limits):
             limits[k].jobs, limits[k].procs, limits[k].second = limit

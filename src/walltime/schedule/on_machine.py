@@ -40,8 +40,6 @@ def run_on_machine(
     if isinstance(scheduler.policy, Slurm):
         if scheduler.prediction is not None:
             raise PolicyError("Slurm's scheduling knows no predicted runtimes but time_min; leave the predictor out")
-        if workload.feedback:
-            raise PolicyError("feedback is not supported under Slurm's scheduling yet; use dependencies, or leave it out")
         from walltime.schedule.on_slurm import run_on_slurm
 
         return run_on_slurm(workload, scheduler.policy, machine, overrun, engine, progress)

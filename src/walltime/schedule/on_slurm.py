@@ -14,6 +14,7 @@ import numpy as np
 from walltime.engine.slurm_input import Nodes, Shares, Wants
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
+from walltime.machine.placing import NEVER
 from walltime.policy.slurm import Settings, Slurm
 from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
@@ -62,7 +63,7 @@ def run_on_slurm(
         "runtime": simulation.runtime,
         "kind": simulation.kind,
         "reserved_start": simulation.reserved_start,
-        "submitted": simulation.submit if any(placement.after) else None,
+        "submitted": simulation.submit if any(placement.after) or placed.feedback else None,
         "given": given,
         "slots": slots,
         "limit": np.where(shortened, np.minimum(simulation.limit, placed.requested), placed.requested) if shortened.any() else None,
@@ -142,6 +143,7 @@ def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> 
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
     numbers |= {"user": user, "association": np.zeros(count), "second": second}
+    follows, think = placed.dependencies() if placed.feedback else (np.full(len(placed), -1), np.zeros(len(placed)))
     wants = Wants(
         **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
         partition=part,
@@ -149,6 +151,8 @@ def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> 
         merit=np.zeros(count),
         after=placement.after,
         limits=placement.limits_of,
+        follows=np.where(placement.since < NEVER, -1, follows).astype(np.int64),
+        think=think.astype(np.int64),
     )
     return placed, placement, wants
 
