@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from walltime.workload.models import MODELS as MODELS
     from walltime.workload.models import parse_model as parse_model
     from walltime.workload.p2variants import FeitelsonVariant as FeitelsonVariant
+    from walltime.workload.resampling import resample_weeks as resample_weeks
+    from walltime.workload.resampling import with_sessions as with_sessions
     from walltime.workload.scaling import head as head
     from walltime.workload.scaling import resize as resize
     from walltime.workload.scaling import scale_load as scale_load
@@ -55,6 +57,10 @@ __getattr__, __dir__, __all__ = lazy(
             "shake",
             "tail",
             "window",
+        ),
+        "workload.resampling": (
+            "resample_weeks",
+            "with_sessions",
         ),
         "workload.users": ("with_users",),
         "workload.workload": (

@@ -192,7 +192,7 @@ def became_list(found: WhatIf) -> str:
     return f'<ul class="note change">{"".join(items)}</ul>' if items else ""
 
 
-SURE = ("difference", "copies scatter by", "weeks resampled, 90 %", "trusted from", "shorter", "longer")
+SURE = ("difference", "copies scatter by", "these weeks, 90 %", "other weeks, 90 %", "trusted from")
 
 
 def sure_rows(found: WhatIf) -> list[list[str]]:
@@ -205,8 +205,8 @@ def sure_rows(found: WhatIf) -> list[list[str]]:
         one = effect.differences["mean_wait"]
         weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else UNDEFINED
         scatter = f"±{human_time(one.scatter)}" if math.isfinite(one.scatter) else UNDEFINED
-        counts = [f"{side.jobs:,}" for side in (effect.gains.shorter, effect.gains.longer)]
-        rows.append([signed(one.difference), scatter, weeks, threshold, *counts])
+        others = f"{signed(one.other_low)} to {signed(one.other_high)}" if math.isfinite(one.other_low) else UNDEFINED
+        rows.append([signed(one.difference), scatter, weeks, others, threshold])
     return rows
 
 
@@ -215,14 +215,21 @@ def sure_table(found: WhatIf) -> str:
     rows = []
     for effect, cells in zip(found.effects, sure_rows(found), strict=True):
         why = "; ".join(effect.doubts) or "nothing speaks against it"
-        rows.append([f'<span class="change">{breakable(effect.label)}</span>', *map(text, cells[:4]), f'<td class="wrap">{text(why)}</td>'])
+        rows.append([f'<span class="change">{breakable(effect.label)}</span>', *map(text, cells), f'<td class="wrap">{text(why)}</td>'])
     note = (
         f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; "
-        "a further one lies in the band with a probability of 95 %. Weeks: whole weeks of the log drawn with replacement, the same for "
-        "both settings; users submit as they did (no feedback). Trusted from: by the calibration, below."
+        "a further one lies in the band with a probability of 95 %. These weeks: the weeks of the two schedules drawn with replacement, "
+        f"as they are. Other weeks: {effect_others(found)} logs made of weeks of this one, simulated under each setting"
+        f"{'' if found.feedback else '; a job that followed another one of its user within 20 min waits for its end'}; a further one "
+        "lies in the band with a probability of 90 %. Trusted from: by the calibration, below."
     )
-    head = ["change", *SURE[:4], "what speaks against it"]
+    head = ["change", *SURE, "what speaks against it"]
     return table(head, rows, "How sure each difference is", "sure") + f'<p class="note">{text(note)}</p>'
+
+
+def effect_others(found: WhatIf) -> str:
+    """How many logs of other weeks were simulated."""
+    return str(max((effect.differences["mean_wait"].others for effect in found.effects), default=0) or "no")
 
 
 def groups_tables(found: WhatIf) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError, WalltimeError, shown
+from walltime.errors import PolicyError, WalltimeError, WorkloadError, shown
 from walltime.machine import Machine
 from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
@@ -20,8 +20,10 @@ from walltime.site.begin import carried_over
 from walltime.site.changes import Change
 from walltime.site.effects import MEASURES, measures_of, pairs
 from walltime.site.setting import SHAKE, Setting
+from walltime.site.weeks import FEWEST_WEEKS, weeks_of
 from walltime.wording import harmless
 from walltime.workload import Workload
+from walltime.workload.resampling import resample_weeks, with_sessions
 
 Array = np.ndarray
 Named = tuple[str, Setting, list[str]]
@@ -38,12 +40,15 @@ LONGEST = 500
 class Simulated:
     """The schedules of all settings, which of today's jobs are measured (bool), and how measures differ from today's in each copy.
 
-    `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure.
+    `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure; `resampled`: the same for logs of
+    other weeks. `feedback`: whether users react there, or why they do not.
     """
 
     schedules: Sequence[Schedule]
     measured: Array
     copies: Sequence[Sequence[Mapping[str, float]]]
+    resampled: Sequence[Sequence[Mapping[str, float]]] = ()
+    feedback: str = ""
 
 
 def simulate_all(
@@ -75,12 +80,35 @@ def simulate_all(
         chosen = np.isin(first.workload.job_id, ids)
         return [_minus(first, other, chosen) for other in others]
 
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(len(settings) * (1 + done))
+    sessions, feedback = _with_sessions(workload)
 
-    copies = in_threads(lambda: copy, replications, None, report) if replications else []
-    return Simulated(schedules, measured, copies)
+    def other_weeks(number: int, check: Check) -> list[dict[str, float]]:
+        drawn = resample_weeks(sessions, seed + number)
+        first, *others = (_run(label, setting, drawn, overrun, {"seed": seed}, check) for label, setting, _ in settings)
+        chosen = metrics.measured(first.end, first.last_submit, trim)
+        return [_minus(first, other, chosen) for other in others]
+
+    def report(before: int, done: int) -> None:
+        if progress is not None:
+            progress(len(settings) * (1 + before + done))
+
+    if not replications:
+        return Simulated(schedules, measured, [])
+    copies = in_threads(lambda: copy, replications, None, partial(report, 0))
+    enough = int(weeks_of(workload.submit).max(initial=0)) + 1 >= FEWEST_WEEKS
+    resampled = in_threads(lambda: other_weeks, replications, None, partial(report, replications)) if enough else []
+    report(replications, replications)
+    return Simulated(schedules, measured, copies, resampled, feedback)
+
+
+def _with_sessions(workload: Workload) -> tuple[Workload, str]:
+    """The log with feedback, so that users of other weeks submit when their jobs have ended, and whether that is known."""
+    if workload.feedback:
+        return workload, ""
+    try:
+        return with_sessions(workload), ""
+    except WorkloadError:
+        return workload, "the log does not say who submitted what, or when it ended"
 
 
 def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[Named]:

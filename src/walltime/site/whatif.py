@@ -53,6 +53,8 @@ class WhatIf:
     calibration: Calibration | None
     replications: int
     trim: str
+    feedback: str = ""
+    """why users do not react in the logs of other weeks; empty where they do"""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for today and each effect: the measures, their differences with intervals, what is lost, and the doubts."""
@@ -149,7 +151,8 @@ def what_if(
 
     `changes`: as on the command line, such as `nodes+=10%`. `policy`: today's, by default that of the machine's file. `calibration`: of
     this log, machine and policy; by default it is made, if the log records waits. `replications`: copies of the log with each submission
-    moved by up to 30 s, the same for every setting; below 2 the scatter of differences is not known. `trim`: which of the jobs are
+    moved by up to 30 s, and as many logs of other weeks, in which users submit when their jobs have ended; each the same for every setting;
+    below 2 the scatter of differences is not known. `trim`: which of the jobs are
     measured, by today's schedule. `progress` is called with the number of simulations done, of `runs(changes, replications)`.
 
     Raises PolicyError for a change that cannot be made, WorkloadError for the calibration of something else, and the errors of `simulate`.
@@ -171,8 +174,8 @@ def what_if(
         calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=today)
     effects = []
     for k, (label, setting, became) in enumerate(settings[1:]):
-        own = [copy[k] for copy in found.copies]
-        effects.append(_effect(label, setting, became, today, found.schedules[k + 1], measured, own, calibration))
+        own, others = ([copy[k] for copy in copies] for copies in (found.copies, found.resampled))
+        effects.append(_effect(label, setting, became, today, found.schedules[k + 1], measured, own, others, calibration))
     everyone = np.arange(len(today))
     return WhatIf(
         machine=machine,
@@ -187,6 +190,7 @@ def what_if(
         calibration=calibration,
         replications=replications,
         trim=trim,
+        feedback=found.feedback,
     )
 
 
@@ -194,9 +198,9 @@ def runs(changes: int, replications: int) -> int:
     """How many simulations a what-if of so many changes takes.
 
     >>> runs(2, 5), runs(1, 0)
-    (24, 2)
+    (44, 2)
     """
-    return (1 + changes + (changes > 1)) * (1 + replications)
+    return (1 + changes + (changes > 1)) * (1 + 2 * replications)
 
 
 def _listed(changes: object) -> list[Any]:
@@ -215,12 +219,13 @@ def _effect(
     changed: Schedule,
     measured: Array,
     shaken: Sequence[Mapping[str, float]],
+    resampled: Sequence[Mapping[str, float]],
     calibration: Calibration | None,
 ) -> Effect:
     both = pairs(today, changed, measured)
     if not len(both[0]):
         raise PolicyError(f"under the change {shown(label)} none of the measured jobs is left")
-    found = differences(today, changed, both, shaken)
+    found = differences(today, changed, both, shaken, resampled)
     return Effect(
         label=label,
         setting=setting,
@@ -309,8 +314,13 @@ def _cautions(found: WhatIf) -> list[str]:
             "gone, which makes the waits of the others shorter than they would be."
         )
     said.append(
-        "Users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. Weeks are resampled without "
-        "feedback."
+        "In today's log users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. In logs of other "
+        "weeks "
+        + (
+            f"they do so, too: {found.feedback}."
+            if found.feedback
+            else "a job that followed another one of its user within 20 min waits for its end."
+        )
     )
     if found.replications < 2:
         said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -246,7 +247,7 @@ def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
         moved = begin + (workload.submit[chain] - begin + _rounded(later * WEEK)) % (end - begin - length[chain] + 1)
         submit[mine] += moved - workload.submit[chain]
     followed = np.where(after[place] >= 0, start[after[place]] + number, -1)
-    return _copied(workload, place, submit, number == 0, followed)
+    return copied(workload, place, submit, number == 0, {"preceding_job": followed})
 
 
 def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
@@ -283,21 +284,21 @@ def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
         if have >= wanted:
             break
     place = np.concatenate(places)
-    return _copied(workload, place, np.concatenate(submits), np.zeros(len(place), bool), np.concatenate(followed))
+    return copied(workload, place, np.concatenate(submits), np.zeros(len(place), bool), {"preceding_job": np.concatenate(followed)})
 
 
-def _copied(workload: Workload, place: Array, submit: Array, original: Array, followed: Array) -> Workload:
+def copied(workload: Workload, place: Array, submit: Array, original: Array, links: Mapping[str, Array]) -> Workload:
     """Jobs at these indices, submitted at these times; copies get new ids above the largest.
 
-    `followed`: int64, for each of these jobs the index among them of the job it follows, -1 for none.
+    `links`: for each column that names another job, int64, the index of that job among these, -1 for none; it holds for copies.
     """
     columns = {name: values[place] for name, values in workload.columns.items()}
     ids = workload.job_id[place].copy()
     largest = max(int(array.max()) for array in (workload.job_id, columns.get("preceding_job", ids), ids) if len(array))
     ids[~original] = largest + 1 + np.arange(int((~original).sum()))
-    if "preceding_job" in columns:
-        follows = np.where(followed >= 0, ids[followed], -1)
-        columns["preceding_job"] = np.where(original, columns["preceding_job"], follows)
+    for name in links:
+        if name in columns:
+            columns[name] = np.where(original, columns[name], np.where(links[name] >= 0, ids[links[name]], -1))
     arrival = np.lexsort((ids, submit))
     place = place[arrival]
     return Workload.from_arrays(

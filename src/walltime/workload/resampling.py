@@ -1,0 +1,105 @@
+"""Weeks of a log resampled, with users who submit when their jobs have ended: other logs that might have been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.workload.columns import MISSING
+from walltime.workload.draws import uniforms
+from walltime.workload.scaling import copied
+from walltime.workload.workload import Workload
+
+Array = np.ndarray
+
+WEEK = 7 * 86_400
+STREAM_WEEKS = 106
+SESSION = 20 * 60
+"""Longest think time within a session, s (Feitelson 2021; as reported, not checked against the paper)."""
+LINKS = ("depends_on", "depends_on_success")
+"""Columns that name other jobs, besides `preceding_job`."""
+
+
+def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
+    """The same jobs with feedback: one that was submitted soon after the end of an earlier one of its user waits for that end.
+
+    `within`: the longest such think time, s. The job follows the last of its user's earlier jobs that had ended in the log; its think time
+    is what was between. Raises WorkloadError if the log does not say users, or waits.
+    Source: Zakay & Feitelson, CCPE 26 (2014), sessions by think time; Feitelson, Resampling with feedback (2021).
+
+    >>> jobs = Workload.from_arrays(submit=[0, 50, 900], runtime=[100, 10, 10], procs=[1, 1, 1], machine_procs=4,
+    ...                             columns={"user": np.array([1, 1, 1]), "wait": np.array([0, 0, 0])})
+    >>> found = with_sessions(jobs)
+    >>> found.columns["preceding_job"].tolist(), found.columns["think_time"].tolist(), found.feedback
+    ([-1, -1, 1], [-1, -1, 800], True)
+    """
+    user, wait = (workload.columns.get(name) for name in ("user", "wait"))
+    if user is None or wait is None or not ((user >= 0) & (wait >= 0)).any():
+        what = "users" if user is None or not (user >= 0).any() else "waits"
+        raise WorkloadError(f"{workload.origin.name} does not record {what}, so it is not known who submitted what after which end")
+    end = np.where(wait >= 0, workload.submit + wait + workload.runtime, np.iinfo(np.int64).max)
+    preceding = np.full(len(workload), MISSING, np.int64)
+    think = np.full(len(workload), MISSING, np.int64)
+    by_user = np.argsort(user, kind="stable")
+    for mine in np.split(by_user, np.flatnonzero(np.diff(user[by_user])) + 1):
+        if user[mine[0]] < 0:
+            continue
+        by_end = mine[np.argsort(end[mine], kind="stable")]
+        last = np.searchsorted(end[by_end], workload.submit[mine], side="right") - 1
+        while (later := (last >= 0) & (by_end[np.maximum(last, 0)] >= mine)).any():
+            last -= later  # a job of no length ends when it is submitted
+        followed = by_end[np.maximum(last, 0)]
+        gap = workload.submit[mine] - end[followed]
+        follows = (last >= 0) & (gap < within)
+        preceding[mine[follows]] = workload.job_id[followed[follows]]
+        think[mine[follows]] = gap[follows]
+    columns = {**workload.columns, "preceding_job": preceding, "think_time": think}
+    origin = replace(workload.origin, steps=(*workload.origin.steps, f"sessions: think times under {within} s"))
+    return replace(workload, columns=columns, origin=origin, feedback=True)
+
+
+def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
+    """As many weeks as the log has, drawn from them with replacement; a job keeps its weekday and its time of day.
+
+    Jobs get new numbers. What names another job (feedback, dependencies) holds within a week; nobody runs at the beginning. The number of
+    jobs, and so the load, differs from draw to draw, as it does from week to week.
+    Source: after Feitelson, Resampling with feedback (2021), by weeks instead of users.
+
+    >>> jobs = Workload.from_arrays(submit=[0, WEEK + 5], runtime=[1, 2], procs=[1, 1], machine_procs=4)
+    >>> [resample_weeks(jobs, seed).submit.tolist() for seed in (0, 1)]
+    [[0, 604800], [0, 604805]]
+    """
+    if not len(workload):
+        return workload
+    week = (workload.submit - workload.submit[0]) // WEEK
+    weeks = int(week[-1]) + 1
+    drawn = np.floor(uniforms(seed, np.arange(weeks), STREAM_WEEKS)[0] * weeks).astype(np.int64)
+    first = np.searchsorted(week, np.arange(weeks + 1))
+    number = {int(job): place for place, job in enumerate(workload.job_id.tolist())}
+    names = [name for name in ("preceding_job", *LINKS) if name in workload.columns]
+    named = {name: np.array([number.get(job, -1) for job in workload.columns[name].tolist()], np.int64) for name in names}
+    places, submits, begun = [], [], 0
+    links: dict[str, list[Array]] = {name: [] for name in names}
+    for to, source in enumerate(drawn.tolist()):
+        mine = np.arange(first[source], first[source + 1])
+        places.append(mine)
+        submits.append(workload.submit[mine] + (to - source) * WEEK)
+        for name in names:
+            other = named[name][mine]
+            inside = (other >= first[source]) & (other < first[source + 1])
+            links[name].append(np.where(inside, other - first[source] + begun, -1))
+        begun += len(mine)
+    place = np.concatenate(places)
+    if not len(place):
+        raise WorkloadError(f"the weeks drawn from {workload.origin.name} with seed {seed} have no jobs; take another seed")
+    columns = {name: np.full_like(values, MISSING) if name == "running_since" else values for name, values in workload.columns.items()}
+    origin = replace(workload.origin, steps=(*workload.origin.steps, f"{weeks} weeks resampled with seed {seed}"))
+    return copied(
+        replace(workload, columns=columns, origin=origin),
+        place,
+        np.concatenate(submits),
+        np.zeros(len(place), bool),
+        {name: np.concatenate(found) for name, found in links.items()},
+    )
