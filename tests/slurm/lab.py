@@ -1,12 +1,13 @@
 """A whole Slurm cluster on this machine, for tests: munge, MariaDB, slurmdbd, slurmctld and many slurmd, all of one user.
 
 All nodes are this machine, each with as many processors as it is said to have. Nothing needs systemd or cgroups, nothing is installed,
-and all that is written goes into one folder, which must have a short path (Unix sockets) and should be in memory.
+and all that is written goes into one folder, in memory if there is /dev/shm, which is removed in the end.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from getpass import getuser
 from pathlib import Path
+from tempfile import mkdtemp
 
 PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacct")
 PACKAGES = "slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins slurmdbd slurm-wlm-mysql-plugin mariadb-server"
@@ -60,7 +62,7 @@ AccountingStoragePort={dbd_port}
 # for slurmdbd the "password" is the socket of munge
 AccountingStoragePass={folder}/munge.sock
 JobCompType=jobcomp/none
-NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs={cpus} RealMemory=4096 State=UNKNOWN
+NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs={cpus} RealMemory=4096 {node} State=UNKNOWN
 """
 
 SLURMDBD_CONF = """\
@@ -95,16 +97,21 @@ def missing() -> str | None:
 class Lab:
     """A cluster; use as a context manager.
 
-    `folder`: is emptied. `nodes`, `cpus`: its nodes and the processors of each. `port`: the first of nodes + 3 TCP ports in a row that are
-    free. `settings`: further lines of slurm.conf, by name. `partitions`: its lines of partitions.
+    `nodes`, `cpus`: its nodes and the processors of each. `settings`: further lines of slurm.conf, by name. `partitions`: its lines of
+    partitions; `node`: more words of the line of the nodes; `gres`: the content of gres.conf. `before`: is called when
+    accounts can be made, before slurmctld starts. `folder` has everything while it runs.
     """
 
-    folder: Path
     nodes: int = 4
     cpus: int = 4
-    port: int = 16800
     settings: dict[str, str] = field(default_factory=dict)
     partitions: Sequence[str] = PARTITIONS
+    node: str = ""
+    gres: str = ""
+    before: Callable[[Lab], None] | None = None
+    folder: Path = field(init=False)
+    port: int = field(init=False)
+    """The first of nodes + 3 TCP ports in a row."""
     _daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -136,9 +143,12 @@ class Lab:
         reason = missing()
         if reason:
             raise NoLabError(reason)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        for name in ("", "state", "sql"):
-            (self.folder / name).mkdir(mode=0o755, parents=True, exist_ok=True)
+        memory = Path("/dev/shm")
+        self.folder = Path(mkdtemp(prefix="lab-", dir=memory if memory.is_dir() else None))
+        self.port = free_ports(self.nodes + 3)
+        self.folder.chmod(0o755)
+        for name in ("state", "sql"):
+            (self.folder / name).mkdir()
         try:
             self._start()
         except BaseException:
@@ -167,22 +177,26 @@ class Lab:
             "ports": f"[{self.port + 3}-{self.port + 2 + self.nodes}]",
             "nodes": f"n[1-{self.nodes}]",
             "cpus": self.cpus,
+            "node": self.node,
         }
         lines = [f"{name}={value}" for name, value in (SETTINGS | self.settings).items()]
         (folder / "slurm.conf").write_text(SLURM_CONF.format(**values) + "\n".join((*lines, *self.partitions)) + "\n")
         (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if self._version() >= (23, 11) else "")
+        (folder / "gres.conf").write_text(self.gres)
         (folder / "slurmdbd.conf").write_text(SLURMDBD_CONF.format(**values))
         (folder / "slurmdbd.conf").chmod(0o600)
         self._start_database(user)
         self._daemon("slurmdbd", "-D")
         wait_until("slurmdbd", lambda: self._works("sacctmgr", "-n", "show", "cluster"), 60)
         self.run("sacctmgr", "-iQ", "add", "cluster", "lab")
+        if self.before is not None:
+            self.before(self)
         self._daemon("slurmctld", "-D")
         wait_until("slurmctld", lambda: self._works("scontrol", "ping"), 60)
         for k in range(1, self.nodes + 1):
             self._daemon("slurmd", "-D", "-N", f"n{k}")
-        idle = ("sinfo", "--noheader", "--states=idle", "--format=%D", "--partition", self._first_partition())
-        wait_until("slurmd", lambda: self.run(*idle).split() == [str(self.nodes)], 60)
+        idle = ("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N")
+        wait_until("slurmd", lambda: len(set(self.run(*idle).split())) == self.nodes, 60)
 
     def _start_database(self, user: str) -> None:
         sql = self.folder / "sql"
@@ -210,9 +224,6 @@ class Lab:
 
     def _version(self) -> tuple[int, ...]:
         return tuple(int(part) for part in self.run("sinfo", "--version").split()[1].split(".")[:2])
-
-    def _first_partition(self) -> str:
-        return self.partitions[0].split()[0].partition("=")[2]
 
     def _works(self, *words: str) -> bool:
         self._check_alive()
@@ -259,6 +270,21 @@ class Lab:
                 daemon.kill()
                 daemon.wait()
         self._daemons.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def free_ports(count: int) -> int:
+    """The first of so many TCP ports in a row that are free."""
+    for _ in range(100):
+        first = random.randrange(20_000, 32_000)
+        try:
+            for port in range(first, first + count):
+                with socket.socket() as one:
+                    one.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return first
+    raise NoLabError(f"there are no {count} free ports in a row")
 
 
 def wait_until(what: str, holds: Callable[[], bool], timeout: float, every: float = 0.1, must: bool = True) -> None:

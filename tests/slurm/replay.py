@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
 from tests.slurm.lab import Lab
+from walltime.cli.main import run
 from walltime.workload.models import MODELS
 
 WHOLE = ("PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 OverSubscribe=EXCLUSIVE State=UP",)
@@ -56,8 +59,15 @@ def replay(lab: Lab, jobs: Sequence[Job]) -> list[float]:
 
 
 def save(lab: Lab, folder: Path) -> None:
-    """What Slurm says of the jobs and of the cluster, by the commands that `walltime slurm` prints."""
-    from walltime.cli.slurm import app  # noqa: F401
-
+    """What Slurm says of its jobs and of itself, by the commands that `walltime slurm` prints: jobs.txt.gz, cluster.txt; and sdiag.txt."""
     folder.mkdir(parents=True, exist_ok=True)
+    lab.shell(printed("sacct-command", "--begin=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
+    lab.shell(printed("cluster-command", f"--out={folder / 'cluster.txt'}"))
     (folder / "sdiag.txt").write_text(lab.run("sdiag"))
+
+
+def printed(*words: str) -> str:
+    """What `walltime slurm` prints, as a user would see it."""
+    with redirect_stdout(StringIO()) as out:
+        assert run(["slurm", *words]) == 0
+    return out.getvalue()
