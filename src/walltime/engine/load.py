@@ -14,7 +14,7 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop
+from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop, slurm
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.cluster_memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, as_lists, new_cluster_memory
@@ -37,6 +37,7 @@ from walltime.engine.memory import (
     record,
     records,
 )
+from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, Nodes, Shares, new_slurm_memory
 
 Arguments = tuple[Any, ...]
 
@@ -77,6 +78,13 @@ def _example_cluster() -> Arguments:
     nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
     rules, jobs = record(CLUSTER_RULES), records(CLUSTER_JOB, 0)
     return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing), 0
+
+
+def _example_slurm() -> Arguments:
+    nothing, machine = as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, [], [])
+    rules, jobs = record(SLURM_RULES), records(SLURM_JOB, 0)
+    shares = Shares(*[np.zeros(1, np.int64)] * 3)
+    return *new_slurm_memory(rules, jobs, machine, records(LIMIT, 0), nothing, nothing, shares, 0), 0
 
 
 def _example_dynamics() -> Arguments:
@@ -131,6 +139,7 @@ _TABLE = (
     *_loops("scratch", "reservations made afresh", FRESH, True, (35, 6), (38, 7)),
     *_loops("conservative", "conservative backfilling", KEEP, True, (50, 6), (54, 7)),
     Entry("cluster", "machines of several pools", jit.entry(cluster.run_cluster), _example_cluster, 28, 5),
+    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 40, 8),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

@@ -185,6 +185,11 @@ class Simulation(Pieces):
         passes = policy.passes
         if passes is None:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
+        if passes.kind not in MODES:
+            raise PolicyError(
+                f"{policy.name} needs a machine of nodes; describe it in a file and name that with --cluster (in Python: machine=...), "
+                "see the guide on machines"
+            )
         mode = MODES[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(

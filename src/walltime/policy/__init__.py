@@ -11,6 +11,7 @@ from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.slurm import Slurm
 
 Fcfs = NoBackfilling
 """Its name in version 0.1."""
@@ -45,6 +46,7 @@ __all__ = [
     "PlainPolicy",
     "Policy",
     "RunningJob",
+    "Slurm",
     "UserOrder",
     "WaitingJob",
     "Wfp",

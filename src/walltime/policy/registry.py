@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from walltime.policy.files import load_name
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, Order
+from walltime.policy.slurm import Slurm
 
-POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid)
+POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Slurm)
 BY_NAME = {name: kind for kind in POLICIES for name in kind.names}
-POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=N")
+POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=N", "slurm")
 _OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")
 
 
@@ -44,11 +45,12 @@ def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, d
         implied = kind.names[name]
     options = {name: str(value) for name, value in implied.items()}
     known = [*(option for option in _options(kind) if option not in implied), *more]
+    by_letters = {_letters(option): option for option in known}
     given: dict[str, str] = {}
     last = None
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, equals, value = part.partition("=")
-        key = key.strip().lower()
+        key = by_letters.get(_letters(key), key.strip().lower())
         bare = kind.bare
         if not equals and bare is not None and not given:
             key, equals, value = bare, "=", part
@@ -73,7 +75,8 @@ def build(kind: type[Policy] | Policy, options: Mapping[str, str | Order]) -> Po
     if kind.bare is not None and kind.bare not in options:
         raise PolicyError(f"{kind.__name__.lower()} needs its {kind.bare}: {kind.__name__.lower()}:{kind.bare}=3")
     known = _options(kind)
-    return kind(**{known[name].name: _value(known[name], value) for name, value in options.items()})
+    read = getattr(kind, "read_option", None)
+    return kind(**{known[name].name: _value(known[name], value, read) for name, value in options.items()})
 
 
 def parse_policy(text: str, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:
@@ -103,12 +106,19 @@ def _options(kind: type[Policy] | Policy) -> dict[str, Field[Any]]:
     return {} if isinstance(kind, Policy) else {field.name.replace("_", "-"): field for field in fields(kind) if field.init}
 
 
-def _value(field: Field[Any], value: str | Order) -> Any:
-    """The value of an option's text, by the type of the field."""
+def _letters(option: str) -> str:
+    """An option's name without what separates its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
+    return option.strip().lower().replace("-", "").replace("_", "")
+
+
+def _value(field: Field[Any], value: str | Order, read: Callable[[str, str], Any] | None = None) -> Any:
+    """The value of an option's text: as the policy reads it, if it does so itself, else by the type of the field."""
     if isinstance(value, Order):
         return value
     if field.name == "order" or field.name.endswith("_order"):
         return parse_order(value)
+    if read is not None:
+        return read(field.name, value)
     kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
     if kind in ("int", "float"):
         try:

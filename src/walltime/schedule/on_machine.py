@@ -12,6 +12,7 @@ from walltime.engine.cluster_reference import ClusterReference, Shortage
 from walltime.errors import PolicyError
 from walltime.machine import Machine, place
 from walltime.machine.placing import NEVER
+from walltime.policy import Slurm
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.scheduler import Scheduler
@@ -30,6 +31,10 @@ def run_on_machine(
         raise PolicyError("predicted runtimes are not supported on a machine of several pools yet; leave the predictor out")
     if workload.feedback:
         raise PolicyError("feedback is not supported on a machine of several pools; use dependencies, or leave it out")
+    if isinstance(scheduler.policy, Slurm):
+        from walltime.schedule.on_slurm import run_on_slurm
+
+        return run_on_slurm(workload, scheduler.policy, machine, overrun, engine, progress)
     placed, placement = place(workload, machine)
     runtime, believed = effective_times(placed, overrun)
     known = known_to(scheduler.policy, placed, placed.requested)

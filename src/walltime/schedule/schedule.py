@@ -45,6 +45,8 @@ class Schedule:
     the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
     without a predictor. `engine`: the engine used, `kernel` or `reference`. On a machine of several pools, `placement`: what the jobs
     need there; `given`: the processors and units of the second resource that each job had of each pool, int64, shape (jobs, pools, 2).
+    Under Slurm's scheduling, `slots`: what jobs had of single nodes, four int64 arrays: the job's place in the workload, the node,
+    processors, units of the second resource; `limit`: the limit under which each job ran, int64 s, None if it was everybody's request.
     """
 
     workload: Workload
@@ -63,6 +65,8 @@ class Schedule:
     engine: str = "kernel"
     placement: Placement | None = None
     given: Array | None = None
+    slots: tuple[Array, Array, Array, Array] | None = None
+    limit: Array | None = None
 
     def __len__(self) -> int:
         return len(self.start)

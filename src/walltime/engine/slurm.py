@@ -1,0 +1,394 @@
+"""The event loop for Slurm's scheduling: a main scheduler at events, and a backfill scheduler in cycles, on single nodes.
+
+The rules, which slurm_reference.py states again in plain Python:
+
+* The queue is in order of the partition's tier, then priority, then arrival. A job over one of its limits is passed over.
+* The main scheduler runs when a job has come or ended, over the first `depth` jobs, and at every multiple of `interval` over all, if
+  something has happened. It starts jobs in order; one that does not fit closes its partition, and the nodes of it, to all behind it.
+* Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived what it
+  was planned for, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
+  most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations; if that is
+  now it starts, else its nodes are kept for it as a whole, from then (rounded down to `resolution`) until it would end (rounded up).
+* A job with a `time_min` is planned by it in backfill, and when it starts it gets what fits, in minutes, at least that; or, if that is a
+  soft limit, its whole limit.
+* Nodes are taken as slurm_nodes.py says. An outage that is known is like a reservation. What runs when an outage begins runs on.
+
+Simplified: passes take no time, so nothing changes while they are made.
+"""
+
+from __future__ import annotations
+
+from walltime.engine.cluster import _count, _within_limits
+from walltime.engine.heap import drop_first, push
+from walltime.engine.jit import called_kernel, kernel
+from walltime.engine.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
+from walltime.engine.slurm_nodes import add_block, choose, earliest, keep, room_until
+from walltime.engine.slurm_priority import count_end, priority_of, rank_users, sum_up_use
+
+
+def run_slurm(
+    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, changes, limits, limits_of, followers, first, arrivals,
+    events, running, queue, slots, plan, tree, of_user, of_user_in_partition, budget,
+):  # fmt: skip
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
+    if not state.begun:
+        rank_users(rules, tree)
+        _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of, events, running, slots, plan, first)
+        state.begun = 1
+    if state.no_room > 0:
+        return STUCK
+    while budget > 0:
+        now = _next_event(state, rules, changes, arrivals, events, running)
+        if now == NEVER:
+            return DONE if state.started == len(jobs) else STUCK
+        state.now = now
+        while rules.multifactor == 1 and state.next_sum <= now:
+            _compute_priorities(state, rules, jobs, running, queue, tree)
+        came = gone = False
+        while state.events > 0 and events[0].rank == now:
+            _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals, events, running, slots, tree)
+            gone = True
+        while state.next_change < len(changes) and changes[state.next_change].time == now:
+            outs[changes[state.next_change].outage].phase = changes[state.next_change].phase
+            state.next_change += 1
+            gone = True
+        while state.arriving > 0 and arrivals[0].rank == now:
+            _arrive(state, rules, jobs, arrivals, queue, tree)
+            came = True
+        if came or gone:
+            state.news = state.news_for_all = 1
+        if state.waiting > 0:
+            full = rules.interval > 0 and now % rules.interval == 0 and state.news_for_all > 0
+            if full or gone or (came and not rules.defer):
+                _main_pass(
+                    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue,
+                    slots, plan, NEVER if full else rules.depth,
+                )  # fmt: skip
+                if full:
+                    state.news_for_all = 0
+            if running[0].expected <= now and state.running > 0:
+                state.news = 1
+            if rules.backfill and state.news > 0 and now % rules.cycle == 0:
+                state.news = 0
+                budget -= _cycle(
+                    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue,
+                    slots, plan, of_user, of_user_in_partition,
+                )  # fmt: skip
+            _wait_for_age(state, rules, jobs, queue)
+        budget -= 1 + state.waiting
+    return PAUSED
+
+
+@kernel
+def _next_event(state, rules, changes, arrivals, events, running):
+    """Time of the next event, or of the next pass that has something to look at."""
+    now = NEVER
+    if state.arriving > 0:
+        now = arrivals[0].rank
+    if state.events > 0:
+        now = min(now, events[0].rank)
+    if state.next_change < len(changes) and (now < NEVER or state.waiting > 0):
+        now = min(now, changes[state.next_change].time)
+    if state.waiting == 0:
+        return now
+    if rules.multifactor == 1 and now < NEVER:
+        now = min(now, state.next_sum)
+    news = state.news > 0
+    if state.running > 0:
+        if running[0].expected <= state.now:
+            news = True
+        else:
+            now = min(now, running[0].expected)
+    if rules.backfill and news:
+        now = min(now, (state.now // rules.cycle + 1) * rules.cycle)
+    if rules.interval > 0 and state.news_for_all > 0:
+        now = min(now, (state.now // rules.interval + 1) * rules.interval)
+    return now
+
+
+@called_kernel
+def _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of, events, running, slots, plan, first):
+    """The jobs that run at the beginning get their nodes, in order of their starts."""
+    for k in range(state.at_first):
+        index = first[k]
+        if earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, 1, state.now) == NEVER:
+            state.no_room = index + 1
+            return
+        choose(state, jobs, nodes, nodes_of, plan, index)
+        _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, jobs[index].start, jobs[index].believed)
+
+
+@called_kernel
+def _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals, events, running, slots, tree):
+    """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
+    index = events[0].job
+    drop_first(events, state.events)
+    state.events -= 1
+    place = 0
+    while running[place].job != index:
+        place += 1
+    for i in range(place, state.running - 1):
+        running[i] = running[i + 1]
+    state.running -= 1
+    job = jobs[index]
+    for k in range(job.first, job.first + job.count):
+        nodes[slots[k].node].free_procs += slots[k].procs
+        nodes[slots[k].node].free_second += slots[k].second
+    _count(jobs, limits, limits_of, index, -1)
+    if rules.multifactor == 1:
+        count_end(state, rules, jobs, tree, index)
+    for k in range(followers.first[index], followers.first[index + 1]):
+        follower = followers.items[k]
+        jobs[follower].pending -= 1
+        if jobs[follower].pending == 0:
+            jobs[follower].submit = max(jobs[follower].submit, state.now)
+            push(arrivals, state.arriving, jobs[follower].submit, follower, follower)
+            state.arriving += 1
+
+
+@called_kernel
+def _arrive(state, rules, jobs, arrivals, queue, tree):
+    """The next arrival takes its place in the queue."""
+    index = arrivals[0].job
+    drop_first(arrivals, state.arriving)
+    state.arriving -= 1
+    jobs[index].arrival = state.arrivals
+    state.arrivals += 1
+    jobs[index].priority = priority_of(state, rules, jobs, tree, index, state.now)
+    queue[state.waiting] = index
+    _put_in_order(jobs, queue, state.waiting)
+    state.waiting += 1
+
+
+@kernel
+def _put_in_order(jobs, queue, place):
+    """Move the job at a place of the queue before all that come after it, where those before it are in order; returns its place."""
+    index = queue[place]
+    while place > 0 and _comes_before(jobs[index], jobs[queue[place - 1]]):
+        queue[place] = queue[place - 1]
+        place -= 1
+    queue[place] = index
+    return place
+
+
+@kernel
+def _comes_before(job, other):
+    """Whether a job is considered before another one."""
+    if job.tier != other.tier:
+        return job.tier > other.tier
+    if job.priority != other.priority:
+        return job.priority > other.priority
+    return job.arrival < other.arrival
+
+
+@called_kernel
+def _compute_priorities(state, rules, jobs, running, queue, tree):
+    """Sum up the use of the last period and put the queue in order of its new priorities; another order is news."""
+    when = state.next_sum
+    sum_up_use(state, rules, jobs, running, tree)
+    for i in range(state.waiting):
+        before = jobs[queue[i]].priority
+        jobs[queue[i]].priority = priority_of(state, rules, jobs, tree, queue[i], when)
+        moved = _put_in_order(jobs, queue, i) < i
+        if moved or (rules.least_priority > 0 and before != jobs[queue[i]].priority):
+            state.news = state.news_for_all = 1
+
+
+@kernel
+def _wait_for_age(state, rules, jobs, queue):
+    """While jobs wait for the age from which on they have reservations, time itself is news."""
+    for i in range(state.waiting if rules.least_age > 0 else 0):
+        if state.now - jobs[queue[i]].submit < rules.least_age:
+            state.news = 1
+
+
+@kernel
+def _see_outages(state, outs, out_nodes, plan):
+    """Begin a plan with the outages that are known."""
+    state.blocks = state.planned = 0
+    for k in range(len(outs)):
+        if outs[k].phase == 1:
+            begin = state.planned
+            for i in range(outs[k].first, outs[k].first + outs[k].count):
+                plan.nodes[state.planned] = out_nodes[i]
+                state.planned += 1
+            add_block(state, plan, outs[k].begin, outs[k].end, begin, outs[k].count)
+
+
+@called_kernel
+def _main_pass(
+    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue, slots, plan, depth
+):  # fmt: skip
+    """Start the jobs that fit in order of the queue; a partition is closed with the first that does not."""
+    for p in range(len(partitions)):
+        partitions[p].closed = partitions[p].tested = 0
+    _see_outages(state, outs, out_nodes, plan)
+    state.releases = 0
+    closed, before = 0, state.started
+    for i in range(min(state.waiting, depth)):
+        index = queue[i]
+        job = jobs[index]
+        part = partitions[job.partition]
+        if part.closed > 0:
+            continue
+        part.tested += 1
+        if rules.partition_depth > 0 and part.tested > rules.partition_depth:
+            continue
+        if not _within_limits(jobs, limits, limits_of, index):
+            continue
+        if earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, job.believed, state.now) == state.now:
+            choose(state, jobs, nodes, nodes_of, plan, index)
+            job.kind = IMMEDIATE if job.submit == state.now else RESERVED
+            _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, job.believed)
+        elif not _has_no_claim(state, rules, job):
+            part.closed = 1
+            closed += 1
+            for k in range(nodes_of.first[job.partition], nodes_of.first[job.partition + 1]):
+                nodes[nodes_of.items[k]].closed = 1
+            if closed == len(partitions):
+                break
+    for n in range(len(nodes) if closed > 0 else 0):
+        nodes[n].closed = 0
+    if state.started > before:
+        state.news = 1
+        _drop_started(state, jobs, queue)
+
+
+@kernel
+def _has_no_claim(state, rules, job):
+    """Whether a job is too young, or of too low a priority, to hold others up."""
+    return job.priority < rules.least_priority or state.now - job.submit < rules.least_age
+
+
+@kernel
+def _drop_started(state, jobs, queue):
+    left = 0
+    for i in range(state.waiting):
+        if jobs[queue[i]].start < 0:
+            queue[left] = queue[i]
+            left += 1
+    state.waiting = left
+
+
+@called_kernel
+def _cycle(
+    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue, slots, plan,
+    of_user, of_user_in_partition,
+):  # fmt: skip
+    """One cycle of backfill; returns about how many steps it took."""
+    state.users_counted += 1
+    for p in range(len(partitions)):
+        partitions[p].tested = partitions[p].reserved = 0
+    _see_outages(state, outs, out_nodes, plan)
+    _plan_running(state, rules, jobs, running, plan)
+    before, tested = state.started, 0
+    for i in range(state.waiting):
+        index = queue[i]
+        job = jobs[index]
+        part = partitions[job.partition]
+        if not _within_limits(jobs, limits, limits_of, index):
+            continue
+        if tested == rules.most_tested:
+            break
+        tested += 1
+        if _is_one_too_many(state, rules, part, of_user, of_user_in_partition, len(partitions), job):
+            continue
+        length = job.time_min if job.time_min > 0 else job.believed
+        no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
+        latest = state.now if no_claim else state.now + rules.window
+        begin = earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest)
+        if begin == NEVER:
+            continue
+        choose(state, jobs, nodes, nodes_of, plan, index)
+        if begin > state.now:
+            part.reserved += 1
+            if job.reserved_start < 0:
+                job.reserved_start = begin
+            from_ = max(begin // rules.resolution * rules.resolution, state.now)
+            keep(state, plan, from_, -(-(begin + length) // rules.resolution) * rules.resolution)
+            continue
+        job.kind = BACKFILLED
+        limit = job.believed
+        if job.time_min > 0 and not rules.soft:
+            room = room_until(state, plan, state.now + job.believed) - state.now
+            if room < job.believed:
+                limit = max(job.time_min, room // 60 * 60)
+        place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
+        _plan_started(state, running[place].expected, plan, index)
+        if rules.most_started > 0 and state.started - before >= rules.most_started:
+            break
+    if state.started > before:
+        state.news = 1
+        _drop_started(state, jobs, queue)
+    return tested * (8 + len(nodes) // 8 + state.blocks)
+
+
+@kernel
+def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, job):
+    """Whether a cycle has tried enough jobs of this one's user or partition."""
+    user, both = of_user[job.user], of_user_in_partition[job.user * parts + job.partition]
+    if user.stamp != state.users_counted:
+        user.stamp, user.count = state.users_counted, 0
+    if both.stamp != state.users_counted:
+        both.stamp, both.count = state.users_counted, 0
+    if rules.most_of_user > 0 and user.count >= rules.most_of_user:
+        return True
+    if rules.most_of_partition > 0 and part.tested >= rules.most_of_partition:
+        return True
+    if rules.most_of_user_in_partition > 0 and both.count >= rules.most_of_user_in_partition:
+        return True
+    user.count += 1
+    both.count += 1
+    part.tested += 1
+    return False
+
+
+@kernel
+def _plan_running(state, rules, jobs, running, plan):
+    """When the running jobs give their nodes back; one that is overdue in a second, or after half of what its limit leaves it."""
+    state.releases = 0
+    for i in range(state.running):
+        time = running[i].expected
+        if time <= state.now:
+            job = jobs[running[i].job]
+            left = (job.start + job.limit - state.now) // 2 if rules.soft and rules.half and job.time_min > 0 else 0
+            time = state.now + max(1, left)
+        _plan_started(state, time, plan, running[i].job)
+
+
+@kernel
+def _plan_started(state, time, plan, index):
+    """Add a job to those that will give their nodes back."""
+    i = state.releases
+    while i > 0 and plan.releases[i - 1].time > time:
+        plan.releases[i].time, plan.releases[i].job = plan.releases[i - 1].time, plan.releases[i - 1].job
+        i -= 1
+    plan.releases[i].time, plan.releases[i].job = time, index
+    state.releases += 1
+
+
+@called_kernel
+def _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, start, limit):
+    """Start a job on the nodes that have been chosen for it; returns its place among the running ones."""
+    job = jobs[index]
+    job.start, job.limit, job.first, job.count = start, limit, state.slots, state.chosen
+    if rules.kill and limit < job.believed:
+        job.runtime = min(job.runtime, limit)
+    for k in range(state.chosen):
+        chosen, slot = plan.chosen[k], slots[state.slots]
+        slot.node, slot.procs, slot.second = chosen.node, chosen.procs, chosen.second
+        nodes[chosen.node].free_procs -= chosen.procs
+        nodes[chosen.node].free_second -= chosen.second
+        state.slots += 1
+    _count(jobs, limits, limits_of, index, 1)
+    push(events, state.events, start + job.runtime, state.started, index)
+    state.events += 1
+    state.started += 1
+    expected = start + (job.time_min if rules.soft and rules.half and job.time_min > 0 else limit)
+    i = state.running
+    while i > 0 and running[i - 1].expected > expected:
+        running[i] = running[i - 1]
+        i -= 1
+    running[i].expected, running[i].job = expected, index
+    state.running += 1
+    return i

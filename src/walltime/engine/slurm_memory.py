@@ -1,0 +1,244 @@
+"""The data of the loop for Slurm's scheduling (slurm.py): nodes one by one, what is planned on them, and who has used how much.
+
+Everything is a record array with named fields, as in memory.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.cluster_memory import CHANGE, RUNNING, Lists, as_lists
+from walltime.engine.memory import ITEM, NEVER, _dtype, record, records
+
+Array = np.ndarray
+Records = Any
+
+
+class Nodes(NamedTuple):
+    """A machine of nodes.
+
+    `pool`, `procs`, `second`: of each node, int64; `partitions`: the nodes of each partition, in the order in which they are taken;
+    `tiers`: of each partition, the higher comes first; `outages`: the nodes, begin, end and the time from which it is known, s;
+    `limits`: the most jobs, processors and second resource that run.
+    """
+
+    pool: Array
+    procs: Array
+    second: Array
+    partitions: Sequence[Array]
+    tiers: Sequence[int]
+    outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
+    limits: Sequence[tuple[int, int, int]] = ()
+
+
+class Wants(NamedTuple):
+    """What jobs need besides processors, and what holds them back; one entry per job, in order of arrival.
+
+    int64: `second`, units of the second resource; `nodes`, the fewest nodes; `whole`, 1 where it gets whole nodes, as many as `nodes`
+    says; `each`, what of the second resource each of its nodes must have; `partition`, its number; `since`, the start of a job that runs
+    at the beginning, NEVER for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0
+    on; `association`, its leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the
+    jobs that must have ended; `limits`: the limits that it counts towards; both by index.
+    """
+
+    second: Array
+    nodes: Array
+    whole: Array
+    each: Array
+    partition: Array
+    since: Array
+    time_min: Array
+    user: Array
+    association: Array
+    merit: Array
+    after: Sequence[Sequence[int]]
+    limits: Sequence[Sequence[int]]
+
+
+class Shares(NamedTuple):
+    """The tree of accounts and users; a parent has a lower number than its children, and the root is number 0, its own parent.
+
+    int64: `parent`, `shares`, and `leaf`: 1 for a user.
+    """
+
+    parent: Array
+    shares: Array
+    leaf: Array
+
+
+SLURM_JOB = _dtype(
+    "submit runtime believed procs second nodes whole each partition tier time_min user association start kind reserved_start arrival "
+    "pending limit first count priority merit",
+    {"merit": np.float64},
+)
+"""A job; the fields of memory.JOB and of `Wants`, and `pending`, how many jobs must end before it can wait; `limit`, that under which it
+runs; `first`, `count`: its nodes in `Slots`. `submit` becomes the time from which it waits, `runtime` that for which it runs."""
+
+SLURM_RULES = _dtype(
+    "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
+    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill multifactor fair_tree period weight_age "
+    "weight_share longest_age decay",
+    dict.fromkeys(("weight_age", "weight_share", "longest_age", "decay"), np.float64),
+)
+"""The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
+`decay`: what use counts after a `period`."""
+
+SLURM_STATE = _dtype(
+    "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
+    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted"
+)
+"""`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
+up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use; `fit_*`: what a job could have of the nodes that it can use;
+`stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
+number of one that has no room."""
+
+NODE = _dtype("procs second free_procs free_second closed")
+"""A node: what it has, what is free, and whether a blocked job has closed it."""
+
+PARTITION = _dtype("closed tested reserved stamp")
+"""A partition: whether it is closed in this pass; jobs tried and reservations made in this cycle."""
+
+SLOT = np.dtype([("node", np.int32), ("procs", np.int32), ("second", np.int32)])
+"""What a job has of a node."""
+
+BLOCK = _dtype("begin end first count")
+"""Nodes that are kept free in [begin, end): for a waiting job, or in an outage; their numbers are in `Plan.nodes`."""
+
+OUT = _dtype("begin end phase first count")
+"""An outage; `phase`: 0 unknown, 1 known or begun; its nodes are in `SlurmMemory.out_nodes`."""
+
+SEEN = _dtype("procs second blocked")
+"""A node as a job sees it at some time: what is free then, and by how much it is blocked."""
+
+RELEASE = _dtype("time job")
+RUN = _dtype("first last nodes procs second")
+"""Consecutive usable nodes of a partition, by their places in it, and what they have together."""
+
+COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
+
+LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": np.float64})
+"""An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
+
+
+class Plan(NamedTuple):
+    """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch."""
+
+    blocks: Records
+    by_begin: Array
+    by_end: Array
+    nodes: Array
+    releases: Records
+    seen: Records
+    chosen: Records
+    runs: Records
+    heap: Records
+    mine: Array
+
+
+class Tree(NamedTuple):
+    """The tree of shares; `children`: of each, `order`: the same, the best served last; `stack`: scratch."""
+
+    leaves: Records
+    children: Lists
+    order: Array
+    stack: Array
+    sums: Array
+
+
+class SlurmMemory(NamedTuple):
+    """All data of one simulation; `member`: whether a partition has a node, uint8, shape (partitions, nodes)."""
+
+    state: Records
+    rules: Records
+    jobs: Records
+    nodes: Records
+    partitions: Records
+    nodes_of: Lists
+    member: Array
+    outs: Records
+    out_nodes: Array
+    changes: Records
+    limits: Records
+    limits_of: Lists
+    followers: Lists
+    first: Array
+    arrivals: Records
+    events: Records
+    running: Records
+    queue: Array
+    slots: Records
+    plan: Plan
+    tree: Tree
+    of_user: Records
+    of_user_in_partition: Records
+
+
+def new_slurm_memory(
+    rules: Records, jobs: Records, machine: Nodes, limits: Records, limits_of: Lists, followers: Lists, shares: Shares, users: int
+) -> SlurmMemory:
+    """Memory before the first event."""
+    count, size, parts = len(jobs), len(machine.procs), len(machine.partitions)
+    nodes = records(NODE, size)
+    nodes.procs = nodes.free_procs = machine.procs
+    nodes.second = nodes.free_second = machine.second
+    member = np.zeros((parts, size), np.uint8)
+    for p, own in enumerate(machine.partitions):
+        member[p, own] = 1
+    outs, changes, out_nodes = records(OUT, len(machine.outages)), [], []
+    for k, (own, begin, end, known) in enumerate(machine.outages):
+        outs[k].begin, outs[k].end, outs[k].first, outs[k].count = begin, end, len(out_nodes), len(own)
+        out_nodes += list(own)
+        changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
+    changes.sort()
+    change = records(CHANGE, len(changes))
+    for k, (time, out, phase) in enumerate(changes):
+        change[k].time, change[k].outage, change[k].phase = time, out, phase
+    widest = np.array([len(own) for own in machine.partitions] or [0])[jobs["partition"]] if count else np.zeros(0, np.int64)
+    tested = min(count, int(rules.most_tested)) if rules.backfill else 0
+    planned = tested * size + len(out_nodes)
+    blocks = tested + len(outs)
+    tree = records(LEAF, len(shares.parent))
+    tree.parent, tree.shares, tree.leaf = shares.parent, shares.shares, shares.leaf
+    children: list[list[int]] = [[] for _ in tree]
+    for k in range(1, len(tree)):
+        children[shares.parent[k]].append(k)
+    own = as_lists(children)
+    return SlurmMemory(
+        state=record(SLURM_STATE, next_sum=rules.period),
+        rules=rules,
+        jobs=jobs,
+        nodes=nodes,
+        partitions=records(PARTITION, parts),
+        nodes_of=as_lists([list(own) for own in machine.partitions]),
+        member=member,
+        outs=outs,
+        out_nodes=np.array(out_nodes, np.int32),
+        changes=change,
+        limits=limits,
+        limits_of=limits_of,
+        followers=followers,
+        first=np.zeros(count, np.int64),
+        arrivals=records(ITEM, count),
+        events=records(ITEM, count),
+        running=records(RUNNING, count),
+        queue=np.zeros(count, np.int64),
+        slots=np.empty(int(np.minimum(jobs.procs + jobs.second, widest).sum()), SLOT).view(np.recarray),
+        plan=Plan(
+            blocks=records(BLOCK, blocks),
+            by_begin=np.zeros(blocks, np.int64),
+            by_end=np.zeros(blocks, np.int64),
+            nodes=np.empty(planned, np.int32),
+            releases=records(RELEASE, count),
+            seen=records(SEEN, size),
+            chosen=np.zeros(size, SLOT).view(np.recarray),
+            runs=records(RUN, size),
+            heap=records(ITEM, size),
+            mine=np.zeros(size, np.int64),
+        ),
+        tree=Tree(tree, own, own.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
+        of_user=np.zeros(users, COUNTED).view(np.recarray),
+        of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
+    )

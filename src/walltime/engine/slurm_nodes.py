@@ -1,0 +1,203 @@
+"""Nodes for a job: when there are enough of them, and which ones it gets (slurm.py has the rules).
+
+A job looks at the nodes of its partition as they are at some time: what is free, and whether they are kept for others. As that time goes
+on, `Plan.view` and the sums in the state are changed where something changes, not made anew.
+"""
+
+from __future__ import annotations
+
+from walltime.engine.heap import drop_first, push
+from walltime.engine.jit import called_kernel, kernel
+from walltime.engine.profile import NEVER
+
+
+@called_kernel
+def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest):
+    """The earliest time from now on, up to `latest`, at which there are nodes for a job that nobody else has for `length`; else NEVER.
+
+    Afterwards `plan.seen` shows the nodes at that time.
+    """
+    part = jobs[index].partition
+    _look(state, jobs, nodes, nodes_of, plan, index)
+    blocks, by_begin, by_end, releases = plan.blocks, plan.by_begin, plan.by_end, plan.releases
+    release = begun = ended = 0
+    time = state.now
+    while time <= latest:
+        while release < state.releases and releases[release].time <= time:
+            other = jobs[releases[release].job]
+            for k in range(other.first, other.first + other.count):
+                n = slots[k].node
+                if member[part, n]:
+                    _sum_up(state, jobs, nodes, plan, index, n, -1)
+                    plan.seen[n].procs += slots[k].procs
+                    plan.seen[n].second += slots[k].second
+                    _sum_up(state, jobs, nodes, plan, index, n, 1)
+            release += 1
+        while begun < state.blocks and blocks[by_begin[begun]].begin < time + length:
+            _block(state, jobs, nodes, member, plan, index, by_begin[begun], 1)
+            begun += 1
+        while ended < state.blocks and blocks[by_end[ended]].end <= time:
+            _block(state, jobs, nodes, member, plan, index, by_end[ended], -1)
+            ended += 1
+        if _enough(state, jobs, index):
+            return time
+        time = NEVER
+        if release < state.releases:
+            time = releases[release].time
+        if ended < state.blocks:
+            time = min(time, blocks[by_end[ended]].end)
+        if time == NEVER:
+            return NEVER
+    return NEVER
+
+
+@kernel
+def _look(state, jobs, nodes, nodes_of, plan, index):
+    """See the nodes of a job's partition as they are now."""
+    state.fit_nodes = state.fit_procs = state.fit_second = 0
+    part = jobs[index].partition
+    for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
+        n = nodes_of.items[k]
+        plan.seen[n].procs, plan.seen[n].second, plan.seen[n].blocked = nodes[n].free_procs, nodes[n].free_second, nodes[n].closed
+        _sum_up(state, jobs, nodes, plan, index, n, 1)
+
+
+@kernel
+def _block(state, jobs, nodes, member, plan, index, block, sign):
+    """The nodes of a block begin (1) or cease (-1) to be kept for others."""
+    for k in range(plan.blocks[block].first, plan.blocks[block].first + plan.blocks[block].count):
+        n = plan.nodes[k]
+        if member[jobs[index].partition, n]:
+            _sum_up(state, jobs, nodes, plan, index, n, -1)
+            plan.seen[n].blocked += sign
+            _sum_up(state, jobs, nodes, plan, index, n, 1)
+
+
+@kernel
+def _usable(jobs, nodes, plan, index, n):
+    """Whether a job can use a node as it is seen."""
+    node, job = plan.seen[n], jobs[index]
+    if node.blocked > 0 or node.second < job.each:
+        return False
+    return node.procs == nodes[n].procs if job.whole else node.procs > 0
+
+
+@kernel
+def _sum_up(state, jobs, nodes, plan, index, n, sign):
+    """Add a node to what a job could have, or take it out, if it is usable."""
+    if _usable(jobs, nodes, plan, index, n):
+        state.fit_nodes += sign
+        state.fit_procs += sign * plan.seen[n].procs
+        state.fit_second += sign * plan.seen[n].second
+
+
+@kernel
+def _enough(state, jobs, index):
+    """Whether what a job could have is enough."""
+    job = jobs[index]
+    if state.fit_nodes < job.nodes:
+        return False
+    return job.whole > 0 or (state.fit_procs >= job.procs and state.fit_second >= job.second)
+
+
+@called_kernel
+def choose(state, jobs, nodes, nodes_of, plan, index):
+    """Choose nodes for a job among those that it sees, of which there are enough: `plan.chosen`.
+
+    Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until what is left fits into one; of these the smallest.
+    """
+    runs, heap, seen, part = plan.runs, plan.heap, plan.seen, jobs[index].partition
+    count, last = 0, -2
+    for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
+        n = nodes_of.items[k]
+        if not _usable(jobs, nodes, plan, index, n):
+            continue
+        if last != k - 1:
+            runs[count].first, runs[count].nodes, runs[count].procs, runs[count].second = k, 0, 0, 0
+            count += 1
+        last = k
+        run = runs[count - 1]
+        run.last = k
+        run.nodes += 1
+        run.procs += seen[n].procs
+        run.second += seen[n].second
+    for i in range(count):
+        push(heap, i, -runs[i].procs, i, i)
+    need = jobs[index]
+    left_nodes, left_procs, left_second = need.nodes, need.procs, need.second
+    state.chosen = 0
+    while left_nodes > 0 or left_procs > 0 or left_second > 0:
+        best = heap[0].job
+        if _suffices(runs[best], need.whole, left_nodes, left_procs, left_second):
+            for i in range(count):
+                other = heap[i].job
+                if _suffices(runs[other], need.whole, left_nodes, left_procs, left_second):
+                    if runs[other].procs < runs[best].procs or (runs[other].procs == runs[best].procs and other < best):
+                        best = other
+        else:
+            drop_first(heap, count)
+            count -= 1
+        for k in range(runs[best].first, runs[best].last + 1):
+            n = nodes_of.items[k]
+            procs = seen[n].procs if need.whole else min(seen[n].procs, left_procs - max(0, left_nodes - 1))
+            second = min(seen[n].second, left_second)
+            if need.whole and left_nodes == 0 or procs <= 0 and second == 0:
+                continue
+            chosen = plan.chosen[state.chosen]
+            chosen.node, chosen.procs, chosen.second = n, procs, second
+            state.chosen += 1
+            left_nodes = max(0, left_nodes - 1)
+            left_procs -= procs
+            left_second -= second
+
+
+@kernel
+def _suffices(run, whole, left_nodes, left_procs, left_second):
+    """Whether a run has what is left to be found."""
+    if run.nodes < left_nodes:
+        return False
+    return whole > 0 or (run.procs >= left_procs and run.second >= left_second)
+
+
+@called_kernel
+def keep(state, plan, begin, end):
+    """Keep the nodes that have been chosen free in [begin, end)."""
+    first = state.planned
+    for k in range(state.chosen):
+        plan.nodes[state.planned] = plan.chosen[k].node
+        state.planned += 1
+    add_block(state, plan, begin, end, first, state.chosen)
+
+
+@kernel
+def add_block(state, plan, begin, end, first, count):
+    """Add a block of nodes that are in `plan.nodes`, in order of begin and of end."""
+    blocks, block = plan.blocks, state.blocks
+    blocks[block].begin, blocks[block].end, blocks[block].first, blocks[block].count = begin, end, first, count
+    i = block
+    while i > 0 and blocks[plan.by_begin[i - 1]].begin > begin:
+        plan.by_begin[i] = plan.by_begin[i - 1]
+        i -= 1
+    plan.by_begin[i] = block
+    i = block
+    while i > 0 and blocks[plan.by_end[i - 1]].end > end:
+        plan.by_end[i] = plan.by_end[i - 1]
+        i -= 1
+    plan.by_end[i] = block
+    state.blocks += 1
+
+
+@called_kernel
+def room_until(state, plan, latest):
+    """The first time before `latest` at which one of the chosen nodes is kept for another; `latest` if there is none."""
+    state.stamp += 1
+    for k in range(state.chosen):
+        plan.mine[plan.chosen[k].node] = state.stamp
+    for i in range(state.blocks):
+        block = plan.blocks[plan.by_begin[i]]
+        if block.begin >= latest:
+            break
+        for k in range(block.first, block.first + block.count):
+            if plan.mine[plan.nodes[k]] == state.stamp and block.begin > state.now:
+                return block.begin
+    return latest

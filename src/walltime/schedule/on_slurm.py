@@ -1,0 +1,225 @@
+"""A workload on a machine under Slurm's scheduling: nodes one by one, what jobs need of them, shares, and a simulation in either engine."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from walltime.engine.slurm_memory import Nodes, Shares, Wants
+from walltime.errors import WorkloadError
+from walltime.machine import Machine, Placement, place
+from walltime.policy.slurm import Settings, Slurm
+from walltime.schedule.overrun import effective_times
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+
+def run_on_slurm(
+    workload: Workload, policy: Slurm, machine: Machine, overrun: str, engine: str, progress: Callable[[int], None] | None
+) -> dict[str, Any]:
+    """The fields of a schedule under Slurm on this machine; what its settings ask for and is not modelled is said in a warning."""
+    settings = policy.settings(machine.slurm)
+    if settings.notes:
+        warnings.warn(f"Slurm's settings that are not modelled: {', '.join(settings.notes)}", stacklevel=2)
+    if settings["select_type"] == "linear":
+        machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
+    placed, placement, wants = place_on_nodes(workload, machine, settings)
+    nodes, shares = nodes_of(machine, placement), None
+    runtime, believed = effective_times(placed, overrun)
+    wants, shares = with_priorities(placed, machine, settings, wants, nodes)
+    columns = (placed.submit, runtime, believed, placed.procs)
+    begin = time.perf_counter()
+    if engine == "reference":
+        from walltime.engine.slurm_reference import SlurmReference
+
+        simulation: Any = SlurmReference(*columns, wants, nodes, shares, settings, overrun == "kill")
+        loaded = begin
+        simulation.run()
+        seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
+    else:
+        from walltime.engine.slurm_run import SlurmSimulation
+
+        simulation = SlurmSimulation(*columns, wants, nodes, shares, settings, overrun == "kill")
+        simulation.compile()
+        loaded = time.perf_counter()
+        simulation.run(progress)
+        seconds = {"compile": loaded - begin, "simulate": simulation.seconds}
+    job, node, procs, second = slots = simulation.slots
+    given = np.zeros((len(placed), len(machine.pools), 2), np.int64)
+    np.add.at(given, (job, nodes.pool[node]), np.stack([procs, second], axis=1))
+    shortened = simulation.limit < believed
+    return {
+        "workload": placed,
+        "placement": placement,
+        "start": simulation.start,
+        "end": simulation.start + simulation.runtime,
+        "runtime": simulation.runtime,
+        "kind": simulation.kind,
+        "reserved_start": simulation.reserved_start,
+        "submitted": simulation.submit if any(placement.after) else None,
+        "given": given,
+        "slots": slots,
+        "limit": np.where(shortened, simulation.limit, placed.requested) if shortened.any() else None,
+        "seconds": seconds,
+        "engine": engine,
+    }
+
+
+def nodes_of(machine: Machine, placement: Placement) -> Nodes:
+    """The nodes of a machine, pool by pool; an outage takes the last ones of its pool."""
+    counts = [pool.nodes for pool in machine.pools]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    own = [np.arange(first[p], first[p + 1]) for p in range(len(counts))]
+    outages = []
+    for pool, procs, _, begin, end, known in placement.outages:
+        outages.append((own[pool][len(own[pool]) - procs // machine.pools[pool].procs :].tolist(), begin, end, known))
+    return Nodes(
+        pool=np.repeat(np.arange(len(counts)), counts),
+        procs=np.repeat([pool.procs for pool in machine.pools], counts).astype(np.int64),
+        second=np.repeat([pool.second for pool in machine.pools], counts).astype(np.int64),
+        partitions=[np.concatenate([own[machine.place_of(name)] for name in one.pools]) for one in machine.partitions],
+        tiers=[one.tier for one in machine.partitions],
+        outages=outages,
+        limits=placement.limits,
+    )
+
+
+def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, Wants]:
+    """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
+
+    Read are the columns `nodes` (the fewest nodes), `time_min` (s) and `user`.
+    """
+    while True:
+        placed, placement = place(workload, machine)
+        nodes = nodes_of(machine, placement)
+        count, part = len(placed), placement.partition
+        sizes = np.array([len(own) for own in nodes.partitions])[part]
+        whole = np.array([one.exclusive for one in machine.partitions])[part]
+        procs_each = np.array([nodes.procs[own].max() for own in nodes.partitions])[part]
+        second_each = np.array([nodes.second[own].max() for own in nodes.partitions])[part]
+        asked = np.minimum(placed.columns.get("nodes", np.ones(count, np.int64)), sizes)
+        second = placement.second
+        fewest = np.clip(np.where(second > 0, np.minimum(asked, second), asked), 1, placed.procs)
+        for_second = -(-second // np.maximum(second_each, 1))
+        wide = np.maximum(np.maximum(asked, -(-placed.procs // procs_each)), for_second)
+        needed = np.where(whole, np.maximum(wide, 1), fewest)
+        each = np.where(second > 0, np.where(whole, -(-second // needed), 1), 0)
+        fits = _fit_when_empty(nodes, placed.procs, second, needed, whole, each, part)
+        if fits.all():
+            break
+        kept = np.isin(workload.job_id, placed.job_id[fits])
+        gone = np.isin(workload.job_id, placed.job_id[~fits])
+        if not kept.any():
+            raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
+        dropped = dict(workload.origin.dropped)
+        dropped["too_wide_for_partition"] = dropped.get("too_wide_for_partition", 0) + int(gone.sum())
+        workload = replace(workload.take(~gone, ""), origin=replace(workload.origin, dropped=dropped))
+    procs = np.where(whole, needed * procs_each, placed.procs)
+    placed = replace(placed, procs=procs)
+    _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
+    numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
+    numbers |= {"user": user, "association": np.zeros(count), "second": second}
+    wants = Wants(
+        **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
+        partition=part,
+        since=placement.since,
+        merit=np.zeros(count),
+        after=placement.after,
+        limits=placement.limits_of,
+    )
+    return placed, placement, wants
+
+
+def _fit_when_empty(nodes: Nodes, procs: Array, second: Array, needed: Array, whole: Array, each: Array, part: Array) -> Array:
+    """Whether each job finds its nodes in an empty partition."""
+    fits = np.zeros(len(procs), bool)
+    for p, own in enumerate(nodes.partitions):
+        mine = np.flatnonzero(part == p)
+        by_second = np.sort(nodes.second[own])
+        usable = len(own) - np.searchsorted(by_second, each[mine])
+        of_second = nodes.second[own] > 0
+        has_procs = np.where(second[mine] > 0, nodes.procs[own][of_second].sum(), nodes.procs[own].sum())
+        shared = (has_procs >= procs[mine]) & (nodes.second[own].sum() >= second[mine])
+        fits[mine] = (usable >= needed[mine]) & (whole[mine] | shared)
+    return fits
+
+
+def with_priorities(placed: Workload, machine: Machine, settings: Settings, wants: Wants, nodes: Nodes) -> tuple[Wants, Shares]:
+    """The same needs with each job's association and the part of its priority that does not change, and the tree of shares."""
+    if not settings.multifactor:
+        return wants, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+    association, shares = _tree(placed, machine)
+    size = job_size(wants.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
+    most = max([1, *(one.job_factor for one in machine.partitions)])
+    partition = np.array([one.job_factor / most for one in machine.partitions])[wants.partition]
+    merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
+    merit = merit + settings["priority_weight_qos"] * _quality(placed, machine)
+    return wants._replace(association=association, merit=merit.astype(np.float64)), shares
+
+
+def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: Settings) -> Array:
+    """The job size factor, float64 from 0 to 1: the mean of the parts of nodes and of processors, by Slurm's guide on priorities."""
+    if settings.flag("SMALL_RELATIVE_TO_TIME"):
+        size = procs / np.maximum(limit // 60, 1) / all_procs
+    else:
+        size = 0.5 * (nodes / all_nodes + procs / all_procs)
+    return 1 - size if settings["priority_favor_small"] else size
+
+
+def _quality(placed: Workload, machine: Machine) -> Array:
+    """The factor of each job's quality of service, which logs of Slurm have as the queue; 0 where it is unknown."""
+    numbers = placed.columns.get("queue")
+    most = max([1, *(one.priority for one in machine.qos)])
+    if numbers is None:
+        return np.zeros(len(placed))
+    factor = {one.name: one.priority / most for one in machine.qos}
+    return np.array([factor.get(placed.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
+
+
+def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
+    """The association of each job, and the tree: the machine's shares, and one share for each account and user that they do not name."""
+    known = {one.account: one for one in machine.shares if one.user is None}
+    own = {(one.account, one.user): one.shares for one in machine.shares if one.user is not None}
+    places: dict[tuple[str | None, str | None], int] = {(None, None): 0}
+    parent, shares, leaf = [0], [1], [0]
+
+    def add(key: tuple[str | None, str | None], above: int, amount: int) -> int:
+        places[key] = len(parent)
+        parent.append(above)
+        shares.append(amount)
+        leaf.append(int(key[1] is not None))
+        return places[key]
+
+    def account(name: str | None, below: tuple[str, ...] = ()) -> int:
+        if name is None or (name, None) in places:
+            return places[name, None]
+        if name in below:
+            raise WorkloadError(f"the account {name!r} is its own parent")
+        one = known.get(name)
+        above = account(one.parent, (*below, name)) if one is not None and one.parent != name else 0
+        return add((name, None), above, 1 if one is None else one.shares)
+
+    for name in known:
+        account(name)
+    count = len(placed)
+    of_user = placed.columns.get("user", np.full(count, -1)).tolist()
+    of_group = placed.columns.get("group", np.full(count, -1)).tolist()
+    found = np.zeros(count, np.int64)
+    by_numbers: dict[tuple[int, int], int] = {}
+    for k, numbers in enumerate(zip(of_group, of_user, strict=True)):
+        if numbers not in by_numbers:
+            user = placed.origin.name_of("user", numbers[1])
+            group = placed.origin.name_of("group", numbers[0]) if numbers[0] >= 0 else None
+            if group is None:
+                accounts = [one for one, other in own if other == user]
+                group = accounts[0] if len(accounts) == 1 else None
+            key = (group, user)
+            by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user), 1))
+        found[k] = by_numbers[numbers]
+    return found, Shares(*(np.array(values, np.int64) for values in (parent, shares, leaf)))
