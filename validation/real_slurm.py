@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,16 @@ from walltime.machine import read_slurm
 Array = np.ndarray
 Numbers = dict[str, Any]
 OUT = Path(__file__).resolve().parents[1] / "docs" / "slurm.json"
-POLICIES = ("slurm", "slurm:bf_max_job_test=1", "easy", "conservative-scratch", "fcfs")
-"""The policy in question, the same with a wrong parameter, and what one would take without it."""
+WAYS = {
+    "slurm": ("slurm", 0),
+    "slurm, jobs a second longer": ("slurm", 1),
+    "slurm:bf_max_job_test=1": ("slurm:bf_max_job_test=1", 0),
+    "easy": ("easy", 0),
+    "conservative-scratch": ("conservative-scratch", 0),
+    "fcfs": ("fcfs", 0),
+}
+"""The policy in question; the same with a wrong parameter; and what one would take without it: the policy, and s that are added to
+each job, since a real Slurm takes about a second from the end of a job to the start of the next one on its nodes."""
 LONG = 10
 """s; jobs that run longer are long here."""
 WITHIN = (10, 60)
@@ -84,9 +92,11 @@ class Run:
         start = jobs.submit + wait - jobs.submit[0]
         return cls(jobs, machine, order, wait[order], start[order], jobs.runtime[order], jobs.procs[order])
 
-    def simulated(self, policy: str) -> Array:
-        """The waits that a policy gives the jobs, s."""
-        schedule = wt.simulate(self.jobs, policy, machine=self.machine)
+    def simulated(self, way: str) -> Array:
+        """The waits that one of WAYS gives the jobs, s."""
+        policy, more = WAYS[way]
+        jobs = replace(self.jobs, runtime=self.jobs.runtime + more) if more else self.jobs
+        schedule = wt.simulate(jobs, policy, machine=self.machine)
         assert len(schedule) == len(self.jobs)
         return (schedule.start - self.jobs.submit)[self.order]
 
@@ -109,7 +119,7 @@ def closeness(one: Array, other: Array) -> list[float]:
 def compared(runs: Sequence[Run], cpus: int) -> Numbers:
     """Real and simulated waits of the repetitions of a scenario."""
     groups = classes(runs[0], cpus)  # the same jobs in each
-    waits = {policy: [run.simulated(policy) for run in runs] for policy in POLICIES}
+    waits = {way: [run.simulated(way) for run in runs] for way in WAYS}
 
     def means(of: Sequence[Array], group: Array) -> list[float]:
         return [float(wait[group].mean()) for wait in of]
@@ -127,24 +137,26 @@ def compared(runs: Sequence[Run], cpus: int) -> Numbers:
             name: {
                 "jobs": int(group.sum()),
                 "real": means([run.wait for run in runs], group),
-                "simulated": {policy: means(waits[policy], group) for policy in POLICIES},
+                "simulated": {way: means(waits[way], group) for way in WAYS},
             }
             for name, group in groups.items()
             if group.any()
         },
         "starts": {
             "between repetitions": [closeness(a.start, b.start) for a, b in combinations(runs, 2)],
-            **{policy: [closeness(run.wait, wait) for run, wait in zip(runs, waits[policy], strict=True)] for policy in POLICIES},
+            **{way: [closeness(run.wait, wait) for run, wait in zip(runs, waits[way], strict=True)] for way in WAYS},
         },
     }
 
 
-def make(scenario: Scenario, folder: Path, jobs: int, span: float, nodes: int, cpus: int) -> None:
+def make(scenario: Scenario, folder: Path, given: argparse.Namespace) -> None:
     """Run a scenario once on a real Slurm, if that was not done before."""
     if (folder / "cluster.txt").exists():
         return
+    nodes, cpus = given.nodes, given.cpus
+    jobs = miniature(given.jobs, nodes * cpus, given.span, given.load, given.seed, whole=cpus if scenario.whole else 1)
     with scenario.lab(nodes, cpus) as lab:
-        late = replay(lab, miniature(jobs, nodes * cpus, span, load=1.0, seed=7, whole=cpus if scenario.whole else 1))
+        late = replay(lab, jobs)
         save(lab, folder)
     print(f"{folder.parent.name} {folder.name}: submissions late by {max(late):.3f} s at most", flush=True)
 
@@ -158,13 +170,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--at-once", type=int, default=2, help="clusters that run at the same time; each takes about a tenth of a core")
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--span", type=float, default=510, help="s in which they are submitted")
+    parser.add_argument("--load", type=float, default=1.0, help="their work, over what the machine has in that time")
+    parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--cpus", type=int, default=4)
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     with ThreadPoolExecutor(given.at_once) as pool:
         runs = [
-            pool.submit(make, SCENARIOS[name], given.folder / name / str(k), given.jobs, given.span, given.nodes, given.cpus)
+            pool.submit(make, SCENARIOS[name], given.folder / name / str(k), given)
             for name in given.only
             for k in range(1, given.repetitions + 1)
         ]
@@ -194,9 +208,9 @@ def show(name: str, result: Numbers) -> None:
     print(f"{name}: {result['repetitions']} runs of {result['jobs']} jobs, mean queue {np.mean(result['queue']):.0f}")
     for group, part in result["classes"].items():
         real, simulated = part["real"], part["simulated"]
-        means = ", ".join(f"{policy} {np.mean(simulated[policy]):.1f}" for policy in POLICIES)
+        means = ", ".join(f"{way} {np.mean(simulated[way]):.1f}" for way in WAYS)
         print(f"  {group} ({part['jobs']}): {np.mean(real):.1f} ({min(real):.1f} to {max(real):.1f}) s; {means}")
-    for what, rows in result["starts"].items():
+    for what, rows in ((what, rows) for what, rows in result["starts"].items() if rows):
         near, nearer, median = np.mean(rows, axis=0)
         print(f"  {what}: {100 * near:.0f} % within {WITHIN[0]} s, {100 * nearer:.0f} % within {WITHIN[1]} s, median {median:.1f} s")
 

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -302,3 +303,7 @@ def wait_until(what: str, holds: Callable[[], bool], timeout: float, every: floa
                 raise NoLabError(f"{what} did not come within {timeout:g} s")
             return
         time.sleep(every)
+
+
+if __name__ == "__main__":
+    sys.exit(missing())

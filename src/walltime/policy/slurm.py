@@ -290,3 +290,4 @@ def _spelled(name: str, value: Any) -> str:
     if PARAMETERS[name].kind == "time":
         return f"{value // 86_400}-{value // 3600 % 24:02d}:{value // 60 % 60:02d}:{value % 60:02d}"
     return str(value)
+
