@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,9 +34,9 @@ def audit(
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
     from walltime.cli import common
     from walltime.estimates import parse_estimates
-    from walltime.machine import place
     from walltime.schedule import audit as check
     from walltime.schedule import read_schedule
+    from walltime.schedule.on_machine import placed_under
 
     scheduler = common.schedulers([policy], order, None)[0] if policy else None
     chosen = scheduler.policy if scheduler else None
@@ -44,9 +44,9 @@ def audit(
     machine = common.read_cluster(cluster)
     workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(feedback).with_estimates(model, seed)
-    workload, placement = (workload, None) if machine is None else place(workload, machine)
+    workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
     bounded = scheduler is None or scheduler.prediction is None
-    rules = {"overrun": overrun.value, "coincident": coincident.value}
+    rules: dict[str, Any] = {"overrun": overrun.value, "coincident": coincident.value}
     report = check(workload, read_schedule(schedule), chosen, bounded=bounded, placement=placement, **rules)
     if as_json:
         common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": chosen.label if chosen else None, **report.as_dict()})

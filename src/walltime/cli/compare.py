@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from walltime.schedule import Schedule, Spread
 
 DEFAULT = ("fcfs", "easy", "conservative")
+OTHERS = ("fcfs", "easy")
+"""What a site's own policy is compared with."""
 
 
 def compare(
@@ -52,7 +54,9 @@ def compare(
     from walltime.report.care import cautions_of
     from walltime.schedule.comparison import compare as side_by_side
 
-    chosen = run.schedulers(policy or list(DEFAULT))
+    machine = common.read_cluster(cluster)
+    site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
+    chosen = run.schedulers(policy or site or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
     if out is not None:
@@ -65,7 +69,6 @@ def compare(
     if many:
         refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains})
     model = None if many else run.model()
-    machine = common.read_cluster(cluster)
     workload, seconds_read = reading.load(trace, machine)
     if model is None:
         run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json, machine=machine)

@@ -49,7 +49,7 @@ def explain(
         raise PolicyError("walltime explain tells of one run; leave out --replications")
     if figure is not None:
         common.check_output(figure, FIGURES)
-    [chosen] = run.schedulers([policy])
+    [chosen] = run.schedulers([policy or "easy"])
     model = run.model()
     workload, _ = reading.load(trace)
     variation = part.variation(run.feedback)

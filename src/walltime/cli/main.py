@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,9 +85,16 @@ def run(arguments: list[str]) -> int:
     _prepare_streams()
     before = listen(CompilationRow())
     try:
-        return _run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            return _run(arguments)
     finally:
         listen(before)
+
+
+def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning of the library in one line, as every other message."""
+    typer.echo(f"walltime: {message}", err=True)
 
 
 def _run(arguments: list[str]) -> int:

@@ -147,11 +147,11 @@ FeedbackOption = Annotated[
     ),
 ]
 PolicyOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--policy",
-        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, or FILE.py:NAME for a custom one; with options, as in "
-        "easy:backfill-order=sjf,predictor=tsafrir07.",
+        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, slurm (with --cluster), or FILE.py:NAME for a custom one; "
+        "with options, as in easy:backfill-order=sjf,predictor=tsafrir07. Default: that of the cluster's file, else easy.",
         rich_help_panel=RUN,
     ),
 ]
@@ -160,7 +160,7 @@ PoliciesOption = Annotated[
     typer.Option(
         "--policy",
         help="A policy, spelled as for simulate: easy, hybrid:depth=N, easy:backfill-order=sjf, FILE.py:NAME; repeat it for each. Default: "
-        "fcfs, easy, conservative.",
+        "fcfs, easy, conservative; with a cluster's file that has a policy, that one, fcfs, easy.",
         rich_help_panel=RUN,
     ),
 ]

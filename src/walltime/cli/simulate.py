@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 def simulate(
     trace: o.TraceArgument,
     *,
-    policy: o.PolicyOption = "easy",
+    policy: o.PolicyOption = None,
     run: Scheduling,
     cluster: o.ClusterOption = None,
     reading: Reading,
@@ -71,7 +71,8 @@ def simulate(
     from walltime.schedule.files import FORMATS, write_table
     from walltime.schedule.variation import parse_seconds
 
-    [chosen] = run.schedulers([policy])
+    machine = common.read_cluster(cluster)
+    [chosen] = run.schedulers([policy or (machine.policy if machine is not None else None) or "easy"])
     drawn = common.check_figures(figure)
     if out is not None:
         common.check_output(out, FORMATS)
@@ -92,7 +93,6 @@ def simulate(
         one_run: dict[str, object] = {"--out": out, "--figure": drawn, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
         refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
     model = None if many else run.model()
-    machine = common.read_cluster(cluster)
     workload, seconds_read = reading.load(trace, machine)
     if model is None:
         run_many(trace, workload, [chosen], run, part, report=report, as_json=as_json, machine=machine)

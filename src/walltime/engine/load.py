@@ -37,7 +37,8 @@ from walltime.engine.memory import (
     record,
     records,
 )
-from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, Nodes, Shares, new_slurm_memory
+from walltime.engine.slurm_input import Nodes, Shares
+from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 
 Arguments = tuple[Any, ...]
 

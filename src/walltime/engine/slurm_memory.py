@@ -5,69 +5,16 @@ Everything is a record array with named fields, as in memory.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.engine.cluster_memory import CHANGE, RUNNING, Lists, as_lists
 from walltime.engine.memory import ITEM, NEVER, _dtype, record, records
+from walltime.engine.slurm_input import Nodes, Shares
 
 Array = np.ndarray
 Records = Any
-
-
-class Nodes(NamedTuple):
-    """A machine of nodes.
-
-    `pool`, `procs`, `second`: of each node, int64; `partitions`: the nodes of each partition, in the order in which they are taken;
-    `tiers`: of each partition, the higher comes first; `outages`: the nodes, begin, end and the time from which it is known, s;
-    `limits`: the most jobs, processors and second resource that run.
-    """
-
-    pool: Array
-    procs: Array
-    second: Array
-    partitions: Sequence[Array]
-    tiers: Sequence[int]
-    outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
-    limits: Sequence[tuple[int, int, int]] = ()
-
-
-class Wants(NamedTuple):
-    """What jobs need besides processors, and what holds them back; one entry per job, in order of arrival.
-
-    int64: `second`, units of the second resource; `nodes`, the fewest nodes; `whole`, 1 where it gets whole nodes, as many as `nodes`
-    says; `each`, what of the second resource each of its nodes must have; `partition`, its number; `since`, the start of a job that runs
-    at the beginning, NEVER for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0
-    on; `association`, its leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the
-    jobs that must have ended; `limits`: the limits that it counts towards; both by index.
-    """
-
-    second: Array
-    nodes: Array
-    whole: Array
-    each: Array
-    partition: Array
-    since: Array
-    time_min: Array
-    user: Array
-    association: Array
-    merit: Array
-    after: Sequence[Sequence[int]]
-    limits: Sequence[Sequence[int]]
-
-
-class Shares(NamedTuple):
-    """The tree of accounts and users; a parent has a lower number than its children, and the root is number 0, its own parent.
-
-    int64: `parent`, `shares`, and `leaf`: 1 for a user.
-    """
-
-    parent: Array
-    shares: Array
-    leaf: Array
-
 
 SLURM_JOB = _dtype(
     "submit runtime believed procs second nodes whole each partition tier time_min user association start kind reserved_start arrival "
@@ -187,10 +134,11 @@ def new_slurm_memory(
     member = np.zeros((parts, size), np.uint8)
     for p, own in enumerate(machine.partitions):
         member[p, own] = 1
-    outs, changes, out_nodes = records(OUT, len(machine.outages)), [], []
-    for k, (own, begin, end, known) in enumerate(machine.outages):
-        outs[k].begin, outs[k].end, outs[k].first, outs[k].count = begin, end, len(out_nodes), len(own)
-        out_nodes += list(own)
+    outs, changes = records(OUT, len(machine.outages)), []
+    out_nodes: list[int] = []
+    for k, (away, begin, end, known) in enumerate(machine.outages):
+        outs[k].begin, outs[k].end, outs[k].first, outs[k].count = begin, end, len(out_nodes), len(away)
+        out_nodes += list(away)
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
     changes.sort()
     change = records(CHANGE, len(changes))
@@ -205,7 +153,7 @@ def new_slurm_memory(
     children: list[list[int]] = [[] for _ in tree]
     for k in range(1, len(tree)):
         children[shares.parent[k]].append(k)
-    own = as_lists(children)
+    below = as_lists(children)
     return SlurmMemory(
         state=record(SLURM_STATE, next_sum=rules.period),
         rules=rules,
@@ -238,7 +186,7 @@ def new_slurm_memory(
             heap=records(ITEM, size),
             mine=np.zeros(size, np.int64),
         ),
-        tree=Tree(tree, own, own.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
+        tree=Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
         of_user=np.zeros(users, COUNTED).view(np.recarray),
         of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
     )

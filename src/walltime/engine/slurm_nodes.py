@@ -141,7 +141,7 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
             n = nodes_of.items[k]
             procs = seen[n].procs if need.whole else min(seen[n].procs, left_procs - max(0, left_nodes - 1))
             second = min(seen[n].second, left_second)
-            if need.whole and left_nodes == 0 or procs <= 0 and second == 0:
+            if (need.whole and left_nodes == 0) or (procs <= 0 and second == 0):
                 continue
             chosen = plan.chosen[state.chosen]
             chosen.node, chosen.procs, chosen.second = n, procs, second

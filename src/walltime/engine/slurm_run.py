@@ -8,17 +8,12 @@ from walltime.engine.cluster_memory import LIMIT, as_lists
 from walltime.engine.cluster_run import _fill
 from walltime.engine.memory import NEVER, record, records
 from walltime.engine.pieces import Pieces
-from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, Nodes, Records, Shares, SlurmMemory, Wants, new_slurm_memory
+from walltime.engine.slurm_input import Nodes, Shares, Wants, decay_of
+from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import Settings
 
 Array = np.ndarray
-
-
-def decay_of(settings: Settings) -> float:
-    """What use counts after a period of PriorityCalcPeriod."""
-    half_life = settings["priority_decay_half_life"]
-    return float(0.5 ** (settings["priority_calc_period"] / half_life)) if half_life else 1.0
 
 
 def lowered(settings: Settings, kill: bool) -> Records:

@@ -76,9 +76,9 @@ WORDS = {
     "select_type": ("cons_tres", "linear"),
     "priority_type": ("multifactor", "basic"),
 }
-NO_EFFECT = frozenset(
-    "batch_sched_delay bf_busy_nodes bf_continue bf_max_time bf_node_space_size bf_yield_interval bf_yield_rpc_cnt bf_yield_sleep "
-    "build_queue_timeout max_rpc_cnt sched_max_job_start sched_min_interval".split()
+NO_EFFECT = (
+    *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_node_space_size", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep"),
+    *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval"),
 )
 """Parameters that spare a busy slurmctld: a simulated pass takes no time, so they change nothing."""
 NOT_MODELLED = {
@@ -92,13 +92,14 @@ NOT_MODELLED = {
 FLAGS = ("NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True)
+class Settings:
     """What a simulation runs with: the value of every parameter, and what was asked for that is not modelled."""
 
     values: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
-    def __getitem__(self, name: Any) -> Any:
+    def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
     @property
@@ -167,7 +168,7 @@ class Slurm(Policy):
     @classmethod
     def of_settings(cls, settings: Mapping[str, str]) -> Slurm:
         """The policy with the settings of a Slurm, by their names in `scontrol show config`; what is not said stays None."""
-        values, _ = read_settings(settings)
+        values: dict[str, Any] = dict(read_settings(settings)[0])
         return cls(**values)
 
     @classmethod
@@ -237,13 +238,10 @@ def seconds_of(text: str) -> int:
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
     if found is None:
         raise PolicyError(f"a time must be written as Slurm does, such as 7-0 or 00:05:00, not {text!r}")
-    days, *parts = (None if part is None else int(part) for part in found.groups())
-    first, second, third = parts
-    if days is not None:
-        return days * 86_400 + first * 3600 + (second or 0) * 60 + (third or 0)
-    if third is not None:
-        return first * 3600 + second * 60 + third
-    return first * 60 + (second or 0)
+    days, first, second, third = (int(part or 0) for part in found.groups())
+    if found[1] is None and found[4] is None:
+        return first * 60 + second
+    return ((days * 24 + first) * 60 + second) * 60 + third
 
 
 def _read(name: str, text: str) -> Value:
@@ -290,4 +288,3 @@ def _spelled(name: str, value: Any) -> str:
     if PARAMETERS[name].kind == "time":
         return f"{value // 86_400}-{value // 3600 % 24:02d}:{value // 60 % 60:02d}:{value % 60:02d}"
     return str(value)
-

@@ -121,6 +121,7 @@ def audit(
     coincident: str = "batch",
     bounded: bool = True,
     placement: Placement | None = None,
+    slots: tuple[Array, Array, Array, Array] | None = None,
 ) -> AuditReport:
     """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
 
@@ -128,7 +129,8 @@ def audit(
     rules for all schedules are checked. `bounded`: whether the runtimes that the scheduler planned with are upper bounds,
     which predictions are not. `placement`: what the jobs need on a machine of several pools, from `walltime.machine.place`, whose
     workload is then given; a column `given` of the schedule, as in `Schedule.given`, tells which pools they had. The rules of policies
-    are for one number of processors, and are not checked then. Raises PolicyError for an unknown overrun rule.
+    are for one number of processors, and are not checked then. `slots`: as in `Schedule`, the nodes that jobs had.
+    Raises PolicyError for an unknown overrun rule.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -136,7 +138,7 @@ def audit(
     2 jobs, 13 rules checked, none broken
     """
     check_workload(workload)
-    return _Audit(workload, schedule, policy, overrun, coincident, bounded, placement).report()
+    return _Audit(workload, schedule, policy, overrun, coincident, bounded, placement, slots).report()
 
 
 class _Audit:
@@ -151,7 +153,9 @@ class _Audit:
         coincident: str,
         bounded: bool,
         placement: Placement | None,
+        slots: tuple[Array, Array, Array, Array] | None,
     ):
+        self.slots = slots
         self.w = workload
         self.bounded = bounded
         self.placement = placement
@@ -225,7 +229,11 @@ class _Audit:
             self.tied = np.zeros(len(self.job), bool)
         self.ids = self.w.job_id[self.job]
         self.procs = self.w.procs[self.job]
+        self.limit = self.w.requested[self.job]
         self.ran = self.runtime[self.job]
+        if "limit" in self.file and self.overrun == "kill":
+            self.limit = self.file["limit"][self.row]
+            self.ran = np.minimum(self.ran, self.limit)
         self.start = self.file["start"][self.row]
         self.expected = self.believed[self.job]
         if "believed" in self.file:  # the estimates that the scheduler had may not be the workload's
@@ -262,7 +270,7 @@ class _Audit:
             message = f"job {self.ids[i]} starts at {self.start[i]}, before it is submitted at {self.submit[i]}"
             yield self._violation("start_before_submit", message, i)
         due = self.start + self.ran
-        limit = self.start + self.w.requested[self.job]
+        limit = self.start + self.limit
         late = (self.end > limit) if self.overrun == "kill" else np.zeros(len(self.end), bool)
         if self.overrun != "kill":
             self.skipped["over_limit"] = f"jobs are not killed at their limit under {self.overrun}"
@@ -303,12 +311,16 @@ class _Audit:
             return
         start, end, given = np.empty_like(self.start), np.empty_like(self.end), self.file.get("given")
         start[self.job], end[self.job] = self.start, self.end
+        slots, limit = self.slots, None
+        if "limit" in self.file:
+            limit = np.empty_like(self.start)
+            limit[self.job] = self.file["limit"][self.row]
         if given is not None:
             by_job = np.empty_like(given)
             by_job[self.job] = given[self.row]
             given = by_job
-        self.skipped.update(skipped_rules(placement, given))
-        for rule, message, job, moment in broken_rules(self.w, placement, start, end, given):
+        self.skipped.update(skipped_rules(placement, given, slots, limit))
+        for rule, message, job, moment in broken_rules(self.w, placement, start, end, given, slots, limit):
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
 
     def _policy(self) -> Iterator[Violation]:

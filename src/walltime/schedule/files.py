@@ -13,17 +13,17 @@ import polars as pl
 from walltime.errors import LogError, OutputError
 from walltime.logs import read_swf, whole_file, write_swf
 from walltime.provenance import provenance
-from walltime.workload import SCHEDULE_COLUMNS, Workload
+from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Workload
 
 Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
-NAMES = tuple(column.name for column in SCHEDULE_COLUMNS)
+NAMES = (*(column.name for column in SCHEDULE_COLUMNS), LIMIT.name)
 
 
 def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
     """The columns of a schedule (`Schedule.columns`) as a table, one row per job in order of arrival."""
-    return pl.DataFrame({column.name: columns[column.name] for column in SCHEDULE_COLUMNS})
+    return pl.DataFrame({name: columns[name] for name in NAMES if name in columns or name != LIMIT.name})
 
 
 def output_format(path: Path) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
+from walltime.schedule.node_rules import broken_on_nodes
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -16,6 +17,8 @@ MACHINE_CHECKS = {
     "pool_capacity": "no job starts in a pool that has not enough left, outages considered",
     "limit_exceeded": "no job starts over one of its limits",
     "dependency": "no job starts before those end that it depends on",
+    "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs of its nodes",
+    "limit_shortened": "a limit is shortened only for jobs with a time_min, and not below it",
 }
 """Further rules of the auditor for machines of several pools."""
 MOST_PARTITIONS = 10
@@ -23,19 +26,41 @@ MOST_PARTITIONS = 10
 
 
 def broken_rules(
-    workload: Workload, placement: Placement, start: Array, end: Array, given: Array | None
+    workload: Workload,
+    placement: Placement,
+    start: Array,
+    end: Array,
+    given: Array | None,
+    slots: tuple[Array, Array, Array, Array] | None = None,
+    limit: Array | None = None,
 ) -> Iterator[tuple[str, str, int, int]]:
-    """What breaks the rules of a machine: the rule, a message, the job's index and the time. One entry per job; times int64 s."""
+    """What breaks the rules of a machine: the rule, a message, the job's index and the time. One entry per job; times int64 s.
+
+    `slots`, `limit`: as in `Schedule`.
+    """
     yield from _dependencies(workload, placement, start, end)
     yield from _limits(workload, placement, start, end)
-    if given is not None:
+    if limit is not None:
+        yield from _shortened(workload, start, limit)
+    if slots is not None:
+        yield from broken_on_nodes(workload, placement, start, end, slots)
+    elif given is not None:
         yield from _pools(workload, placement, start, end, given)
     elif not placement.outages:
         yield from _partitions(workload, placement, start, end)
 
 
-def skipped_rules(placement: Placement, given: Array | None) -> Mapping[str, str]:
+def skipped_rules(placement: Placement, given: Array | None, slots: object = None, limit: object = None) -> Mapping[str, str]:
     """Rules that cannot be checked, and why."""
+    skipped = {"node_capacity": "the schedule does not say which nodes the jobs had"} if slots is None else {}
+    if limit is None:
+        skipped["limit_shortened"] = "the schedule does not say that limits were shortened"
+    if slots is not None:
+        return skipped | {"pool_capacity": "nodes are checked one by one"}
+    return skipped | _of_pools(placement, given)
+
+
+def _of_pools(placement: Placement, given: Array | None) -> dict[str, str]:
     if given is None and placement.outages:
         return {"pool_capacity": "the schedule does not say which pools the jobs had, and jobs may outlast the beginning of an outage"}
     return {}
@@ -63,6 +88,15 @@ def _limits(workload: Workload, placement: Placement, start: Array, end: Array) 
             if placement.since[job] == NEVER:
                 message = f"job {workload.job_id[job]} starts, and then {used[k, 0]} jobs run of a group that is limited"
                 yield "limit_exceeded", message, job, int(start[job])
+
+
+def _shortened(workload: Workload, start: Array, limit: Array) -> Iterator[tuple[str, str, int, int]]:
+    least = workload.columns.get("time_min", np.full(len(workload), -1))
+    shorter = (limit < workload.requested) & (limit < workload.believed)
+    for job in np.flatnonzero(shorter & ((least <= 0) | (limit < least))).tolist():
+        message = f"job {workload.job_id[job]} runs under a limit of {limit[job]} s; it asked for {workload.requested[job]} s"
+        message += f", and for {least[job]} s at least" if least[job] > 0 else ", not for less"
+        yield "limit_shortened", message, job, int(start[job])
 
 
 def _pools(workload: Workload, placement: Placement, start: Array, end: Array, given: Array) -> Iterator[tuple[str, str, int, int]]:

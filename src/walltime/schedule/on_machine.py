@@ -10,9 +10,9 @@ import numpy as np
 
 from walltime.engine.cluster_reference import ClusterReference, Shortage
 from walltime.errors import PolicyError
-from walltime.machine import Machine, place
+from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
-from walltime.policy import Slurm
+from walltime.policy import Policy, Slurm
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.scheduler import Scheduler
@@ -21,6 +21,15 @@ from walltime.workload import Workload
 Array = np.ndarray
 Found = dict[str, Any]
 """Columns and facts of a schedule, by the names of its fields."""
+
+
+def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
+    """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
+    if isinstance(policy, Slurm):
+        from walltime.schedule.on_slurm import place_on_nodes
+
+        return place_on_nodes(workload, machine, policy.settings(machine.slurm))[:2]
+    return place(workload, machine)
 
 
 def run_on_machine(

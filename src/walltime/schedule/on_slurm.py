@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.slurm_memory import Nodes, Shares, Wants
+from walltime.engine.slurm_input import Nodes, Shares, Wants
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.policy.slurm import Settings, Slurm
@@ -26,11 +26,10 @@ def run_on_slurm(
     """The fields of a schedule under Slurm on this machine; what its settings ask for and is not modelled is said in a warning."""
     settings = policy.settings(machine.slurm)
     if settings.notes:
-        warnings.warn(f"Slurm's settings that are not modelled: {', '.join(settings.notes)}", stacklevel=2)
-    if settings["select_type"] == "linear":
-        machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
+        warnings.warn(f"not modelled: {', '.join(settings.notes)}; see the guide on Slurm's scheduling", stacklevel=2)
     placed, placement, wants = place_on_nodes(workload, machine, settings)
-    nodes, shares = nodes_of(machine, placement), None
+    machine = placement.machine
+    nodes = nodes_of(machine, placement)
     runtime, believed = effective_times(placed, overrun)
     wants, shares = with_priorities(placed, machine, settings, wants, nodes)
     columns = (placed.submit, runtime, believed, placed.procs)
@@ -65,20 +64,22 @@ def run_on_slurm(
         "submitted": simulation.submit if any(placement.after) else None,
         "given": given,
         "slots": slots,
-        "limit": np.where(shortened, simulation.limit, placed.requested) if shortened.any() else None,
+        "limit": np.where(shortened, np.minimum(simulation.limit, placed.requested), placed.requested) if shortened.any() else None,
         "seconds": seconds,
         "engine": engine,
     }
 
 
 def nodes_of(machine: Machine, placement: Placement) -> Nodes:
-    """The nodes of a machine, pool by pool; an outage takes the last ones of its pool."""
+    """The nodes of a machine, pool by pool. An outage takes the last ones of its pool that no earlier one has at the same time."""
     counts = [pool.nodes for pool in machine.pools]
     first = np.concatenate([[0], np.cumsum(counts)])
     own = [np.arange(first[p], first[p + 1]) for p in range(len(counts))]
-    outages = []
-    for pool, procs, _, begin, end, known in placement.outages:
-        outages.append((own[pool][len(own[pool]) - procs // machine.pools[pool].procs :].tolist(), begin, end, known))
+    outages: list[tuple[list[int], int, int, int]] = []
+    for pool, procs, _, begin, end, known in sorted(placement.outages, key=lambda one: one[3]):
+        gone = {n for nodes, _, until, _ in outages if until > begin for n in nodes}
+        in_turn = sorted(own[pool].tolist(), key=lambda n: (n in gone, -n))
+        outages.append((in_turn[: procs // machine.pools[pool].procs], begin, end, known))
     return Nodes(
         pool=np.repeat(np.arange(len(counts)), counts),
         procs=np.repeat([pool.procs for pool in machine.pools], counts).astype(np.int64),
@@ -93,8 +94,11 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
 def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, Wants]:
     """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
 
-    Read are the columns `nodes` (the fewest nodes), `time_min` (s) and `user`.
+    Read are the columns `nodes` (the fewest nodes), `time_min` (s) and `user`. With SelectType=select/linear all partitions of the
+    placement's machine give whole nodes.
     """
+    if settings["select_type"] == "linear":
+        machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
     while True:
         placed, placement = place(workload, machine)
         nodes = nodes_of(machine, placement)

@@ -237,9 +237,12 @@ class Schedule:
         return pl.DataFrame(metrics.timeline(**columns, interval=interval))
 
     def columns(self) -> dict[str, Array]:
-        """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order."""
+        """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
+
+        Where Slurm has shortened limits, they are in a further one, `limit`.
+        """
         w = self.workload
-        return {
+        found = {
             "job_id": w.job_id,
             "submit": self.submit,
             "start": self.start,
@@ -251,6 +254,7 @@ class Schedule:
             "kind": self.kind,
             "reserved_start": self.reserved_start,
         }
+        return found if self.limit is None else found | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
         """Check this schedule against its workload and its policy's guarantees (see `walltime.schedule.auditor`).
@@ -260,7 +264,7 @@ class Schedule:
         rules = {"overrun": self.overrun, "coincident": self.coincident}
         columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
         bounded = self.predictions is None
-        return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, **rules)
+        return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, slots=self.slots, **rules)
 
     def explain(self, job: int, *, sooner: bool = True) -> Story:
         """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.

@@ -50,6 +50,7 @@ BATCH_COLUMNS = (
     Column("array_task", "int64", "", "index of the task in its array"),
     Column("het_job", "int64", "", "number of the heterogeneous job of which the job is a component"),
     Column("priority", "int64", "", "priority at the end, as the batch system has it"),
+    Column("time_min", "int64", "s", "least runtime that the user accepts (`--time-min`), for which Slurm may start the job"),
     Column("restarts", "int64", "", "how often the job was put back into the queue"),
     Column("run_count", "int64", "", "how often PBS started the job"),
     Column("exit_code", "int64", "", "exit code of the job's script"),
@@ -69,6 +70,8 @@ PROCS = Column("procs", "int64", "processors", "processors that the simulated jo
 BELIEVED = Column(
     "believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model says otherwise"
 )
+
+LIMIT = Column("limit", "int64", "s", "limit under which the job ran, in schedules in which Slurm has shortened limits")
 
 SCHEDULE_COLUMNS = (
     SWF_COLUMNS[0],

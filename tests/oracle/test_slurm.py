@@ -1,0 +1,108 @@
+"""Slurm's scheduling: the kernel equals the reference, and the auditor, which knows neither, agrees with both."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.oracle.test_machines import machine_of, workload_of
+from tests.profiles import scaled
+from walltime import simulate
+from walltime.errors import EngineError, WorkloadError
+from walltime.machine import Machine, Qos, Share
+from walltime.policy import Slurm
+from walltime.workload import Workload
+
+KINDS = ("parameters", "priorities", "time-min", "everything")
+
+
+def policy_of(draw: random.Random, kind: str) -> Slurm:
+    """Parameters that matter for some dozen jobs of some seconds."""
+    options = {
+        "bf_interval": draw.choice((1, 2, 5, 30)),
+        "bf_resolution": draw.choice((1, 3, 7, 60)),
+        "sched_interval": draw.choice((-1, 1, 4, 60)),
+        "bf_window": draw.choice((1, 1440)),
+    }
+    if kind in ("parameters", "everything"):
+        few = (0, 0, 0, 1, 2, 3)
+        names = ("bf_max_job_user", "bf_max_job_part", "bf_max_job_user_part", "bf_max_job_start", "bf_job_part_count_reserve")
+        options |= {name: draw.choice(few) for name in (*names, "partition_job_depth")}
+        options |= {"default_queue_depth": draw.choice((0, 1, 3, 100)), "bf_max_job_test": draw.choice((1, 3, 500))}
+        options |= {"defer": draw.random() < 0.3, "bf_min_age_reserve": draw.choice((0, 0, 5, 20))}
+        options["scheduler_type"] = draw.choice(("backfill", "backfill", "builtin"))
+        options["select_type"] = draw.choice(("cons_tres", "cons_tres", "linear"))
+        options["priority_type"] = draw.choice(("basic", "multifactor"))
+    if kind in ("priorities", "everything"):
+        weights = ("age", "fairshare", "job_size", "partition", "qos")
+        options |= {f"priority_weight_{name}": draw.choice((0, 10, 1000)) for name in weights}
+        options |= {"priority_max_age": draw.choice((20, 100)), "priority_decay_half_life": draw.choice((0, 10, 100))}
+        options |= {"priority_calc_period": draw.choice((1, 7, 30)), "priority_favor_small": draw.random() < 0.5}
+        options["priority_flags"] = draw.choice(("", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE:SMALL_RELATIVE_TO_TIME"))
+        options["bf_min_prio_reserve"] = draw.choice((0, 0, 500))
+    if kind in ("time-min", "everything"):
+        options |= {"time_min_as_soft_limit": draw.random() < 0.6, "soft_limit_running": draw.choice(("half", "limit"))}
+    return Slurm(**options)
+
+
+def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
+    """A machine and jobs as for other policies, with what only Slurm reads: nodes, least runtimes, accounts and shares."""
+    machine = machine_of(draw)
+    machine = replace(machine, partitions=tuple(replace(one, job_factor=draw.randint(0, 5)) for one in machine.partitions))
+    workload = workload_of(draw, machine)
+    count = len(workload)
+    columns = dict(workload.columns)
+    columns["nodes"] = np.array([draw.choice((-1, -1, 1, 2, 3)) for _ in range(count)])
+    if kind in ("time-min", "everything"):
+        columns["time_min"] = np.array([draw.choice((-1, 1, 2, 5, 60)) for _ in range(count)])
+        workload = replace(workload, requested=np.where(workload.runtime > 20, workload.requested * 9, workload.requested))
+        workload = replace(workload, believed=workload.requested)
+    if kind in ("priorities", "everything"):
+        columns["group"] = np.array([draw.choice((-1, 1, 2, 3)) for _ in range(count)])
+        columns["queue"] = np.array([draw.choice((1, 2)) for _ in range(count)])
+        shares = [Share("1", shares=draw.randint(0, 3)), Share("2", parent="1", shares=2), Share("2", "1", shares=draw.randint(0, 3))]
+        machine = replace(machine, shares=tuple(shares[: draw.randint(0, 3)]), qos=(Qos("1", draw.randint(0, 9)), Qos("2", 3)))
+    return machine, replace(workload, columns=columns)
+
+
+def ran(workload, policy, machine, **options):
+    """The schedule, or the kind of error."""
+    try:
+        return simulate(workload, policy, machine=machine, **options)
+    except (EngineError, WorkloadError) as error:
+        return type(error)
+
+
+def columns_of(schedule):
+    names = ("start", "end", "kind", "reserved_start", "given", "submit", "runtime")
+    found = {name: getattr(schedule, name).tolist() for name in names}
+    found["slots"] = [values.tolist() for values in schedule.slots]
+    found["limit"] = None if schedule.limit is None else schedule.limit.tolist()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernel_equals_reference_and_passes_the_audit(kind):
+    errors = 0
+    seen = {"shortened": 0, "backfilled": 0, "reserved": 0}
+    for seed in range(scaled(300)):
+        draw = random.Random(f"{kind} {seed}")
+        machine, workload = site_of(draw, kind)
+        policy = policy_of(draw, kind)
+        overrun = draw.choice(("kill", "extend", "overrun"))
+        kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+        if isinstance(kernel, type):
+            assert kernel is reference, f"seed {seed}"
+            errors += 1
+            continue
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
+        report = kernel.audit()
+        assert report.ok, f"seed {seed}: {report}"
+        seen["shortened"] += kernel.limit is not None
+        seen["backfilled"] += bool((kernel.kind == 2).any())
+        seen["reserved"] += bool((kernel.reserved_start >= 0).any())
+    assert errors < scaled(300) / 2
+    assert seen["backfilled"] > 0, seen
+    assert seen["reserved"] > 0, seen
+    assert kind != "time-min" or seen["shortened"] > 0
