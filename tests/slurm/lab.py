@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -88,6 +89,10 @@ class NoLabError(Exception):
     """Slurm cannot be run here; the message says why."""
 
 
+class CommandError(Exception):
+    """A command of Slurm failed; the message has what it printed."""
+
+
 def missing() -> str | None:
     """What is missing for a lab, None if it can be started."""
     programs = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
@@ -121,8 +126,11 @@ class Lab:
         return {"PATH": PATH, "SLURM_CONF": f"{self.folder}/slurm.conf", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(self.folder)}
 
     def run(self, *words: str) -> str:
-        """What a command of Slurm prints; raises CalledProcessError."""
-        return subprocess.run(words, env=self.environment, cwd="/tmp", capture_output=True, text=True, check=True).stdout
+        """What a command of Slurm prints; raises CommandError."""
+        done = subprocess.run(words, env=self.environment, cwd="/tmp", capture_output=True, text=True)
+        if done.returncode:
+            raise CommandError(f"{shlex.join(words)[:200]}: {(done.stderr or done.stdout).strip()[-500:]}")
+        return done.stdout
 
     def shell(self, command: str) -> str:
         """What a line of bash prints."""
@@ -152,6 +160,9 @@ class Lab:
             (self.folder / name).mkdir()
         try:
             self._start()
+        except CommandError as error:
+            self.stop()
+            raise NoLabError(str(error)) from error
         except BaseException:
             self.stop()
             raise
@@ -201,7 +212,8 @@ class Lab:
 
     def _start_database(self, user: str) -> None:
         sql = self.folder / "sql"
-        options = ["--no-defaults", f"--user={user}", f"--datadir={sql}/data"]
+        # several of them at once would be too many for the kernel's asynchronous input and output
+        options = ["--no-defaults", f"--user={user}", f"--datadir={sql}/data", "--innodb-use-native-aio=0"]
         self.run("mariadb-install-db", *options, "--auth-root-authentication-method=socket", "--skip-test-db")
         self._daemon(
             "mariadbd",
@@ -295,9 +307,9 @@ def wait_until(what: str, holds: Callable[[], bool], timeout: float, every: floa
         try:
             if holds():
                 return
-        except subprocess.CalledProcessError as error:
+        except CommandError as error:
             if time.monotonic() > end:
-                raise NoLabError(f"{what}: {error.stderr}") from error
+                raise NoLabError(f"{what}: {error}") from error
         if time.monotonic() > end:
             if must:
                 raise NoLabError(f"{what} did not come within {timeout:g} s")

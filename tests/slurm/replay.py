@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
 from tests.slurm.lab import Lab
-from walltime.cli.main import run
 from walltime.workload.models import MODELS
 
 WHOLE = ("PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 OverSubscribe=EXCLUSIVE State=UP",)
@@ -68,6 +67,5 @@ def save(lab: Lab, folder: Path) -> None:
 
 def printed(*words: str) -> str:
     """What `walltime slurm` prints, as a user would see it."""
-    with redirect_stdout(StringIO()) as out:
-        assert run(["slurm", *words]) == 0
-    return out.getvalue()
+    command = [sys.executable, "-c", "import sys; from walltime.cli.main import run; sys.exit(run(sys.argv[1:]))", "slurm", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -22,7 +22,7 @@ KEPT_SETTINGS = re.compile(
 )
 """The settings that may matter to the schedule; they are kept as they are printed."""
 NOTHING = frozenset({"", "(null)", "NONE", "None", "N/A", "NO", "ALL", "UNLIMITED", "INFINITE", "OFF", "0", "n/a"})
-_READ = {"PartitionName", "Nodes", "Default", "MaxTime", "OverSubscribe", "PriorityTier", "PriorityJobFactor", "State", "QoS"}
+_READ = {"PartitionName", "Nodes", "Default", "MaxTime", "OverSubscribe", "Exclusive", "PriorityTier", "PriorityJobFactor", "State", "QoS"}
 _NO_MATTER = {"TotalCPUs", "TotalNodes", "TRES", "NodeSets", "Hidden", "AllocNodes", "GraceTime", "DisableRootJobs", "MinNodes", "LLN"}
 _FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos", "RootOnly", "MaxNodes", "DefaultTime", "JobDefaults"}
 """What decides whether and with what request a job is taken at all: that is done before a job is in the log."""
@@ -165,6 +165,10 @@ class _Reading:
             exclusive = whole and len({size[pool] for pool in members[name]}) == 1
             if whole and not exclusive:
                 self.notes.append(f"{harmless(name)} gives whole nodes of several sizes: jobs get the processors that the log says.")
+            if record.get("Exclusive", "NO").upper() not in ("NO", "NODE"):
+                self.notes.append(
+                    f"{harmless(name)} is for one user or one block at a time (Exclusive={harmless(record['Exclusive'])}): not modelled."
+                )
             if shares.startswith(("YES", "FORCE")) and not shares.endswith(":1"):
                 self.notes.append(f"{harmless(name)} lets jobs share processors (OverSubscribe={harmless(shares)}): not modelled.")
             if record.get("State", "UP") != "UP":
@@ -189,7 +193,7 @@ class _Reading:
             does = "was applied before a job was in the log" if key in _FILTERS else "is not modelled"
             self.notes.append(f"{harmless(key)} of {_listed(names)} {does}.")
         if found and all(other for other, _ in found) and len(found) > 1:
-            self.notes.append("No partition is the default: jobs without one go to the first.")
+            self.notes.append("No partition is said to be the default: jobs without one go to the first.")
         return [partition for _, partition in sorted(found, key=lambda item: item[0])]
 
     def _outages(self) -> Iterator[Outage]:

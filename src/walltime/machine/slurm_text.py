@@ -81,7 +81,7 @@ def _read_text(text: str, where: str, told: Told) -> bool:
     lines: list[str] = []
     heading: list[str] = []
     for line in [*text.splitlines(), ""]:
-        if lines and (not line.strip() or not line.startswith((" ", "\t"))):
+        if lines and not line.startswith((" ", "\t")):  # a line of blanks alone may stand within a record
             assert kind is not None
             _add_record(told, kind, " ".join(lines))
             lines = []
@@ -149,17 +149,22 @@ def _read_json(text: str, where: str, told: Told) -> None:
             groups = [(None, [_node(one)]) for one in document["nodes"]]
         else:
             raise LogError(wanted)
-        for group, nodes in groups:
+        for group, _ in groups:
             if group is not None:
                 partition = _partition(group["partition"])
                 told.known.add("partitions")
                 told.partitions.setdefault(partition["PartitionName"], partition)
-            for node in nodes:
-                _merge_node(told, node)
+        for node in sorted((node for _, nodes in groups for node in nodes), key=lambda node: _natural(node["NodeName"])):
+            _merge_node(told, node)  # sinfo has them by state
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, LogError):
             raise
         raise LogError(f"{where}: a value is missing or of another kind ({error}); print it again with sinfo --json") from error
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that puts n2 before n10."""
+    return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _merge_node(told: Told, node: Record) -> None:
@@ -216,6 +221,8 @@ def _partition(one: Mapping[str, Any]) -> Record:
     """A partition of sinfo --json, as scontrol would say it."""
     inner = one.get("partition", {})
     shared, exclusive = (str(inner.get(name) or "NO") for name in ("oversubscribe", "exclusive"))
+    if "oversubscribe" not in inner and one["maximums"].get("oversubscribe", {}).get("jobs") == 0:
+        exclusive = "NODE"  # before 26.05, where it is 0 of all partitions
     return {
         "PartitionName": str(one["name"]),
         "Nodes": str(one["nodes"]["configured"]),
