@@ -26,6 +26,7 @@ from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
+from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS, replicate, simulate
 from walltime.schedule.groups import GROUPINGS
@@ -93,6 +94,19 @@ def rules() -> str:
 def checks() -> str:
     """The rules that the auditor checks."""
     return table(("rule", "what it demands"), [(f"`{name}`", what) for name, what in CHECKS.items()])
+
+
+def slurm() -> str:
+    """The parameters of Slurm's scheduling that are modelled."""
+    rows = []
+    for name, parameter in PARAMETERS.items():
+        setting = "" if parameter.setting == "SchedulerParameters" else f" ({parameter.setting})" if parameter.setting else " (no setting)"
+        default = {True: "yes", False: "no"}[parameter.default] if isinstance(parameter.default, bool) else parameter.default
+        if parameter.kind == "time":
+            default = f"{default // 86_400} days" if default % 86_400 == 0 else f"{default // 60} min"
+        unit = f" {parameter.kind}" if parameter.kind in ("s", "min") else ""
+        rows.append((f"`{name}`{setting}", f"{default}{unit}", parameter.meaning))
+    return table(("parameter", "default", "meaning"), rows)
 
 
 def errors() -> str:
@@ -221,6 +235,7 @@ GENERATORS = {
     "rules": rules,
     "checks": checks,
     "errors": errors,
+    "slurm": slurm,
     "help": help_text,
     "help-campaign": lambda command: help_text(f"campaign {command}"),
     "help-slurm": lambda command: help_text(f"slurm {command}"),

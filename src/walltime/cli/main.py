@@ -86,6 +86,7 @@ def run(arguments: list[str]) -> int:
     before = listen(CompilationRow())
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)  # once each
             warnings.showwarning = _say_warning
             return _run(arguments)
     finally:

@@ -140,7 +140,7 @@ _TABLE = (
     *_loops("scratch", "reservations made afresh", FRESH, True, (35, 6), (38, 7)),
     *_loops("conservative", "conservative backfilling", KEEP, True, (50, 6), (54, 7)),
     Entry("cluster", "machines of several pools", jit.entry(cluster.run_cluster), _example_cluster, 28, 5),
-    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 40, 8),
+    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 52, 7),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

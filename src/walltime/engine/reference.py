@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Wfp
+from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Slurm, Wfp
+from walltime.policy.base import needs_nodes
 from walltime.policy.known import Known
 from walltime.policy.plain import Sight, ask, why_stuck
 
@@ -296,6 +297,8 @@ class Reference:
                 self._keep_reservations(self.policy.order, self.policy.compression)
             case PlainPolicy():
                 self._ask(self.policy)
+            case Slurm():
+                raise needs_nodes(self.policy)
             case _:
                 raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
 

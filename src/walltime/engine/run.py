@@ -31,6 +31,7 @@ from walltime.engine.ordering import lower_order
 from walltime.engine.pieces import Pieces
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
+from walltime.policy.base import needs_nodes
 from walltime.policy.known import Known
 
 Array = np.ndarray
@@ -186,10 +187,7 @@ class Simulation(Pieces):
         if passes is None:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
         if passes.kind not in MODES:
-            raise PolicyError(
-                f"{policy.name} needs a machine of nodes; describe it in a file and name that with --cluster (in Python: machine=...), "
-                "see the guide on machines"
-            )
+            raise needs_nodes(policy)
         mode = MODES[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(

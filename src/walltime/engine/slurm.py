@@ -22,7 +22,7 @@ from walltime.engine.cluster import _count, _within_limits
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
-from walltime.engine.slurm_nodes import add_block, choose, earliest, keep, room_until
+from walltime.engine.slurm_nodes import add_block, choose, earliest, keep, note_bound, room_until
 from walltime.engine.slurm_priority import count_end, priority_of, rank_users, sum_up_use
 
 
@@ -57,6 +57,8 @@ def run_slurm(
             came = True
         if came or gone:
             state.news = state.news_for_all = 1
+        if gone:
+            state.holds = 0
         if state.waiting > 0:
             full = rules.interval > 0 and now % rules.interval == 0 and state.news_for_all > 0
             if full or gone or (came and not rules.defer):
@@ -67,7 +69,7 @@ def run_slurm(
                 if full:
                     state.news_for_all = 0
             if running[0].expected <= now and state.running > 0:
-                state.news = 1
+                state.news, state.holds = 1, 0
             if rules.backfill and state.news > 0 and now % rules.cycle == 0:
                 state.news = 0
                 budget -= _cycle(
@@ -156,7 +158,8 @@ def _arrive(state, rules, jobs, arrivals, queue, tree):
     state.arrivals += 1
     jobs[index].priority = priority_of(state, rules, jobs, tree, index, state.now)
     queue[state.waiting] = index
-    _put_in_order(jobs, queue, state.waiting)
+    if _put_in_order(jobs, queue, state.waiting) < state.seen_to:
+        state.holds = 0
     state.waiting += 1
 
 
@@ -192,6 +195,7 @@ def _compute_priorities(state, rules, jobs, running, queue, tree):
         moved = _put_in_order(jobs, queue, i) < i
         if moved or (rules.least_priority > 0 and before != jobs[queue[i]].priority):
             state.news = state.news_for_all = 1
+            state.holds = 0
 
 
 @kernel
@@ -221,18 +225,22 @@ def _main_pass(
 ):  # fmt: skip
     """Start the jobs that fit in order of the queue; a partition is closed with the first that does not."""
     for p in range(len(partitions)):
-        partitions[p].closed = partitions[p].tested = 0
+        partitions[p].closed = partitions[p].tried = 0
+    held = state.blocks, state.planned, state.releases  # the plan of the last cycle
     _see_outages(state, outs, out_nodes, plan)
-    state.releases = 0
-    closed, before = 0, state.started
+    if state.blocks > 0:
+        state.holds = 0
+    state.releases = closed = 0
+    bounds, state.bounds = state.bounds, 0
+    before = state.started
     for i in range(min(state.waiting, depth)):
         index = queue[i]
         job = jobs[index]
         part = partitions[job.partition]
         if part.closed > 0:
             continue
-        part.tested += 1
-        if rules.partition_depth > 0 and part.tested > rules.partition_depth:
+        part.tried += 1
+        if rules.partition_depth > 0 and part.tried > rules.partition_depth:
             continue
         if not _within_limits(jobs, limits, limits_of, index):
             continue
@@ -249,8 +257,11 @@ def _main_pass(
                 break
     for n in range(len(nodes) if closed > 0 else 0):
         nodes[n].closed = 0
+    if state.holds:
+        state.blocks, state.planned, state.releases = held
+        state.bounds = bounds
     if state.started > before:
-        state.news = 1
+        state.news, state.holds = 1, 0
         _drop_started(state, jobs, queue)
 
 
@@ -275,29 +286,41 @@ def _cycle(
     state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue, slots, plan,
     of_user, of_user_in_partition,
 ):  # fmt: skip
-    """One cycle of backfill; returns about how many steps it took."""
-    state.users_counted += 1
-    for p in range(len(partitions)):
-        partitions[p].tested = partitions[p].reserved = 0
-    _see_outages(state, outs, out_nodes, plan)
-    _plan_running(state, rules, jobs, running, plan)
-    before, tested = state.started, 0
-    for i in range(state.waiting):
+    """One cycle of backfill; returns about how many steps it took.
+
+    Where only jobs behind those of the last cycle have come since, its plan holds and is continued. Jobs behind the last one that could
+    start now, or that has had no reservation yet, change nothing, so they are not planned.
+    """
+    if not state.holds:
+        state.users_counted += 1
+        state.tested = state.seen_to = state.bounds = 0
+        for p in range(len(partitions)):
+            partitions[p].tested = partitions[p].reserved = 0
+        _see_outages(state, outs, out_nodes, plan)
+        _plan_running(state, rules, jobs, running, plan)
+    before, begun_at = state.started, state.tested
+    last = _last_that_matters(state, jobs, nodes, partitions, nodes_of, queue)
+    holds = last == state.waiting and rules.least_age == 0
+    first, state.seen_to = state.seen_to, last
+    for i in range(first, last):
         index = queue[i]
         job = jobs[index]
         part = partitions[job.partition]
         if not _within_limits(jobs, limits, limits_of, index):
             continue
-        if tested == rules.most_tested:
+        if state.tested == rules.most_tested:
             break
-        tested += 1
+        state.tested += 1
         if _is_one_too_many(state, rules, part, of_user, of_user_in_partition, len(partitions), job):
             continue
         length = job.time_min if job.time_min > 0 else job.believed
         no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
         latest = state.now if no_claim else state.now + rules.window
         begin = earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest)
+        if begin > state.now and not no_claim:
+            note_bound(state, jobs, plan, index, length, begin)
         if begin == NEVER:
+            holds &= no_claim  # else it may come within the window
             continue
         choose(state, jobs, nodes, nodes_of, plan, index)
         if begin > state.now:
@@ -317,10 +340,33 @@ def _cycle(
         _plan_started(state, running[place].expected, plan, index)
         if rules.most_started > 0 and state.started - before >= rules.most_started:
             break
+    state.holds = 1 if holds and state.started == before else 0
     if state.started > before:
         state.news = 1
         _drop_started(state, jobs, queue)
-    return tested * (8 + len(nodes) // 8 + state.blocks)
+    return (state.tested - begun_at) * (8 + len(nodes) // 8 + state.blocks)
+
+
+@called_kernel
+def _last_that_matters(state, jobs, nodes, partitions, nodes_of, queue):
+    """The place in the queue behind the last job that has had no reservation yet, or for which there would be room but for the plan."""
+    for p in range(len(partitions)):
+        part = partitions[p]
+        part.free_procs = part.free_nodes = part.whole_nodes = 0
+        for k in range(nodes_of.first[p], nodes_of.first[p + 1]):
+            node = nodes[nodes_of.items[k]]
+            part.free_procs += node.free_procs
+            part.free_nodes += 1 if node.free_procs > 0 else 0
+            part.whole_nodes += 1 if node.free_procs == node.procs else 0
+    for i in range(state.waiting - 1, -1, -1):
+        job = jobs[queue[i]]
+        part = partitions[job.partition]
+        room = part.free_nodes >= job.nodes and part.free_procs >= job.procs
+        if job.whole > 0:
+            room = part.whole_nodes >= job.nodes
+        if room or job.reserved_start < 0:
+            return i + 1
+    return 0
 
 
 @kernel

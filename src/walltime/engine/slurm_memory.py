@@ -35,18 +35,20 @@ SLURM_RULES = _dtype(
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
-    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted"
+    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted holds tested seen_to bounds"
 )
 """`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
 up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use; `fit_*`: what a job could have of the nodes that it can use;
 `stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
-number of one that has no room."""
+number of one that has no room. `holds`: whether the plan of the last cycle still holds for the jobs that it tried: `tested` of the first
+`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written."""
 
 NODE = _dtype("procs second free_procs free_second closed")
 """A node: what it has, what is free, and whether a blocked job has closed it."""
 
-PARTITION = _dtype("closed tested reserved stamp")
-"""A partition: whether it is closed in this pass; jobs tried and reservations made in this cycle."""
+PARTITION = _dtype("closed tried tested reserved free_procs free_nodes whole_nodes")
+"""A partition: whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs tried and reservations made in this
+cycle of backfill; what is free when it begins: processors, nodes with some, and whole nodes."""
 
 SLOT = np.dtype([("node", np.int32), ("procs", np.int32), ("second", np.int32)])
 """What a job has of a node."""
@@ -63,6 +65,11 @@ SEEN = _dtype("procs second blocked")
 RELEASE = _dtype("time job")
 RUN = _dtype("first last nodes procs second")
 """Consecutive usable nodes of a partition, by their places in it, and what they have together."""
+
+BOUND = _dtype("partition procs nodes second each whole length time")
+"""What a job of this cycle has asked for, and the earliest time at which it could have it; a job that asks for more cannot have it
+sooner, since within a cycle nothing becomes free."""
+BOUNDS = 64
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
@@ -83,6 +90,7 @@ class Plan(NamedTuple):
     runs: Records
     heap: Records
     mine: Array
+    bounds: Records
 
 
 class Tree(NamedTuple):
@@ -185,6 +193,7 @@ def new_slurm_memory(
             runs=records(RUN, size),
             heap=records(ITEM, size),
             mine=np.zeros(size, np.int64),
+            bounds=records(BOUND, BOUNDS),
         ),
         tree=Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
         of_user=np.zeros(users, COUNTED).view(np.recarray),

@@ -18,10 +18,12 @@ def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, l
     Afterwards `plan.seen` shows the nodes at that time.
     """
     part = jobs[index].partition
+    if _least_start(state, jobs, plan, index, length) > latest:
+        return NEVER
     _look(state, jobs, nodes, nodes_of, plan, index)
     blocks, by_begin, by_end, releases = plan.blocks, plan.by_begin, plan.by_end, plan.releases
     release = begun = ended = 0
-    time = state.now
+    least = time = _least_start(state, jobs, plan, index, length)
     while time <= latest:
         while release < state.releases and releases[release].time <= time:
             other = jobs[releases[release].job]
@@ -34,10 +36,12 @@ def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, l
                     _sum_up(state, jobs, nodes, plan, index, n, 1)
             release += 1
         while begun < state.blocks and blocks[by_begin[begun]].begin < time + length:
-            _block(state, jobs, nodes, member, plan, index, by_begin[begun], 1)
+            if blocks[by_begin[begun]].end > least:
+                _block(state, jobs, nodes, member, plan, index, by_begin[begun], 1)
             begun += 1
         while ended < state.blocks and blocks[by_end[ended]].end <= time:
-            _block(state, jobs, nodes, member, plan, index, by_end[ended], -1)
+            if blocks[by_end[ended]].end > least:
+                _block(state, jobs, nodes, member, plan, index, by_end[ended], -1)
             ended += 1
         if _enough(state, jobs, index):
             return time
@@ -49,6 +53,28 @@ def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, l
         if time == NEVER:
             return NEVER
     return NEVER
+
+
+@called_kernel
+def _least_start(state, jobs, plan, index, length):
+    """A time before which a job cannot start, by what jobs that ask for less have found in this cycle."""
+    job, least = jobs[index], state.now
+    for k in range(min(state.bounds, len(plan.bounds))):
+        bound = plan.bounds[k]
+        if bound.time > least and bound.length <= length and bound.procs <= job.procs and bound.nodes <= job.nodes:
+            same = bound.partition == job.partition and bound.whole == job.whole
+            if same and bound.second <= job.second and bound.each <= job.each:
+                least = bound.time
+    return least
+
+
+@kernel
+def note_bound(state, jobs, plan, index, length, time):
+    """Note what a job has found, for those behind it."""
+    job, bound = jobs[index], plan.bounds[state.bounds % len(plan.bounds)]
+    bound.partition, bound.procs, bound.nodes, bound.second = job.partition, job.procs, job.nodes, job.second
+    bound.each, bound.whole, bound.length, bound.time = job.each, job.whole, length, time
+    state.bounds += 1
 
 
 @kernel

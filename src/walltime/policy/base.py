@@ -107,5 +107,13 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
         raise PolicyError(f"{name} must be {' or '.join(known)}, not {value!r}")
 
 
+def needs_nodes(policy: Policy) -> PolicyError:
+    """The error where a policy that schedules nodes has only a number of processors."""
+    return PolicyError(
+        f"{policy.name} needs a machine of nodes; describe it in a file and name that with --cluster (in Python: machine=...), see the "
+        "guide on machines"
+    )
+
+
 def _spelled(value: Any) -> str:
     return value.label if isinstance(value, Order) else "none" if value is None else str(value)

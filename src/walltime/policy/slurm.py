@@ -255,10 +255,9 @@ def _read(name: str, text: str) -> Value:
         return text.lower() in ("yes", "1")
     if parameter.kind == "time":
         return seconds_of(text)
-    try:
-        return _checked(name, int(text))
-    except ValueError:
-        raise PolicyError(f"{name} must be a whole number, not {text!r}") from None
+    if not re.fullmatch(r"-?\d+", text):
+        raise PolicyError(f"{name} must be a whole number, not {text!r}")
+    return _checked(name, int(text))
 
 
 def _checked(name: str, value: Any) -> Value:
