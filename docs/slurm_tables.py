@@ -22,10 +22,11 @@ def real_slurm(what: str, file: Path = FILE) -> str:
 
 def facts(result: Numbers) -> str:
     """How much was run."""
+    started = span([100 * part for part in result["backfilled"]])
     return (
-        f"{result['repetitions']} repetitions on Slurm {result['version']}: {result['jobs']} jobs of {result['runtime']:.0f} s on average, "
-        f"{result['nodes']} nodes, {span(result['queue'])} jobs waiting on average, {span([100 * part for part in result['backfilled']])} % "
-        f"of them started by backfill. `SchedulerParameters={result['parameters']}`"
+        f"{result['repetitions']} repetitions on Slurm {result['version']}, with {result['nodes']} nodes: {result['jobs']} jobs of "
+        f"{result['runtime']:.0f} s on average, of which {span(result['queue'])} were waiting on average, and {started} % were started by "
+        f"backfill. `SchedulerParameters={result['parameters']}`"
     )
 
 
