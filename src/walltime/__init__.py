@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from walltime.policy import NoBackfilling as NoBackfilling
     from walltime.policy import PlainPolicy as PlainPolicy
     from walltime.policy import Policy as Policy
+    from walltime.policy import Slurm as Slurm
     from walltime.policy import Wfp as Wfp
     from walltime.policy import order as order
     from walltime.policy import parse_order as parse_order
@@ -145,6 +146,7 @@ _NAMES = {
         "Hybrid",
         "NoBackfilling",
         "PlainPolicy",
+        "Slurm",
         "Wfp",
         "order",
     ),

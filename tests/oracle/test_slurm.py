@@ -10,7 +10,7 @@ from tests.oracle.test_machines import machine_of, workload_of
 from tests.profiles import scaled
 from walltime import simulate
 from walltime.errors import EngineError, WorkloadError
-from walltime.machine import Machine, Qos, Share
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
@@ -54,6 +54,7 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
     count = len(workload)
     columns = dict(workload.columns)
     columns["nodes"] = np.array([draw.choice((-1, -1, 1, 2, 3)) for _ in range(count)])
+    columns["exclusive"] = np.array([draw.choice((-1, -1, -1, 1)) for _ in range(count)])
     if kind in ("time-min", "everything"):
         columns["time_min"] = np.array([draw.choice((-1, 1, 2, 5, 60)) for _ in range(count)])
         workload = replace(workload, requested=np.where(workload.runtime > 20, workload.requested * 9, workload.requested))
@@ -106,3 +107,37 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
     assert seen["backfilled"] > 0, seen
     assert seen["reserved"] > 0, seen
     assert kind != "time-min" or seen["shortened"] > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_queues(kind):
+    """The same where many jobs wait for many nodes, so that plans are continued and searches begin late."""
+    for seed in range(scaled(3)):
+        draw = random.Random(f"long {kind} {seed}")
+        rng = np.random.default_rng(seed)
+        count, nodes, size = draw.randint(80, 200), draw.choice((10, 30)), draw.choice((1, 1, 4))
+        runtime = rng.integers(0, 3000, count)
+        columns = {"partition": rng.integers(1, 3, count), "user": rng.integers(1, 5, count), "group": rng.integers(1, 3, count)}
+        columns["gpus"] = np.where(rng.random(count) < 0.2, rng.integers(0, 3, count), 0)
+        if kind in ("time-min", "everything"):
+            columns["time_min"] = np.where(rng.random(count) < 0.4, rng.integers(60, 2000, count), -1)
+        workload = Workload.from_arrays(
+            submit=np.sort(rng.integers(0, draw.choice((3000, 30_000)), count)),
+            runtime=runtime,
+            requested=np.maximum(runtime + rng.integers(-300, 4000, count), 1) // 60 * 60 + 60,
+            procs=np.minimum(2 ** rng.integers(0, 7, count), nodes * size),
+            machine_procs=nodes * size,
+            columns=columns,
+        )
+        pools = (Pool("a", nodes // 2, size, 1), Pool("b", nodes - nodes // 2, size))
+        outages = (Outage("b", 5000, 9000, 3, 1000), Outage("a", 7000, 8000))[: draw.randint(0, 2)]
+        partitions = (Partition("1", ("a", "b")), Partition("2", draw.choice((("b",), ("b", "a"))), tier=draw.choice((0, 0, 1))))
+        machine = Machine(pools, partitions, outages, (Limit(("user",), procs=nodes * size),)[: draw.randint(0, 1)])
+        policy = replace(policy_of(draw, kind), bf_interval=30, bf_resolution=60, priority_calc_period=draw.choice((None, 300)))
+        kernel, reference = (ran(workload, policy, machine, engine=engine) for engine in ("kernel", "reference"))
+        if isinstance(kernel, type):
+            assert kernel is reference, f"seed {seed}"
+            continue
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
+        report = kernel.audit()
+        assert report.ok, f"seed {seed}: {report}"

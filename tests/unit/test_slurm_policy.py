@@ -64,6 +64,8 @@ def test_the_nodes_that_jobs_get():
     found = run(machine, "", [(0, 10, 10, 3), (0, 10, 10, 2), (0, 10, 10, 6)], nodes=[-1, -1, 3])
     assert found.workload.procs.tolist() == [4, 4, 12]
     assert found.start.tolist() == [0, 0, 10]
+    found = run(single(4, 4), "", [(0, 10, 10, 3), (0, 10, 10, 2)], exclusive=[1, -1])
+    assert found.workload.procs.tolist() == [4, 2]
     found = run(single(4, 4), "select_type=linear", [(0, 10, 10, 3), (0, 10, 10, 2), (0, 10, 10, 6)])
     assert found.workload.procs.tolist() == [4, 4, 8]
 

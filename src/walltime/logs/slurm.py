@@ -136,6 +136,8 @@ class _Reader:
             "elapsed": elapsed,
             "requested": requested,
             "asked": _asked(table.texts("submitline")),
+            "c:time_min": _asked(table.texts("submitline"), "--time-min"),
+            "c:exclusive": _exclusive(table.texts("submitline")),
             "allocated": table.wholes("alloccpus" if table.has("alloccpus") else "ncpus"),
             "needed": table.wholes("reqcpus"),
             "local": local,
@@ -195,11 +197,19 @@ def _numbers(texts: pl.Series) -> Array:
     return texts.cast(pl.Int64).fill_null(MISSING).to_numpy()
 
 
-def _asked(lines: pl.Series) -> Array:
-    """The limits of command lines with `--time-min`, s; -1 for all others."""
+def _asked(lines: pl.Series, *options: str) -> Array:
+    """The limits of command lines with `--time-min`, s; -1 for all others. `options`: as of `asked_limit`."""
     asked = unknown(len(lines))
     for row in lines.str.contains("--time-min", literal=True).fill_null(False).arg_true().to_list():
-        asked[row] = fields.asked_limit(lines[row]) or MISSING
+        asked[row] = fields.asked_limit(lines[row], *options) or MISSING
+    return asked
+
+
+def _exclusive(lines: pl.Series) -> Array:
+    """1 for command lines that ask for whole nodes; -1 for all others."""
+    asked = unknown(len(lines))
+    for row in lines.str.contains("--exclusive", literal=True).fill_null(False).arg_true().to_list():
+        asked[row] = 1 if fields.asked_option(lines[row], "--exclusive") == "" else MISSING
     return asked
 
 

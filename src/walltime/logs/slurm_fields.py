@@ -134,11 +134,25 @@ def state_word(text: str) -> str | None:
     return fits[0] if len(fits) == 1 and word == text else None
 
 
-def asked_limit(line: str) -> int | None:
+def asked_limit(line: str, *options: str) -> int | None:
     """The limit, s, that a command line such as `sbatch -t 20 --time-min=3 job.sh` asks for; None if it does not say in a simple way.
+
+    `options`: those that are looked for, by default -t and --time.
 
     >>> asked_limit("sbatch -t 20 --time-min=3 job.sh"), asked_limit("sbatch --time-min=3 job.sh -t 20"), asked_limit("srun --time=1-2 x")
     (1200, None, 93600)
+    >>> asked_limit("sbatch -t 20 --time-min=3 job.sh", "--time-min")
+    180
+    """
+    asked = asked_option(line, *(options or ("-t", "--time")))
+    return None if asked is None else _limit(asked)
+
+
+def asked_option(line: str, *options: str) -> str | None:
+    """The value that a command line of sbatch, srun or salloc gives one of these options, the last one counts; empty for a flag.
+
+    >>> asked_option("sbatch --exclusive -N 2 job.sh --exclusive=user", "--exclusive"), asked_option("sbatch job.sh", "--exclusive")
+    ('', None)
     """
     words = line.split()[1:]  # Slurm writes the arguments as they were, without quotes
     asked = None
@@ -154,10 +168,10 @@ def asked_limit(line: str) -> int | None:
             value = words[k] if k < len(words) else ""
         elif short and len(word) > 2:
             option, value = word[:2], word[2:]
-        if option in ("-t", "--time"):
+        if option in options:
             asked = value
         k += 1
-    return None if asked is None else _limit(asked)
+    return asked
 
 
 def _limit(text: str) -> int | None:

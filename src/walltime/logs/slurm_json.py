@@ -14,7 +14,7 @@ from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import LogFormat, ReadOptions
 from walltime.logs.names import Names
-from walltime.logs.slurm_fields import BLANK, MOST, STATES, asked_limit, state_word
+from walltime.logs.slurm_fields import BLANK, MOST, STATES, asked_limit, asked_option, state_word
 from walltime.logs.slurm_jobs import TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
 from walltime.workload import MISSING
 
@@ -124,6 +124,8 @@ def _record(job: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], lis
         "c:het_job": het_job or MISSING,
         "c:nodes": _number(job.get("allocation_nodes"), "allocation_nodes"),
         "c:priority": _number(job.get("priority"), "priority"),
+        "c:time_min": (asked_limit(line, "--time-min") or MISSING) if "--time-min" in line else MISSING,
+        "c:exclusive": 1 if "--exclusive" in line and asked_option(line, "--exclusive") == "" else MISSING,
         "c:restarts": _number(job.get("restart_cnt"), "restart_cnt"),
         "c:requested_memory": memory * 1024 / processors if memory > 0 and processors > 0 else MISSING,
         "c:mem_mb": got["mem"] if got.get("mem", 0) > 0 else memory,

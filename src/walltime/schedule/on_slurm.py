@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def run_on_slurm(
     """The fields of a schedule under Slurm on this machine; what its settings ask for and is not modelled is said in a warning."""
     settings = policy.settings(machine.slurm)
     if settings.notes:
-        warnings.warn(f"not modelled: {', '.join(settings.notes)}; see the guide on Slurm's scheduling", stacklevel=2)
+        _tell(settings.notes)
     placed, placement, wants = place_on_nodes(workload, machine, settings)
     machine = placement.machine
     nodes = nodes_of(machine, placement)
@@ -70,6 +71,12 @@ def run_on_slurm(
     }
 
 
+@functools.cache
+def _tell(notes: tuple[str, ...]) -> None:
+    """Say once what is not modelled."""
+    warnings.warn(f"not modelled: {', '.join(notes)}; see the guide on Slurm's scheduling", stacklevel=3)
+
+
 def nodes_of(machine: Machine, placement: Placement) -> Nodes:
     """The nodes of a machine, pool by pool. An outage takes the last ones of its pool that no earlier one has at the same time."""
     counts = [pool.nodes for pool in machine.pools]
@@ -94,7 +101,8 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
 def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, Wants]:
     """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
 
-    Read are the columns `nodes` (the fewest nodes), `time_min` (s) and `user`. With SelectType=select/linear all partitions of the
+    Read are the columns `nodes` (the fewest nodes), `exclusive` (1 for whole nodes, where those of the partition have one size), `time_min`
+    (s) and `user`. With SelectType=select/linear all partitions of the
     placement's machine give whole nodes.
     """
     if settings["select_type"] == "linear":
@@ -105,6 +113,8 @@ def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> 
         count, part = len(placed), placement.partition
         sizes = np.array([len(own) for own in nodes.partitions])[part]
         whole = np.array([one.exclusive for one in machine.partitions])[part]
+        alike = np.array([len(np.unique(nodes.procs[own])) == 1 for own in nodes.partitions])[part]
+        whole |= alike & (placed.columns.get("exclusive", np.zeros(count, np.int64)) == 1)
         procs_each = np.array([nodes.procs[own].max() for own in nodes.partitions])[part]
         second_each = np.array([nodes.second[own].max() for own in nodes.partitions])[part]
         asked = np.minimum(placed.columns.get("nodes", np.ones(count, np.int64)), sizes)
@@ -125,7 +135,10 @@ def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> 
         dropped["too_wide_for_partition"] = dropped.get("too_wide_for_partition", 0) + int(gone.sum())
         workload = replace(workload.take(~gone, ""), origin=replace(workload.origin, dropped=dropped))
     procs = np.where(whole, needed * procs_each, placed.procs)
-    placed = replace(placed, procs=procs)
+    if (procs != placed.procs).any():
+        changed = dict(placed.origin.changed)
+        changed["whole_nodes"] = changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())
+        placed = replace(placed, procs=procs, origin=replace(placed.origin, changed=changed))
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
     numbers |= {"user": user, "association": np.zeros(count), "second": second}

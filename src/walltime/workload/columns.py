@@ -51,6 +51,7 @@ BATCH_COLUMNS = (
     Column("het_job", "int64", "", "number of the heterogeneous job of which the job is a component"),
     Column("priority", "int64", "", "priority at the end, as the batch system has it"),
     Column("time_min", "int64", "s", "least runtime that the user accepts (`--time-min`), for which Slurm may start the job"),
+    Column("exclusive", "int64", "", "1: the job asked for whole nodes (`--exclusive`)"),
     Column("restarts", "int64", "", "how often the job was put back into the queue"),
     Column("run_count", "int64", "", "how often PBS started the job"),
     Column("exit_code", "int64", "", "exit code of the job's script"),
