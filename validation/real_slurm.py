@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -49,23 +49,25 @@ WITHIN = (10, 60)
 
 @dataclass(frozen=True)
 class Scenario:
-    """`whole`: jobs get whole nodes. `tested`: bf_max_job_test."""
+    """`whole`: jobs get whole nodes. `tested`: bf_max_job_test. `settings`: further ones of slurm.conf."""
 
-    title: str
     whole: bool
     tested: int = 500
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def lab(self, nodes: int, cpus: int) -> Lab:
         """A cluster for it."""
         parameters = SETTINGS["SchedulerParameters"].replace("bf_max_job_test=500", f"bf_max_job_test={self.tested}")
         partitions = {"partitions": WHOLE} if self.whole else {}
-        return Lab(nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters}, **partitions)
+        return Lab(nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters, **self.settings}, **partitions)
 
 
+SMALL_FIRST = {"PriorityType": "priority/multifactor", "PriorityWeightJobSize": "1000", "PriorityFavorSmall": "YES"}
 SCENARIOS = {
-    "whole": Scenario("whole nodes", whole=True),
-    "shared": Scenario("shared nodes", whole=False),
-    "untested": Scenario("whole nodes, bf_max_job_test=1", whole=True, tested=1),
+    "whole": Scenario(whole=True),
+    "shared": Scenario(whole=False),
+    "small-first": Scenario(whole=True, settings=SMALL_FIRST),
+    "untested": Scenario(whole=True, tested=1),
 }
 
 

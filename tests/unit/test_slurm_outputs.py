@@ -1,12 +1,15 @@
 """What three versions of Slurm printed after one job of every kind (tests/slurm/test_kinds.py): every form is read, and all agree."""
 
+import random
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.machine import Partition, Pool, read_slurm
+from walltime.errors import LogError
+from walltime.machine import Partition, Pool, read_machine, read_slurm
 
 OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
 VERSIONS = ("22.05", "24.11", "26.05")
@@ -53,3 +56,52 @@ def test_every_form_of_the_description_says_the_same(version):
     assert by_json.outages == whole.machine.outages[:1]
     if version != "22.05":  # which has nothing of partitions but their names
         assert by_json.partitions == whole.machine.partitions
+
+
+ODD = (
+    "(null)",
+    "-1",
+    "9" * 20,
+    "n[1-",
+    "\x1b[31m",
+    '"',
+    "\\",
+    "NodeName=",
+    "Infinity",
+    "null",
+    "[]",
+    "|",
+    "\n",
+    "",
+    "State=DOWN",
+    "\u0663",
+)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_damaged_descriptions_are_read_or_refused_in_one_line(version, tmp_path):
+    draw, messages = random.Random(7), []
+    for name in ["cluster.txt", "sinfo.json"] * 40:
+        text = (OUTPUTS / version / name).read_text()
+        for _ in range(draw.randint(1, 4)):
+            value = draw.choice(list(re.finditer(r"(?<==)[^\s=]+|(?<=: )[^,\n]+|\w+(?==)", text)))
+            text = text[: value.start()] + draw.choice(ODD) + text[value.end() :]
+        (tmp_path / "cluster.txt").write_text(text)
+        try:
+            found = read_slurm(tmp_path / "cluster.txt")
+        except LogError as error:
+            messages.append(str(error))
+            continue
+        assert all(note.isprintable() for note in found.notes)
+        (tmp_path / "cluster.toml").write_text(found.text())
+        assert read_machine(tmp_path / "cluster.toml") == found.machine
+    assert 0 < len(messages) < 80
+    assert all(message.isprintable() for message in messages)
+
+
+def test_times_with_a_zone_and_records_without_a_name(tmp_path):
+    text = (OUTPUTS / "22.05" / "cluster.txt").read_text()
+    (tmp_path / "x.txt").write_text(text.replace("T08:00:00", "T08:00:00+01:00") + "NodeName= CPUTot=4\n")
+    found = read_slurm(tmp_path / "x.txt")
+    assert found.machine == read_slurm(OUTPUTS / "22.05" / "cluster.txt").machine
+    assert "1 line was not understood and left out." in found.notes

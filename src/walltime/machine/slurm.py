@@ -300,7 +300,7 @@ def _whole(record: Record, name: str, otherwise: int = 0) -> int:
 
 def _moment(record: Record, name: str) -> datetime:
     try:
-        return datetime.fromisoformat(record.get(name, ""))
+        return datetime.fromisoformat(record.get(name, "")).replace(tzinfo=None)  # Slurm prints local times
     except ValueError:
         text = harmless(record.get(name, ""))
         raise LogError(f"{name} is {text!r}, it must be a time such as 2026-03-10T08:00:00; unset SLURM_TIME_FORMAT") from None

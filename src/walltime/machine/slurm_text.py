@@ -121,7 +121,11 @@ def _add_record(told: Told, kind: str, text: str) -> None:
     keys = list(_KEY.finditer(text))
     for key, after in zip(keys, [*keys[1:], None], strict=True):
         record.setdefault(key[1], text[key.end() : after.start() if after else None].strip())
-    _put(told, kind, next(iter(record.values())), record)
+    name = next(iter(record.values()))
+    if name:
+        _put(told, kind, name, record)
+    else:
+        told.other_lines += 1
 
 
 def _put(told: Told, kind: str, name: str, record: Record) -> None:
@@ -156,7 +160,7 @@ def _read_json(text: str, where: str, told: Told) -> None:
                 told.partitions.setdefault(partition["PartitionName"], partition)
         for node in sorted((node for _, nodes in groups for node in nodes), key=lambda node: _natural(node["NodeName"])):
             _merge_node(told, node)  # sinfo has them by state
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, LogError):
             raise
         raise LogError(f"{where}: a value is missing or of another kind ({error}); print it again with sinfo --json") from error
