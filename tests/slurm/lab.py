@@ -1,7 +1,7 @@
 """A whole Slurm cluster on this machine, for tests: munge, MariaDB, slurmdbd, slurmctld and many slurmd, all of one user.
 
 All nodes are this machine, each with as many processors as it is said to have. Nothing needs systemd or cgroups, nothing is installed,
-and all that is written goes into one folder, in memory if there is /dev/shm, which is removed in the end.
+and all that is written goes into one folder, in memory if /dev/shm has room, which is removed in the end.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from tempfile import mkdtemp
 PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacct")
 PACKAGES = "slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins slurmdbd slurm-wlm-mysql-plugin mariadb-server"
 """The packages of Debian that have these programs."""
+NEEDED = 1 << 30
+"""Bytes of memory that must be free for a lab in /dev/shm; it takes a fifth of them."""
 SETTINGS = {
     "SchedulerType": "sched/backfill",
     "SchedulerParameters": "bf_interval=2,bf_continue,bf_resolution=1,bf_max_job_test=500,sched_interval=2,batch_sched_delay=1,"
@@ -153,7 +155,8 @@ class Lab:
         if reason:
             raise NoLabError(reason)
         memory = Path("/dev/shm")
-        self.folder = Path(mkdtemp(prefix="lab-", dir=memory if memory.is_dir() else None))
+        fits = memory.is_dir() and shutil.disk_usage(memory).free > NEEDED
+        self.folder = Path(mkdtemp(prefix="lab-", dir=memory if fits else None))
         self.port = free_ports(self.nodes + 3)
         self.folder.chmod(0o755)
         for name in ("state", "sql"):
