@@ -290,6 +290,11 @@ def test_settings_of_a_slurm():
     assert found.flag("NO_FAIR_TREE")
     assert found.notes == ("pack_serial_at_end", "PreemptType=preempt/qos", "PriorityFlags=MAX_TRES")
     assert Slurm.of_settings(settings).bf_window == 2880
+    odd = {"SelectType": "select/cons_res", "SchedulerType": "sched/wiki", "SelectTypeParameters": "CR_CPU,CR_LLN"}
+    odd |= {"SchedulerParameters": "bf_interval=-1", "PriorityMaxAge": "0"}
+    found = Slurm().settings(odd)
+    assert (found["select_type"], found["scheduler_type"], found["priority_max_age"]) == ("cons_tres", "builtin", 0)
+    assert found.notes == ("SchedulerType=sched/wiki", "SelectTypeParameters=CR_CPU,CR_LLN")
     assert Slurm().settings({"SLURM_VERSION": "25.11.0"})["soft_limit_running"] == "half"
     assert Slurm().settings({"SchedulerParameters": "(null)"}).values == Slurm().settings().values
 

@@ -216,7 +216,7 @@ class SlurmReference:
             return FIRST_PRIORITY - job.arrival
         if self.shares is None:
             return 1
-        age = min(1.0, (when - job.submit) / s["priority_max_age"])
+        age = min(1.0, (when - job.submit) / max(1, s["priority_max_age"]))
         share = self.shares.factor[job.association]
         return max(1, int(s["priority_weight_age"] * age + s["priority_weight_fairshare"] * share + job.merit))
 

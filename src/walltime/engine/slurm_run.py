@@ -45,7 +45,7 @@ def lowered(settings: Settings, kill: bool) -> Records:
         period=s["priority_calc_period"],
         weight_age=s["priority_weight_age"],
         weight_share=s["priority_weight_fairshare"],
-        longest_age=s["priority_max_age"],
+        longest_age=max(1, s["priority_max_age"]),
         decay=decay_of(s),
     )
 

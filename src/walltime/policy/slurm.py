@@ -210,12 +210,18 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
     notes: list[str] = []
     for name, parameter in PARAMETERS.items():
         text = by_name.get(parameter.setting.lower(), "") if parameter.setting != "SchedulerParameters" else ""
-        if text and text != "(null)":
+        if not text or text == "(null)":
+            continue
+        if name in WORDS and (word := text.lower().rpartition("/")[2]) not in WORDS[name]:
+            notes += [] if word == "cons_res" else [f"{parameter.setting}={text}"]  # which cons_tres has replaced
+        else:
             found[name] = _read(name, text)
     for part in filter(None, (part.strip() for part in by_name.get("schedulerparameters", "").split(","))):
         key, equals, value = part.partition("=")
         key = key.strip().lower()
-        if key in PARAMETERS and PARAMETERS[key].setting == "SchedulerParameters":
+        if key == "bf_interval" and value.strip() == "-1":
+            found["scheduler_type"] = "builtin"
+        elif key in PARAMETERS and PARAMETERS[key].setting == "SchedulerParameters":
             found[key] = _read(key, value if equals else "yes")
         elif key not in NO_EFFECT and part != "(null)":
             notes.append(part)
@@ -223,6 +229,8 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
         value = by_name.get(name.lower(), modelled[0])
         if value.lower() not in [one.lower() for one in modelled]:
             notes.append(f"{name}={value}")
+    if "LLN" in by_name.get("selecttypeparameters", "").upper():
+        notes.append(f"SelectTypeParameters={by_name['selecttypeparameters']}")
     version = re.match(r"(\d+)\.(\d+)\.?(\d+)?", by_name.get("slurm_version", ""))
     if version is not None and tuple(int(part or 0) for part in version.groups()) < (25, 5, 4):
         found["soft_limit_running"] = "limit"
@@ -254,7 +262,7 @@ def _read(name: str, text: str) -> Value:
             raise PolicyError(f"{name} must be yes or no, not {text!r}")
         return text.lower() in ("yes", "1")
     if parameter.kind == "time":
-        return seconds_of(text)
+        return _checked(name, seconds_of(text))
     if not re.fullmatch(r"-?\d+", text):
         raise PolicyError(f"{name} must be a whole number, not {text!r}")
     return _checked(name, int(text))
@@ -278,7 +286,7 @@ def _checked(name: str, value: Any) -> Value:
 def _least(name: str) -> int:
     if name == "sched_interval":
         return -1  # never
-    return 1 if name in ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "priority_max_age", "priority_calc_period") else 0
+    return 1 if name in ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "priority_calc_period") else 0
 
 
 def _spelled(name: str, value: Any) -> str:
