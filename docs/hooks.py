@@ -16,6 +16,7 @@ from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
 from reproduction_tables import reproduction
+from slurm_tables import real_slurm
 from validation_tables import validation
 
 import walltime as wt
@@ -250,6 +251,7 @@ GENERATORS = {
     "dimensions": dimensions,
     "groupings": groupings,
     "performance": performance,
+    "real-slurm": real_slurm,
     "reproduction": reproduction,
     "validation": validation,
     "performance-figure": figure,

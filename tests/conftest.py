@@ -4,7 +4,7 @@ import pytest
 
 from tests import profiles  # noqa: F401 - loads the profile before any test is collected, for tests with no number of examples too
 
-SLOW = ("browser", "campaign", "papers")
+SLOW = ("browser", "campaign", "papers", "slurm")
 """Folders in which every test counts as slow."""
 
 
@@ -14,6 +14,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in SLOW:
             item.add_marker("slow")
+        if item.path.parent.name == "slurm":
+            item.add_marker("slurm")
     slow = [item for item in items if item.get_closest_marker("slow")]
     short = [item for item in items if not item.get_closest_marker("slow")]
     a, b = len(slow) // 2, len(short) // 2

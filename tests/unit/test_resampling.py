@@ -78,7 +78,8 @@ def test_weeks__whole_at_their_weekday_and_time():
         for week in range(6):
             inside = (found.submit - submit[0]) // WEEK == week
             times = (found.submit[inside] - submit[0]) % WEEK
-            source = [k for k in range(6) if (times == (submit[(submit - submit[0]) // WEEK == k] - submit[0]) % WEEK).all()]
+            of_week = [(submit[(submit - submit[0]) // WEEK == k] - submit[0]) % WEEK for k in range(6)]
+            source = [k for k in range(6) if times.tolist() == of_week[k].tolist()]
             assert len(source) == 1
             counts.append(source[0])
         seen.add(tuple(counts))

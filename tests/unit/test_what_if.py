@@ -162,7 +162,7 @@ def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, re
 def test_what_if__progress_counts_every_simulation(jobs):
     seen = []
     what_if(jobs.take(slice(0, 200), ""), MACHINE, ["nodes+=50%", "policy=fcfs"], replications=2, progress=seen.append)
-    assert seen[-1] == runs(2, 2) == 12
+    assert seen[-1] == runs(2, 2) == 20
     assert seen == sorted(seen)
 
 

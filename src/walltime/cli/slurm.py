@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,9 @@ import typer
 from walltime.cli import options as o
 from walltime.errors import PolicyError
 
-app = typer.Typer(help="For Slurm clusters: how to get a log.", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="For Slurm clusters: a job log and the machine, as Slurm has them.", no_args_is_help=True, pretty_exceptions_enable=False
+)
 FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
     "NNodes,ReqTRES,AllocTRES,Reason,Flags,Priority,Reservation"
@@ -22,7 +25,7 @@ _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 @app.callback()
 def _slurm() -> None:
-    """For Slurm clusters: how to get a log."""
+    """For Slurm clusters: a job log and the machine, as Slurm has them."""
 
 
 @app.command("sacct-command")
@@ -66,3 +69,69 @@ def sacct_command(
         common.print_json({"command": command, "version": version()})
     else:
         typer.echo(command)
+
+
+@app.command("cluster-command")
+def cluster_command(
+    *,
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The file that the command writes.")] = "cluster.txt",
+    as_json: o.JsonOption = False,
+) -> None:
+    """Print the command that prints what Slurm says of a cluster, to be run there by anybody; walltime slurm cluster reads its output.
+
+    It only reads: the settings, partitions, nodes and reservations by scontrol, shares and limits by sacctmgr, which may say no to some
+    users and may be left out.
+    """
+    from walltime.machine.slurm_text import COMMANDS
+
+    command = f"{{ {'; '.join(COMMANDS)}; }} > {shlex.quote(out)}"
+    if as_json:
+        from walltime.cli import common
+        from walltime.provenance import version
+
+        common.print_json({"command": command, "version": version()})
+    else:
+        typer.echo(command)
+
+
+@app.command("cluster")
+def cluster(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What Slurm printed of the cluster, in one file or several.")],
+    *,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the machine here; cluster.toml, say.")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Make a machine's file, for --cluster, of what Slurm says of a cluster; print it, or write it with --out.
+
+    The outputs of scontrol show config, partition, node and reservation, of sinfo --json, and of sacctmgr --parsable2 show associations
+    and qos are told apart by their content; see walltime slurm cluster-command.
+    """
+    from walltime.cli import common
+    from walltime.machine import read_slurm
+    from walltime.provenance import version
+
+    if out is not None:
+        common.check_output(out, (".toml",))
+    found = read_slurm(*files)
+    if out is not None:
+        from walltime.logs.output import printable, whole_file
+
+        with whole_file(out) as file:
+            file.write(found.text().encode())
+    machine = found.machine
+    counts = {
+        "nodes": sum(pool.nodes for pool in machine.pools),
+        "procs": machine.procs,
+        **({machine.second: machine.second_total} if machine.second_total else {}),
+        **{name: len(getattr(machine, name)) for name in ("pools", "partitions", "outages", "limits", "shares", "qos")},
+    }
+    if as_json:
+        facts = {"machine": machine.name, "policy": machine.policy, **counts, "notes": list(found.notes)}
+        common.print_json({**facts, "out": None if out is None else str(out), "version": version()})
+    elif out is None:
+        typer.echo(found.text(), nl=False)
+    else:
+        typer.echo(", ".join(f"{name} {count:,}" for name, count in counts.items()) + f"; policy {machine.policy}")
+        for note in found.notes:
+            common.print_text(note, "* ")
+        typer.echo(f"written to {printable(out)}")

@@ -98,6 +98,8 @@ def _record(job: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], lis
     array_job, het_job = (_number(one.get("job_id"), f"{name}.job_id") for one, name in ((array, "array"), (het, "het")))
     code = _object(job.get("exit_code"), "exit_code")
     signal = _object(code.get("signal"), "exit_code.signal")
+    exit_code = _number(code.get("return_code"), "exit_code.return_code")
+    exit_signal = _number(signal.get("id", signal.get("signal_id")), "exit_code.signal.id")
     flags = _list(job.get("flags"), "flags")
     word = _state(job)
     number = _number(job.get("job_id"), "job_id")
@@ -128,8 +130,9 @@ def _record(job: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], lis
         "c:requested_memory": memory * 1024 / processors if memory > 0 and processors > 0 else MISSING,
         "c:mem_mb": got["mem"] if got.get("mem", 0) > 0 else memory,
         "c:gpus": got.get("gpu", asked.get("gpu", MISSING)),
-        "c:exit_code": _number(code.get("return_code"), "exit_code.return_code"),
-        "c:exit_signal": _number(signal.get("id", signal.get("signal_id")), "exit_code.signal.id"),
+        # Slurm 22.05 says 0 of every job
+        "c:exit_code": MISSING if word == "FAILED" and exit_code == 0 and exit_signal <= 0 else exit_code,
+        "c:exit_signal": exit_signal,
         "c:sched_backfill": next((started[flag] for flag in flags if isinstance(flag, str) and flag in started), MISSING),
     }
     texts = {name: _text(job.get(name)) for name in ("account", "qos", "partition", "cluster")}

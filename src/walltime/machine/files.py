@@ -79,7 +79,7 @@ def machine_of(found: Mapping[str, Any]) -> Machine:
                 tuple(row["pools"]),
                 bool(row.get("exclusive", False)),
                 row.get("tier", 0),
-                _length(row.get("max_time")),
+                length_of(row.get("max_time")),
                 row.get("job_factor", 1),
             )
             for row in rows["partition"]
@@ -183,10 +183,10 @@ def _names(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _length(value: Any) -> int | None:
+def length_of(value: Any) -> int | None:
     """Seconds of a length, a number of seconds or as Slurm writes it, days-hours:minutes:seconds.
 
-    >>> _length("1-12:00:00"), _length("30:00"), _length(90), _length("45")
+    >>> length_of("1-12:00:00"), length_of("30:00"), length_of(90), length_of("45")
     (129600, 1800, 90, 2700)
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):

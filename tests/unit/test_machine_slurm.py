@@ -1,0 +1,362 @@
+"""What Slurm says of a cluster as a machine: all forms, hostile texts, bad input, and that nothing is lost without a word."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from tests.cli import call, one_line
+from tests.slurm_text import samples
+from walltime.errors import LogError
+from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine, read_slurm
+from walltime.machine.slurm_text import COMMANDS, expand
+
+CONFIG = """\
+Configuration data as of 2026-03-02T10:00:00
+AccountingStorageEnforce = associations,limits,qos
+AuthInfo                = socket=/secret
+ClusterName             = lab
+PreemptType             = preempt/none
+PriorityType            = priority/multifactor
+PriorityWeightAge       = 1000
+SchedulerParameters     = bf_interval=30,bf_max_job_test=200
+SchedulerType           = sched/backfill
+SelectType              = select/cons_tres
+SelectTypeParameters    = CR_CORE
+SlurmctldHost[0]        = head(127.0.0.1)
+SLURM_VERSION           = 22.05.8
+
+Slurmctld(primary) at head is UP
+"""
+PARTITIONS = """\
+PartitionName=debug
+   AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL
+   AllocNodes=ALL Default=NO QoS=few
+   DefaultTime=NONE MaxNodes=2 MaxTime=UNLIMITED MinNodes=0 MaxCPUsPerNode=UNLIMITED
+   Nodes=n[1-4]
+   PriorityJobFactor=5 PriorityTier=2 OverSubscribe=NO PreemptMode=OFF
+   State=UP TotalCPUs=16 TotalNodes=4
+
+PartitionName=main
+   AllowGroups=physics AllowAccounts=ALL AllowQos=ALL
+   AllocNodes=ALL Default=YES QoS=N/A
+   DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=7-00:00:00 MinNodes=0 MaxCPUsPerNode=2
+   Nodes=n[1-4],g1
+   PriorityJobFactor=1 PriorityTier=1 OverSubscribe=NO PreemptMode=OFF
+   State=UP TotalCPUs=24 TotalNodes=5
+
+"""
+
+
+def node(name: str, cpus: int = 4, gres: str = "(null)", state: str = "IDLE", partitions: str = "debug,main", more: str = "") -> str:
+    """A line of `scontrol --oneliner show node`."""
+    return (
+        f"NodeName={name} Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.5 AvailableFeatures=(null) "
+        f"Gres={gres} OS=Linux 6.1 #1 SMP  RealMemory=4096 AllocMem=0 Sockets=4 State={state} ThreadsPerCore=1 Weight=1 Owner=N/A "
+        f"Partitions={partitions}  BootTime=2026-11-20T20:56:39 CfgTRES=cpu={cpus} AllocTRES={more}\n"
+    )
+
+
+NODES = "".join(node(f"n{k}") for k in range(1, 5)) + node("g1", 8, "gpu:a100:2(S:0-1),gpu:t4:1", partitions="main")
+RESERVATIONS = (
+    "ReservationName=upgrade StartTime=2026-03-10T08:00:00 EndTime=2026-03-11T18:00:00 Duration=1-10:00:00\n"
+    "   Nodes=n[3-4],g1 NodeCnt=3 CoreCnt=16 Features=(null) PartitionName=main Flags=MAINT,SPEC_NODES\n"
+    "   TRES=cpu=16\n   Users=root Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null)\n\n"
+    "ReservationName=course StartTime=2026-03-10T08:00:00 EndTime=2026-03-10T18:00:00 Nodes=n1 Flags=SPEC_NODES Users=ann\n\n"
+)
+ASSOCIATIONS = """\
+Cluster|Account|User|Partition|ParentName|Share|GrpJobs|GrpTRES|GrpTRESMins|GrpTRESRunMins|MaxJobs|MaxTRES|MaxTRESMins
+lab|root|||||||||||
+lab|physics|||root|3|||||||
+lab|physics|ann|||parent|||||5||
+lab|physics|ann|debug||2|||||||
+other|optics|||root|1|||||||
+"""
+QOS = """\
+Name|Priority|Flags|UsageFactor|Preempt|GrpJobs|GrpTRES|GrpTRESMins|GrpTRESRunMins|MaxJobsPU|MaxTRESPU|MaxJobsPA|MaxTRESPA|MaxTRES|MaxTRESMins
+normal|0||1.000000|||||||||||
+few|10||1.000000||7|cpu=12,node=3||||gres/gpu=2|3|||
+"""
+ALL = CONFIG + PARTITIONS + NODES + RESERVATIONS + ASSOCIATIONS + QOS
+
+
+def read(tmp_path, *texts):
+    """The cluster of files with these texts."""
+    for k, text in enumerate(texts):
+        (tmp_path / f"{k}.txt").write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_slurm(*(tmp_path / f"{k}.txt" for k in range(len(texts))))
+
+
+def test_everything_in_one_file_or_each_in_its_own(tmp_path):
+    one = read(tmp_path, ALL)
+    assert one == read(tmp_path, QOS, ASSOCIATIONS, NODES, RESERVATIONS, PARTITIONS, CONFIG)
+    machine = one.machine
+    assert (machine.name, machine.policy, machine.second) == ("lab", "slurm", "gpus")
+    assert machine.pools == (Pool("n", 4, 4), Pool("g", 1, 8, 3))
+    assert machine.partitions == (
+        Partition("main", ("n", "g"), tier=1, max_time=604_800),
+        Partition("debug", ("n",), tier=2, job_factor=5),
+    )
+    begin, end = datetime(2026, 3, 10, 8), datetime(2026, 3, 11, 18)
+    assert machine.outages == (Outage("g", begin, end, 1, 0), Outage("n", begin, end, 2, 0))
+    assert machine.limits == (
+        Limit(("user",), "debug", second=2),
+        Limit(("group",), "debug", jobs=3),
+        Limit((), "debug", jobs=7, procs=12),
+        # normal has none
+    )
+    assert machine.shares == (Share("root"), Share("physics", parent="root", shares=3), Share("physics", "ann"))
+    assert machine.qos == (Qos("normal", 0), Qos("few", 10))
+    assert machine.slurm["SchedulerParameters"] == "bf_interval=30,bf_max_job_test=200"
+    assert machine.slurm["SLURM_VERSION"] == "22.05.8"
+    assert "AuthInfo" not in machine.slurm
+    assert "SlurmctldHost[0]" not in machine.slurm
+
+
+def test_what_cannot_be_expressed_is_said(tmp_path):
+    assert read(tmp_path, ALL).notes == (
+        "MaxNodes of debug was applied before a job was in the log.",
+        "AllowGroups of main was applied before a job was in the log.",
+        "DefaultTime of main was applied before a job was in the log.",
+        "MaxCPUsPerNode of main is not modelled.",
+        "The reservation course is not for maintenance: not modelled.",
+        "1 associations with limits of their own: not modelled.",
+        "few limits node=3: not modelled.",
+        "2 associations with the share of their account, taken as 1.",
+        "1 association told for several partitions.",
+        "1 association of another cluster.",
+    )
+
+
+def test_the_file_holds_the_machine_and_the_notes(tmp_path):
+    found = read(tmp_path, ALL)
+    (tmp_path / "cluster.toml").write_text(found.text())
+    assert read_machine(tmp_path / "cluster.toml") == found.machine
+    comments = [line for line in found.text().splitlines() if line.startswith("# ")]
+    assert comments[1:] == [f"# {note}" for note in found.notes]
+
+
+@pytest.mark.parametrize(
+    ("setting", "policy", "said"),
+    [("sched/builtin", "fcfs", ""), ("sched/backfill", "slurm", ""), ("sched/wiki", "slurm", "SchedulerType=sched/wiki is not modelled")],
+)
+def test_the_scheduler_is_a_policy(tmp_path, setting, policy, said):
+    found = read(tmp_path, CONFIG.replace("sched/backfill", setting), NODES)
+    assert found.machine.policy == policy
+    assert said in " ".join(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("state", "gone"),
+    [
+        *[(state, True) for state in ("DOWN", "DOWN*", "IDLE+DRAIN", "MIXED+DRAIN", "DOWN+DRAIN+NOT_RESPONDING", "FAIL", "drained")],
+        *[
+            (state, False)
+            for state in ("IDLE", "MIXED", "ALLOCATED+COMPLETING", "IDLE+PLANNED", "IDLE+POWERED_DOWN", "idle~", "IDLE+CLOUD")
+        ],
+    ],
+)
+def test_nodes_that_take_no_jobs_are_missing_from_the_beginning(tmp_path, state, gone):
+    found = read(tmp_path, node("n1") + node("n2", state=state))
+    assert found.machine.outages == ((Outage("n", 0, None, 1),) if gone else ())
+    assert any("1 node is down or drained" in note for note in found.notes) == gone
+
+
+def test_nodes_down_during_maintenance_are_missing_once(tmp_path):
+    found = read(tmp_path, NODES.replace("NodeName=n4", "NodeName=n4 State=DOWN"), RESERVATIONS)
+    assert [(outage.pool, outage.nodes) for outage in found.machine.outages] == [("n", 1), ("g", 1), ("n", 1)]
+    twice = read(tmp_path, NODES, RESERVATIONS + RESERVATIONS.replace("=upgrade", "=again").replace("2026-03-11T18", "2026-03-11T19"))
+    assert len(twice.machine.outages) == 2
+    assert any("3 nodes of the maintenance again in another one" in note for note in twice.notes)
+
+
+def test_nodes_that_are_not_there(tmp_path):
+    found = read(tmp_path, node("n1") + node("n2", state="FUTURE") + node("n3", partitions="") + node("n4", 0))
+    assert found.machine.pools == (Pool("n", 1, 4),)
+    assert "1 node is FUTURE, and left out." in found.notes
+    assert "1 node is in no partition, and left out." in found.notes
+    assert "1 node is without processors, and left out." in found.notes
+
+
+def test_memory_is_the_second_resource_where_it_is_allocated(tmp_path):
+    found = read(tmp_path, CONFIG.replace("CR_CORE", "CR_CORE_MEMORY"), node("n1"))
+    assert (found.machine.second, found.machine.pools[0].second) == ("mem_mb", 4096)
+    both = read(tmp_path, CONFIG.replace("CR_CORE", "CR_CORE_MEMORY"), NODES)
+    assert both.machine.second == "gpus"
+    assert "Memory is allocated beside GPUs: only the GPUs are modelled." in both.notes
+
+
+def test_whole_nodes(tmp_path):
+    whole = PARTITIONS.replace("PriorityTier=2 OverSubscribe=NO", "PriorityTier=2 OverSubscribe=EXCLUSIVE")
+    assert [one.exclusive for one in read(tmp_path, whole, NODES).machine.partitions] == [False, True]
+    linear = read(tmp_path, CONFIG.replace("cons_tres", "linear"), PARTITIONS, NODES)
+    assert [one.exclusive for one in linear.machine.partitions] == [False, True]
+    assert "main gives whole nodes of several sizes: jobs get the processors that the log says." in linear.notes
+    newer = PARTITIONS.replace("OverSubscribe=NO", "OverSubscribe=NO Exclusive=NODE")
+    assert [one.exclusive for one in read(tmp_path, newer, NODES).machine.partitions] == [False, True]
+    shared = read(tmp_path, PARTITIONS.replace("PriorityTier=2 OverSubscribe=NO", "PriorityTier=2 OverSubscribe=FORCE:4"), NODES)
+    assert "debug lets jobs share processors (OverSubscribe=FORCE:4): not modelled." in shared.notes
+
+
+def test_lighter_nodes_are_taken_first(tmp_path):
+    found = read(tmp_path, node("fat1").replace("Weight=1", "Weight=20") + node("thin1"))
+    assert found.machine.partitions[0].pools == ("thin", "fat")
+
+
+def test_partitions_that_are_not_up_or_have_no_nodes(tmp_path):
+    found = read(tmp_path, PARTITIONS.replace("State=UP", "State=DOWN") + "PartitionName=empty\n   Nodes=(null) State=UP\n", NODES)
+    assert [one.name for one in found.machine.partitions] == ["main", "debug"]
+    assert "debug is DOWN: taken as if it were up." in found.notes
+    assert "The partition empty has no nodes, and is left out." in found.notes
+    fewer = read(tmp_path, PARTITIONS, node("n1"))
+    assert "debug has 4 nodes, of which 1 are used here." in fewer.notes
+
+
+def test_limits_that_are_not_enforced_are_none(tmp_path):
+    found = read(tmp_path, CONFIG.replace("associations,limits,qos", "none"), PARTITIONS, NODES, ASSOCIATIONS, QOS)
+    assert found.machine.limits == ()
+    assert "2 associations and qualities of service have limits, which AccountingStorageEnforce does not enforce." in found.notes
+
+
+def test_the_only_quality_of_service_limits_all_jobs(tmp_path):
+    only = "\n".join(QOS.splitlines()[::2]).replace("few|10", "normal|0") + "\n"
+    assert read(tmp_path, NODES, only).machine.limits[0] == Limit(("user",), None, second=2)
+    several = read(tmp_path, NODES, QOS)
+    assert several.machine.limits == ()
+    assert "The limits of the quality of service few, for some of the jobs only, are not modelled." in several.notes
+
+
+# ------------------------------------------------------------------------------------------------------------------------ JSON
+
+
+def sinfo(*nodes: str, cpus: tuple[int, int] = (4, 4), partition: str = "main", state: str = "IDLE") -> dict[str, object]:
+    """An entry of sinfo --json of Slurm 24.11."""
+    limit = {"set": True, "infinite": False, "number": 90}
+    return {
+        "node": {"state": [state]},
+        "nodes": {"nodes": list(nodes)},
+        "cpus": {"minimum": cpus[0], "maximum": cpus[1]},
+        "memory": {"minimum": 4096, "maximum": 4096},
+        "weight": {"minimum": 1, "maximum": 1},
+        "gres": {"total": ""},
+        "partition": {
+            "name": partition,
+            "flags": ["DEFAULT"] if partition == "main" else [],
+            "nodes": {"configured": ",".join(nodes)},
+            "maximums": {"time": limit},
+            "partition": {"oversubscribe": "EXCLUSIVE", "state": ["UP"]},
+            "priority": {"tier": 3, "job_factor": 2},
+            "qos": {"assigned": ""},
+        },
+    }
+
+
+def test_sinfo_of_newer_versions(tmp_path):
+    entries = [sinfo("n1", "n2"), sinfo("n3", state="DOWN"), sinfo("n3", partition="debug", state="DOWN")]
+    machine = read(tmp_path, json.dumps({"sinfo": entries})).machine
+    assert machine.pools == (Pool("n", 2, 4), Pool("n-2", 1, 4))
+    assert machine.partitions == (Partition("main", ("n", "n-2"), True, 3, 5400, 2), Partition("debug", ("n-2",), True, 3, 5400, 2))
+    assert machine.outages == (Outage("n-2", 0, None, 1),)
+
+
+def test_nodes_of_scontrol_go_before_those_of_sinfo(tmp_path):
+    found = read(tmp_path, json.dumps({"sinfo": [sinfo("n1", cpus=(64, 64))]}), node("n1", partitions="main"))
+    assert found.machine.procs == 4
+    assert found.machine.partitions[0].tier == 3
+
+
+def test_nodes_that_sinfo_lumps_together(tmp_path):
+    with pytest.raises(LogError, match="sinfo says of 2 nodes together that they have 4 to 8 processors"):
+        read(tmp_path, json.dumps({"sinfo": [sinfo("n1", "n2", cpus=(4, 8))]}))
+
+
+# ------------------------------------------------------------------------------------------------------------- hostile and bad
+
+
+def test_comments_cannot_say_anything_anew(tmp_path):
+    evil = 'Comment=x CPUTot=9999 Partitions=evil State=DOWN Reason=y NodeName=n9 Extra=\x1b[31m"\\\N{RIGHT-TO-LEFT OVERRIDE}'
+    assert read(tmp_path, node("n1", more=f" {evil}")).machine == read(tmp_path, node("n1")).machine
+
+
+def test_hostile_names_are_harmless(tmp_path):
+    name = 'a"\\\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}x'
+    text = f"PartitionName={name}\n   Nodes=n1 OverSubscribe=FORCE:2 AllowGroups=b State=EVIL\x07\n"
+    found = read(tmp_path, text, node("n1", partitions=name), "MaxArraySize = 1\x1b\n")
+    assert all(note.isprintable() for note in found.notes)
+    assert len(found.notes) == 3
+    (tmp_path / "cluster.toml").write_text(found.text())
+    assert read_machine(tmp_path / "cluster.toml") == found.machine
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is nothing that Slurm says of a cluster"),
+        ("JobID|State\n1|COMPLETED\n", "is nothing that Slurm says of a cluster"),
+        (b"\x1f\x8b\xff\x00", "is nothing that Slurm says of a cluster"),
+        (CONFIG, "no nodes; add the output of scontrol --oneliner show node"),
+        (node("n1", partitions="(null)"), "no node is in a partition"),
+        (node("n1").replace("CPUEfctv=4", "CPUEfctv=four"), "CPUEfctv is 'four', it must be a whole number"),
+        (NODES + RESERVATIONS.replace("2026-03-10T08:00:00", "1772442000"), "StartTime is '1772442000', it must be a time"),
+        (NODES + RESERVATIONS.replace("n[3-4]", "n[3-999999999]"), "has more than 1,000,000 nodes"),
+        (NODES + RESERVATIONS.replace("n[3-4]", "n[a-b]"), "is no list of nodes"),
+        (PARTITIONS.replace("7-00:00:00", "long") + NODES, "max_time must be seconds"),
+        ('{"jobs": []}', "is no output of sinfo --json"),
+        ("{", "is no JSON"),
+        ('{"a":' * 100_000, "is no JSON"),
+        ('{"sinfo": [{}]}', "a value is missing or of another kind"),
+        ('{"nodes": [7]}', "a value is missing or of another kind"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, capsys, text, said):
+    (tmp_path / "x.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert said in one_line(*call(capsys, "slurm", "cluster", tmp_path / "x.txt"))
+
+
+def test_a_missing_file_is_one_line(tmp_path, capsys):
+    assert "cannot be read (no such file or directory)" in one_line(*call(capsys, "slurm", "cluster", tmp_path / "no"))
+
+
+def test_lists_of_nodes():
+    assert expand("n[1-3,07-08],login") == ["n1", "n2", "n3", "n07", "n08", "login"]
+    with pytest.raises(LogError, match="more than 1,000,000"):
+        expand("r[1-2000]c[1-2000]")
+
+
+# ------------------------------------------------------------------------------------------------------------- the command line
+
+
+def test_the_command_makes_a_file(tmp_path, capsys):
+    (tmp_path / "cluster.txt").write_text(ALL)
+    status, out, err = call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--out", tmp_path / "cluster.toml")
+    assert (status, err) == (0, "")
+    first = "nodes 5, procs 24, gpus 3, pools 2, partitions 2, outages 2, limits 3, shares 3, qos 2; policy slurm"
+    assert out.splitlines()[0] == first
+    assert "* The reservation course is not for maintenance: not modelled." in out
+    assert out.splitlines()[-1] == f"written to {tmp_path / 'cluster.toml'}"
+    assert call(capsys, "slurm", "cluster", tmp_path / "cluster.txt")[1] == (tmp_path / "cluster.toml").read_text()
+    facts = json.loads(call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--json")[1])
+    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 10)
+
+
+def test_the_command_to_run_on_the_cluster(capsys):
+    status, out, _ = call(capsys, "slurm", "cluster-command", "--out", "a b.txt")
+    assert status == 0
+    assert out.startswith("{ scontrol show config; ")
+    assert out.endswith("; } > 'a b.txt'\n")
+    assert all(command in out for command in COMMANDS)
+    assert json.loads(call(capsys, "slurm", "cluster-command", "--json")[1])["command"].endswith("> cluster.txt")
+
+
+@pytest.mark.parametrize("version", ["", "24.11", "26.05"])
+def test_outputs_of_real_clusters(version):
+    folder = samples() / version
+    names = ("config", "partition", "node")
+    files = [folder / f"scontrol-show-{name}.txt" for name in names if (folder / f"scontrol-show-{name}.txt").exists()]
+    by_text, by_json = read_slurm(*files), read_slurm(folder / "sinfo.json")
+    assert by_json.machine.pools == (Pool("n", 4, 4),)
+    assert {one.name for one in by_json.machine.partitions} == {"main", "debug"} == {one.name for one in by_text.machine.partitions}
+    if version:
+        assert by_json.machine.partitions == by_text.machine.partitions
+        assert by_text.machine.slurm["SLURM_VERSION"].startswith(version)
+        assert "main has 4 nodes, of which 1 are used here." in by_text.notes  # only n1 was saved

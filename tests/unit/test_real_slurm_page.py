@@ -1,0 +1,52 @@
+"""The page on the comparison with a real Slurm: its tables show what is stored, and what it says of them is true."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "background" / "real-slurm.md").read_text()
+MARKS = re.findall(r"^<!-- generated: real-slurm (\S+) -->$", PAGE, re.MULTILINE)
+STORED = json.loads((DOCS / "slurm.json").read_text())
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """The module that makes the tables, which only the documentation imports."""
+    monkeypatch.syspath_prepend(DOCS)
+    import slurm_tables
+
+    yield slurm_tables
+    sys.modules.pop("slurm_tables")
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def test_every_part_of_the_page_is_made(tables, tmp_path):
+    assert len(MARKS) == 12
+    for mark in MARKS:
+        text = tables.real_slurm(mark)
+        assert "Not run" not in text, mark
+        assert "nan" not in text
+        assert "Not run" in tables.real_slurm(mark, tmp_path / "no.json")
+    real = STORED["whole"]["classes"]["all"]["real"]
+    assert f"**{mean(real):.1f}**" in tables.real_slurm("waits/whole")
+
+
+def test_what_the_page_says_is_true():
+    for name in ("whole", "shared"):
+        result = STORED[name]
+        assert (result["jobs"], result["nodes"]) == (300, 16)
+        assert result["repetitions"] >= 5
+        near = {what: mean([row[1] for row in rows]) for what, rows in result["starts"].items()}
+        assert near["slurm"] > near["between repetitions"] - 0.1
+        assert near["slurm:bf_max_job_test=1"] < near["slurm"] - 0.2
+    means = {way: mean(values) for way, values in STORED["whole"]["classes"]["all"]["simulated"].items()}
+    real = mean(STORED["whole"]["classes"]["all"]["real"])
+    assert means["easy"] < means["conservative-scratch"] < means["slurm"] < real < means["slurm, jobs a second longer"]
+    assert mean(STORED["untested"]["classes"]["all"]["real"]) > 2 * real

@@ -1,0 +1,221 @@
+"""Compares the policy `slurm` with a real Slurm that ran the same jobs on this machine.
+
+    python validation/real_slurm.py FOLDER [--repetitions 5] [--only NAME ...] [--at-once 2] [--jobs 300] [--span 510] [--out FILE]
+
+Each scenario is run on a real Slurm that many times, in real time: twelve minutes each. FOLDER keeps what Slurm said of each run, and
+runs that are there are not made again. Then each run is simulated, from its own job log and description of the cluster, and what was
+found is stored in docs/slurm.json, of which docs/background/real-slurm.md is made. Needs the packages that tests/slurm/lab.py names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import walltime as wt
+from tests.slurm.lab import SETTINGS, Lab
+from tests.slurm.replay import WHOLE, miniature, replay, save
+from walltime.machine import read_slurm
+
+Array = np.ndarray
+Numbers = dict[str, Any]
+OUT = Path(__file__).resolve().parents[1] / "docs" / "slurm.json"
+WAYS = {
+    "slurm": ("slurm", 0),
+    "slurm, jobs a second longer": ("slurm", 1),
+    "slurm:bf_max_job_test=1": ("slurm:bf_max_job_test=1", 0),
+    "easy": ("easy", 0),
+    "conservative-scratch": ("conservative-scratch", 0),
+    "fcfs": ("fcfs", 0),
+}
+"""The policy in question; the same with a wrong parameter; and what one would take without it: the policy, and s that are added to
+each job, since a real Slurm takes about a second from the end of a job to the start of the next one on its nodes."""
+LONG = 10
+"""s; jobs that run longer are long here."""
+WITHIN = (10, 60)
+"""s between a simulated start and the real one."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`whole`: jobs get whole nodes. `tested`: bf_max_job_test. `settings`: further ones of slurm.conf."""
+
+    whole: bool
+    tested: int = 500
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def lab(self, nodes: int, cpus: int) -> Lab:
+        """A cluster for it."""
+        parameters = SETTINGS["SchedulerParameters"].replace("bf_max_job_test=500", f"bf_max_job_test={self.tested}")
+        partitions = {"partitions": WHOLE} if self.whole else {}
+        return Lab(nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters, **self.settings}, **partitions)
+
+
+SMALL_FIRST = {"PriorityType": "priority/multifactor", "PriorityWeightJobSize": "1000", "PriorityFavorSmall": "YES"}
+SCENARIOS = {
+    "whole": Scenario(whole=True),
+    "shared": Scenario(whole=False),
+    "small-first": Scenario(whole=True, settings=SMALL_FIRST),
+    "untested": Scenario(whole=True, tested=1),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One repetition: the jobs in the order of their names; waits, starts from the first submission, runtimes (s)."""
+
+    jobs: wt.Workload
+    machine: wt.machine.Machine
+    order: Array
+    wait: Array
+    start: Array
+    runtime: Array
+    procs: Array
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """What Slurm said of it."""
+        machine = read_slurm(folder / "cluster.txt").machine
+        jobs = wt.read(folder / "jobs.txt.gz", time_zone="UTC", procs=machine.procs)
+        names = np.array([int(jobs.origin.names["executable"][number - 1]) for number in jobs.columns["executable"]])
+        order = np.argsort(names)
+        wait = jobs.columns["wait"]
+        start = jobs.submit + wait - jobs.submit[0]
+        return cls(jobs, machine, order, wait[order], start[order], jobs.runtime[order], jobs.procs[order])
+
+    def simulated(self, way: str) -> Array:
+        """The waits that one of WAYS gives the jobs, s."""
+        policy, more = WAYS[way]
+        jobs = replace(self.jobs, runtime=self.jobs.runtime + more) if more else self.jobs
+        schedule = wt.simulate(jobs, policy, machine=self.machine)
+        assert len(schedule) == len(self.jobs)
+        return (schedule.start - self.jobs.submit)[self.order]
+
+
+def classes(run: Run, cpus: int) -> dict[str, Array]:
+    """Groups of jobs by width and length, as masks."""
+    wide, long = run.procs > cpus, run.runtime > LONG
+    widths = {"one node": ~wide, "several nodes": wide}
+    lengths = {f"up to {LONG} s": ~long, f"over {LONG} s": long}
+    groups = {f"{width}, {length}": a & b for width, a in widths.items() for length, b in lengths.items()}
+    return {"all": np.ones(len(wide), bool), **groups}
+
+
+def closeness(one: Array, other: Array) -> list[float]:
+    """The shares of starts that are within WITHIN of each other, and the median difference, s."""
+    apart = np.abs(one - other)
+    return [*(float(np.mean(apart <= limit)) for limit in WITHIN), float(np.median(apart))]
+
+
+def compared(runs: Sequence[Run], cpus: int) -> Numbers:
+    """Real and simulated waits of the repetitions of a scenario."""
+    groups = classes(runs[0], cpus)  # the same jobs in each
+    waits = {way: [run.simulated(way) for run in runs] for way in WAYS}
+
+    def means(of: Sequence[Array], group: Array) -> list[float]:
+        return [float(wait[group].mean()) for wait in of]
+
+    return {
+        "repetitions": len(runs),
+        "jobs": len(runs[0].wait),
+        "nodes": sum(pool.nodes for pool in runs[0].machine.pools),
+        "version": runs[0].machine.slurm["SLURM_VERSION"],
+        "parameters": runs[0].machine.slurm["SchedulerParameters"],
+        "runtime": float(np.mean([run.runtime.mean() for run in runs])),
+        "queue": [float(run.wait.sum() / (run.start + run.runtime).max()) for run in runs],
+        "backfilled": [float(np.mean(run.jobs.columns["sched_backfill"] == 1)) for run in runs],
+        "classes": {
+            name: {
+                "jobs": int(group.sum()),
+                "real": means([run.wait for run in runs], group),
+                "simulated": {way: means(waits[way], group) for way in WAYS},
+            }
+            for name, group in groups.items()
+            if group.any()
+        },
+        "starts": {
+            "between repetitions": [closeness(a.start, b.start) for a, b in combinations(runs, 2)],
+            **{way: [closeness(run.wait, wait) for run, wait in zip(runs, waits[way], strict=True)] for way in WAYS},
+        },
+    }
+
+
+def make(scenario: Scenario, folder: Path, given: argparse.Namespace) -> None:
+    """Run a scenario once on a real Slurm, if that was not done before."""
+    if (folder / "cluster.txt").exists():
+        return
+    nodes, cpus = given.nodes, given.cpus
+    jobs = miniature(given.jobs, nodes * cpus, given.span, given.load, given.seed, whole=cpus if scenario.whole else 1)
+    with scenario.lab(nodes, cpus) as lab:
+        late = replay(lab, jobs)
+        save(lab, folder)
+    print(f"{folder.parent.name} {folder.name}: submissions late by {max(late):.3f} s at most", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the runs that are missing, compare, store and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), metavar="NAME", help=", ".join(SCENARIOS))
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--at-once", type=int, default=2, help="clusters that run at the same time; each takes about a tenth of a core")
+    parser.add_argument("--jobs", type=int, default=300)
+    parser.add_argument("--span", type=float, default=510, help="s in which they are submitted")
+    parser.add_argument("--load", type=float, default=1.0, help="their work, over what the machine has in that time")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--cpus", type=int, default=4)
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args(arguments)
+    with ThreadPoolExecutor(given.at_once) as pool:
+        runs = [
+            pool.submit(make, SCENARIOS[name], given.folder / name / str(k), given)
+            for name in given.only
+            for k in range(1, given.repetitions + 1)
+        ]
+        for run in runs:
+            run.result()
+    stored: Numbers = json.loads(given.out.read_text()) if given.out.exists() else {}
+    for name in given.only:
+        folders = sorted((given.folder / name).glob("[0-9]*"), key=lambda one: int(one.name))
+        stored[name] = compared([Run.read(folder) for folder in folders], given.cpus)
+        show(name, stored[name])
+    ordered = {name: stored[name] for name in SCENARIOS if name in stored}
+    given.out.write_text(json.dumps(rounded(ordered), indent=1) + "\n")
+    return 0
+
+
+def rounded(value: Any) -> Any:
+    """With four digits that count, which is more than the runs can say."""
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def show(name: str, result: Numbers) -> None:
+    """Print the waits by class, and how close the starts are."""
+    print(f"{name}: {result['repetitions']} runs of {result['jobs']} jobs, mean queue {np.mean(result['queue']):.0f}")
+    for group, part in result["classes"].items():
+        real, simulated = part["real"], part["simulated"]
+        means = ", ".join(f"{way} {np.mean(simulated[way]):.1f}" for way in WAYS)
+        print(f"  {group} ({part['jobs']}): {np.mean(real):.1f} ({min(real):.1f} to {max(real):.1f}) s; {means}")
+    for what, rows in ((what, rows) for what, rows in result["starts"].items() if rows):
+        near, nearer, median = np.mean(rows, axis=0)
+        print(f"  {what}: {100 * near:.0f} % within {WITHIN[0]} s, {100 * nearer:.0f} % within {WITHIN[1]} s, median {median:.1f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
