@@ -83,6 +83,12 @@ def test_lsf__takes_the_fields_that_are_documented(written):
     assert dict(log.to_workload(procs=4).origin.dropped) == {"other_event": 1, "cancelled_before_start": 1}
 
 
+def test_lsf__exit_status_is_that_of_wait(written):
+    for status, code, signal in ((0, 0, 0), (65280, 255, 0), (9, 0, 9), (512, 2, 0)):
+        log = read_log(written(LSF_ROWS[0].replace(' "default" 0 4 ', f' "default" {status} 4 ')))
+        assert rows(log, "exit_code", "exit_signal") == [(code, signal)]
+
+
 def test_lsf__shorter_record_of_an_older_version(written):
     short = LSF_ROWS[0].partition(' "default" 0')[0] + ' "default" 0'
     assert rows(read_log(written(short)))[0][:5] == (1, 0, 100, 300, -1)

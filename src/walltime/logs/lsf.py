@@ -119,7 +119,8 @@ def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
         "status": 1 if status == _DONE else 5 if killed else 0,
         "array_job": job if index > 0 else MISSING,
         "array_task": index if index > 0 else MISSING,
-        "exit_code": code,
+        "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is what wait() gives
+        "exit_signal": code & 0x7F if ran and code >= 0 else MISSING,
         "nodes": len({re.sub(r"^\d+\*", "", host) for host in hosts}) if ran and hosts else MISSING,
     }
     return numbers, {"user": user, "group": project, "queue": queue, "executable": jobname}
