@@ -7,6 +7,7 @@ from walltime.report.page import write_report
 from walltime.report.text import answer, human_number, human_percent, human_time, labels
 
 if TYPE_CHECKING:
+    from walltime.report.accuracy import write_accuracy_report as write_accuracy_report
     from walltime.report.campaign import write_campaign_report as write_campaign_report
     from walltime.report.replicated import write_replicated_report as write_replicated_report
 
@@ -16,15 +17,20 @@ __all__ = [
     "human_percent",
     "human_time",
     "labels",
+    "write_accuracy_report",
     "write_campaign_report",
     "write_replicated_report",
     "write_report",
 ]
 
-_LATER = {"report.campaign": ("write_campaign_report",), "report.replicated": ("write_replicated_report",)}
+_LATER = {
+    "report.accuracy": ("write_accuracy_report",),
+    "report.campaign": ("write_campaign_report",),
+    "report.replicated": ("write_replicated_report",),
+}
 _get = lazy(__name__, _LATER)[0]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the pages of many runs on first use: they need the campaigns."""
+    """Import the other pages on first use: those of many runs need the campaigns."""
     return _get(name)

@@ -13,6 +13,7 @@ from walltime import metrics, notebook
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.machine import Machine
 from walltime.metrics.estimates import FAILED, FULL, TENTH
+from walltime.provenance import plain
 from walltime.schedule.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
 from walltime.schedule.advice import UserAdvice, advise_users
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
@@ -49,7 +50,9 @@ class WalltimeAccuracy:
     """What users ask for and use; what adjusted walltimes would gain; and what the largest users could ask for."""
 
     workload: Workload
-    """the jobs that have a limit"""
+    """the whole log"""
+    jobs: Workload
+    """its jobs that have a limit: of these are all numbers but those of simulations"""
     total: metrics.AskedTime
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
     """rows by grouping: `user`, `account`, `partition`, `queue`, `size`, `length`, `time`, as far as the log says"""
@@ -84,15 +87,18 @@ class WalltimeAccuracy:
         if a is not None:
             spread = None if a.spread is None else {"shake": a.spread.seconds, "copies": a.spread.copies}
             adjusted = {"instead_of": a.instead or None, "ends": a.ends, "spread": spread, "rows": a.rows(), "schemes": a.schemes()}
-        return {
-            "total": self.total.as_dict(),
-            "groups": {name: list(rows) for name, rows in self.groups.items()},
-            "ends": list(self.ends),
-            "states": list(self.states),
-            "adjusted": adjusted,
-            "advice": [one.as_dict() for one in self.advice],
-            "cautions": list(self.cautions),
-        }
+        record: dict[str, Any] = plain(
+            {
+                "total": self.total.as_dict(),
+                "groups": {name: list(rows) for name, rows in self.groups.items()},
+                "ends": list(self.ends),
+                "states": list(self.states),
+                "adjusted": adjusted,
+                "advice": [one.as_dict() for one in self.advice],
+                "cautions": list(self.cautions),
+            }
+        )
+        return record
 
     def _repr_html_(self) -> str:
         """A table in a notebook."""
@@ -141,11 +147,12 @@ def walltime_accuracy(
     jobs = workload if limited.all() else workload.take(np.flatnonzero(limited), "jobs that have a limit")
     adjusted, advice = None, []
     if adjust:
-        advice = advise_users(jobs, progress=progress)
+        advice = advise_users(workload, limited, progress=progress)
         if _known(jobs, "user"):
             adjusted = adjust_walltimes(workload, machine=machine, replications=replications, progress=progress)
     return WalltimeAccuracy(
-        workload=jobs,
+        workload=workload,
+        jobs=jobs,
         total=metrics.asked_time(jobs.runtime, jobs.requested, jobs.procs),
         groups=_groups(jobs, most),
         ends=_ends(jobs),
@@ -229,14 +236,14 @@ def _states(jobs: Workload) -> list[dict[str, Any]]:
     return _rows(jobs, Groups([STATUS.get(k, UNKNOWN if k < 0 else f"status {k}") for k in known.tolist()], of))
 
 
-def _cautions(
-    workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None
-) -> list[str]:
+def _cautions(workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None) -> list[str]:
     """What a reader of the results should know, the most important first."""
     origin, count = workload.origin, len(workload)
     found = []
     if len(jobs) < FEW_JOBS:
-        found.append(f"Only {len(jobs):,} job{' has' if len(jobs) == 1 else 's have'} a limit: a few of them can change such numbers considerably.")
+        found.append(
+            f"Only {len(jobs):,} job{' has' if len(jobs) == 1 else 's have'} a limit: a few of them can change such numbers considerably."
+        )
     missing = origin.changed.get("runtime_as_estimate", 0)
     if missing:
         found.append(
@@ -248,12 +255,15 @@ def _cautions(
     free = count - len(jobs)
     if free:
         found.append(
-            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year: left out of accuracies and hours; the simulations "
+            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year: left out of accuracies and hours; the "
+            f"simulations "
             "plan with a year for them."
         )
     shrunk = origin.changed.get("shrunk_limit", 0)
     if shrunk:
-        found.append(f"Slurm shortened {shrunk:,} jobs with --time-min to start them early: their requests are those of their command lines.")
+        found.append(
+            f"Slurm shortened {shrunk:,} jobs with --time-min to start them early: their requests are those of their command lines."
+        )
     elif any("from slurm" in line for line in origin.header):
         found.append(
             "Slurm's accounting has the limit that a job ended with. Where users give --time-min, that may be shorter than what they asked "
@@ -262,13 +272,16 @@ def _cautions(
     over = int((jobs.runtime > jobs.requested).sum())
     if over:
         found.append(
-            f"{over:,} job{'' if over == 1 else 's'} ran longer than requested, by grace times or changed limits: their accuracy is request over "
+            f"{over:,} job{'' if over == 1 else 's'} ran longer than requested, by grace times or changed limits: their accuracy is "
+            f"request over "
             "runtime, and the hours beyond count as used."
         )
     if adjusted is not None:
         found += _of_simulations(workload, adjusted, machine)
     elif adjust:
-        found.append("The log does not have the users of its jobs, so nothing can be learned from their earlier jobs: nothing was simulated.")
+        found.append(
+            "The log does not have the users of its jobs, so nothing can be learned from their earlier jobs: nothing was simulated."
+        )
     return found
 
 
@@ -278,7 +291,9 @@ def _of_simulations(workload: Workload, adjusted: AdjustedWalltimes, machine: Ma
         "requests are adjusted would change them. Neither is modelled."
     ]
     if adjusted.instead:
-        found.append(f"The machine's own policy, {adjusted.instead}, takes no predictions: the simulations are of EASY backfilling instead.")
+        found.append(
+            f"The machine's own policy, {adjusted.instead}, takes no predictions: the simulations are of EASY backfilling instead."
+        )
     if machine is None and _known(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
         found.append(
             "The log has several partitions, and the simulations take the machine as one pool of processors: describe it in a file and "

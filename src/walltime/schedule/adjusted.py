@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.machine import Machine
@@ -18,7 +16,7 @@ from walltime.policy.slurm import Slurm
 from walltime.predictors import STATISTICS, WINDOWS, Prediction, Tang13
 from walltime.schedule.replay import Replay, replay_predictions
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.spread import COPIES, Spread, shaking_spread
 from walltime.workload import Workload
@@ -29,6 +27,16 @@ MOST_UNDER, MOST_BAD = 10.0, 1.5
 """Percent of jobs that a scheme may underestimate, and by 30 min or more: what tang13, section 7, reaches with its 85th percentile."""
 LISTED = 8
 """Schemes of the replay that are listed."""
+USERS, FEW_UNDER, MOST_ACCURATE = "users' estimates", "few underestimates", "most accurate scheme"
+OF_PAPER, ALSO_RUNNING, EASY_PLUS_PLUS = "the paper's scheme", "first scheme, also for running jobs", "EASY++"
+MEANINGS = {
+    FEW_UNDER: f"the most accurate scheme that underestimates at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more",
+    MOST_ACCURATE: "however many jobs it underestimates",
+    OF_PAPER: "jobs alike in user, account (if the log says it) and request, 85th percentile, one month (tang13, section 7)",
+    ALSO_RUNNING: "adjusted walltimes are believed of running jobs as well (regular)",
+    EASY_PLUS_PLUS: "the mean of the user's last two runtimes, and backfilling in order of it (tsafrir07)",
+}
+"""What is simulated, and why."""
 Bars = Callable[[int, str], AbstractContextManager[Any]]
 """Shows progress: of the number of steps and a label, a context with a function of the steps done."""
 
@@ -45,7 +53,7 @@ class AdjustedWalltimes:
 
     schedules: Sequence[Schedule]
     reasons: Sequence[str]
-    """why each of them is there"""
+    """what each of them is, see MEANINGS"""
     replays: Sequence[Replay]
     """the schemes tried, the most accurate first"""
     spread: Spread | None
@@ -69,7 +77,7 @@ class AdjustedWalltimes:
         for k, (schedule, why, s) in enumerate(zip(self.schedules, self.reasons, summaries, strict=True)):
             first = summaries[0]
             w = schedule.workload
-            row = {"policy": schedule.label, "why": why}
+            row: dict[str, Any] = {"policy": schedule.label, "what": why}
             row |= {name: getattr(s, name) for name in MEASURES}
             row["wait_change"] = metrics.relative_difference(s.mean_wait, first.mean_wait) if k else 0.0
             row["slowdown_change"] = metrics.relative_difference(s.mean_bounded_slowdown, first.mean_bounded_slowdown) if k else 0.0
@@ -78,7 +86,12 @@ class AdjustedWalltimes:
             row["wait_clear"] = None if mean is None or scatter is None else abs(mean) > scatter
             if schedule.predictions is None:
                 exact = accuracy(schedule.runtime, w.requested)
-                row |= {"accuracy": float(exact.mean()), "adjusted": 0.0, "under": float(100 * (schedule.runtime > w.requested).mean()), "bad": 0.0}
+                row |= {
+                    "accuracy": float(exact.mean()),
+                    "adjusted": 0.0,
+                    "under": float(100 * (schedule.runtime > w.requested).mean()),
+                    "bad": 0.0,
+                }
             else:
                 p = schedule.prediction_summary()
                 row |= {"accuracy": p.mean_accuracy, "adjusted": 100 - p.na_percent}
@@ -87,8 +100,17 @@ class AdjustedWalltimes:
         return rows
 
     def schemes(self, most: int = LISTED) -> list[dict[str, Any]]:
-        """The most accurate schemes of the replay, a row each: accuracy, and percent of jobs not adjusted and underestimated."""
-        return [scheme_row(replay) for replay in self.replays[:most]]
+        """The most accurate schemes of the replay, a row each: accuracy, and percent of jobs not adjusted and underestimated.
+
+        Of schemes that come to the same there is only the first, such as one of several windows longer than the log.
+        """
+        rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for replay in self.replays:
+            row = scheme_row(replay)
+            rows.setdefault(tuple(row.values())[1:], row)
+            if len(rows) == most:
+                break
+        return list(rows.values())
 
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown", "utilization")
@@ -99,7 +121,13 @@ def scheme_row(replay: Replay) -> dict[str, Any]:
     """A scheme of the replay as a row."""
     s = replay.summary()
     under = s.ue_percent + s.be_percent
-    return {"predictor": replay.predictor.label, "accuracy": s.mean_accuracy, "not_adjusted": s.na_percent, "under": under, "bad": s.be_percent}
+    return {
+        "predictor": replay.predictor.label,
+        "accuracy": s.mean_accuracy,
+        "not_adjusted": s.na_percent,
+        "under": under,
+        "bad": s.be_percent,
+    }
 
 
 def tang13_schemes(workload: Workload, threshold: float = 0.0) -> list[Tang13]:
@@ -131,7 +159,7 @@ def adjust_walltimes(
         replays = replay_predictions(workload, schemes, progress=show)
     replays = [replay for _, replay in sorted(zip([r.summary().mean_accuracy for r in replays], replays, strict=True), key=lambda p: -p[0])]
     policy, instead = _policy(machine)
-    cases = [("the users' estimates", Scheduler(policy)), *_cases(policy, replays)]
+    cases = [(USERS, Scheduler(policy)), *_cases(policy, replays)]
     schedules = []
     for _, scheduler in cases:
         with progress(len(workload), scheduler.label) as show:
@@ -143,9 +171,9 @@ def adjust_walltimes(
 
 def _policy(machine: Machine | None) -> tuple[Policy, str]:
     """The policy to simulate, and that of the machine if it is another."""
-    own = None if machine is None else machine.policy
-    if own is None:
+    if machine is None or machine.policy is None:
         return Easy(), ""
+    own = parse_scheduler(machine.policy).policy
     usable = own.passes is not None and own.backfills and not isinstance(own, Slurm)
     return (own, "") if usable else (Easy(), own.label)
 
@@ -157,15 +185,13 @@ def _cases(policy: Policy, replays: Sequence[Replay]) -> list[tuple[str, Schedul
     careful = replays[few[0]].predictor if few else None
     cases = []
     if careful is not None:
-        few_said = f"underestimates at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more"
-        cases.append((f"the most accurate scheme that {few_said}", Scheduler(policy, Prediction(careful, believe="selective"))))
-    cases.append(("the most accurate scheme of all", Scheduler(policy, Prediction(replays[0].predictor, believe="selective"))))
+        cases.append((FEW_UNDER, Scheduler(policy, Prediction(careful, believe="selective"))))
+    cases.append((MOST_ACCURATE, Scheduler(policy, Prediction(replays[0].predictor, believe="selective"))))
     key = "triple" if any(isinstance(r.predictor, Tang13) and r.predictor.key == "triple" for r in replays) else "request"
-    paper = Tang13(key=key, statistic="p85", window=1)
-    cases.append(("the scheme that tang13 recommends", Scheduler(policy, Prediction(paper, believe="selective"))))
+    cases.append((OF_PAPER, Scheduler(policy, Prediction(Tang13(key=key, statistic="p85", window=1), believe="selective"))))
     best = replays[0].predictor if careful is None else careful
-    cases.append(("the first scheme, believed of running jobs too", Scheduler(policy, Prediction(best, believe="regular"))))
-    cases.append(("EASY++: the mean of the user's last two runtimes, and shortest first", Scheduler(Easy(backfill_order=SJF), Prediction("tsafrir07"))))
+    cases.append((ALSO_RUNNING, Scheduler(policy, Prediction(best, believe="regular"))))
+    cases.append((EASY_PLUS_PLUS, Scheduler(Easy(backfill_order=SJF), Prediction("tsafrir07"))))
     seen: dict[str, tuple[str, Scheduler]] = {}
     for why, scheduler in cases:
         seen.setdefault(scheduler.label, (why, scheduler))

@@ -68,24 +68,25 @@ class UserAdvice:
         }
 
 
-def advise_users(workload: Workload, most: int = MOST, progress: Bars = no_bars) -> list[UserAdvice]:
+def advise_users(workload: Workload, limited: Array | None = None, most: int = MOST, progress: Bars = no_bars) -> list[UserAdvice]:
     """For the users with the most processor-hours asked for and not used: the kind of job with most of them, and a walltime for the next.
 
     Jobs of a kind are alike in account, job name and processors, as far as the log says. The suggestion is that of `suggest` at a risk
-    of 5 %. Empty for a log without users.
+    of 5 %. `limited`: which jobs have a limit, by default all; hours are counted of these only. Empty for a log without users.
     """
     users = workload.columns.get("user")
     if users is None or not (users >= 0).any():
         return []
     width = workload.procs / 3600
-    unused = np.maximum(workload.requested - workload.runtime, 0) * width
+    counted = np.ones(len(workload), bool) if limited is None else limited
+    unused = np.where(counted, np.maximum(workload.requested - workload.runtime, 0) * width, 0.0)
     known, place = np.unique(users, return_inverse=True)
     total = np.where(known < 0, -1.0, np.bincount(place, weights=unused))
     chosen = [int(known[k]) for k in np.argsort(-total, kind="stable")[:most].tolist() if total[k] > 0]
     found = []
     with progress(len(chosen), "suggestions") as show:
         for number in chosen:
-            mine = np.flatnonzero(users == number)
+            mine = np.flatnonzero((users == number) & counted)
             found.append(_advise(workload, number, mine, unused))
             if show is not None:
                 show(len(found))
