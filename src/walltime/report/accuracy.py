@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from walltime.report.shell import CONTENTS, CSS_OF_RESULTS, care, facts, figure,
 from walltime.report.tables import provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import UNDEFINED, human_difference, human_number, human_percent, human_time
 from walltime.schedule.accuracy import WalltimeAccuracy
-from walltime.schedule.adjusted import MEANINGS, MOST_BAD, MOST_UNDER
+from walltime.schedule.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.schedule.advice import RISK, UserAdvice
 from walltime.schedule.groups import UNKNOWN
 
 Rows = Sequence[Mapping[str, Any]]
 HEAD = ("jobs", "hours asked for", "used", "not used", "of all hours not used", "mean accuracy", "all used", "under 10 % used")
+CSS = ".half { max-width: 34rem; }\ntd code { white-space: normal; overflow-wrap: anywhere; }\n"
 MOST_NAMED = 5
 """Users named in a sentence."""
 KINDS = {"user": "By user", "account": "By account", "partition": "By partition", "queue": "By queue"}
@@ -83,7 +84,7 @@ def render(found: WalltimeAccuracy, *, title: str | None = None, settings: Mappi
         '<details><summary>The same as JSON</summary><pre tabindex="0">'
         f"{text(json.dumps(record | {'accuracy': found.as_dict()}, indent=2, ensure_ascii=False))}</pre></details>",
     ]
-    return page(heading, with_contents(filter(None, body)), [scripts(TABLES)], CSS_OF_RESULTS)
+    return page(heading, with_contents(filter(None, body)), [scripts(TABLES)], CSS_OF_RESULTS + CSS)
 
 
 def answer(found: WalltimeAccuracy) -> str:
@@ -215,48 +216,75 @@ def _adjusted(found: WalltimeAccuracy) -> list[str]:
         return []
     from walltime.report.accuracy_figures import schemes_figure
 
-    head = [
-        "scheduler",
-        "mean wait",
-        "median",
-        "90 %",
-        "bounded slowdown",
-        "utilization",
-        "accuracy",
-        "jobs adjusted",
-        "under",
-        "30 min under",
-    ]
-    rows = []
-    for k, row in enumerate(a.rows()):
-        wait = f"<small>{text(change(row))}</small>" if k else ""
-        slower = f"<small>{human_difference(row['slowdown_change'])}</small>" if k else ""
-        cells = [
-            f'{text(row["what"])}<br><small class="note">{text(row["policy"])}</small>',
-            f'<td data-v="{row["mean_wait"]:.6g}">{human_time(row["mean_wait"])}{wait}</td>',
-        ]
-        cells += [human_time(row["median_wait"]), human_time(row["p90_wait"])]
-        cells += [f'<td data-v="{row["mean_bounded_slowdown"]:.6g}">{human_number(row["mean_bounded_slowdown"])}{slower}</td>']
-        cells += [_share(row["utilization"]), _share(row["accuracy"]), *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))]
-        rows.append(cells)
+    simulated = a.rows()
+    labels = [[text(row["what"]), f"<code>{text(row['policy'])}</code>", text(MEANINGS.get(row["what"], ""))] for row in simulated]
+    why = (
+        f"Of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) a few were chosen by replaying "
+        "the log without scheduling. Selective: adjusted walltimes are believed while a job waits, the user's own once it runs (tang13, "
+        "section 6). Nobody is killed at an adjusted walltime: the user's request stays the limit."
+    )
     said = (
-        "Small print: change from the users' estimates. Accuracy: of the walltimes that the scheduler plans with. Under, 30 min "
-        "under: jobs whose "
-        "adjusted walltime is too short, and by that much. Nobody is killed at an adjusted walltime: the user's request stays the limit."
+        "Small print: change from the users' estimates. Accuracy: of the walltimes that the scheduler plans with. Under, 30 min under: "
+        "jobs whose adjusted walltime is too short, and by that much."
     )
     if a.spread is not None:
         said += (
             f" Each simulation was repeated on {a.spread.copies} copies of the log whose submissions are shaken by up to "
-            f"{a.spread.seconds} s: a "
-            "change of the mean wait is called unclear where a further copy may well show none, or the opposite."
+            f"{a.spread.seconds} s. Below the change is its mean over the log and the copies, and the distance within which a further copy "
+            "would lie with a probability of 95 %; a change smaller than that is called unclear."
         )
-    why = (
-        f"Of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) these were chosen by "
-        f"replaying the log "
-        f"without scheduling. Adjusted walltimes are believed while a job waits, the user's own once it runs (selective, tang13, "
-        f"section 6), "
-        "where the label says no other. " + "; ".join(f"{name}: {said}" for name, said in MEANINGS.items() if name in a.reasons) + "."
-    )
+    return [
+        "<h2>What adjusted walltimes would gain</h2>",
+        f'<p class="note">{text(why)}</p>',
+        table(SIMULATED, _simulated(simulated), "Simulations with the users' and with adjusted walltimes", "overview"),
+        f'<p class="note">{text(said)}</p>',
+        "<h3>What was simulated</h3>",
+        table(
+            ["", "scheduler", "what it is"], [[*row[:2], f'<td class="word wrap">{row[2]}</td>'] for row in labels], "Schedulers", "words"
+        ),
+        "<h3>The schemes in the replay</h3>",
+        *_schemes(a, schemes_figure),
+    ]
+
+
+SIMULATED = (
+    "simulated",
+    "mean wait",
+    "median",
+    "90 %",
+    "bounded slowdown",
+    "utilization",
+    "accuracy",
+    "jobs adjusted",
+    "under",
+    "30 min under",
+)
+
+
+def _simulated(rows: Rows) -> list[list[str]]:
+    """The cells of the simulations."""
+    lines = []
+    for k, row in enumerate(rows):
+        wait = f"<small>{text(change(row))}</small>{_scatter(row)}" if k else ""
+        slower = f"<small>{human_difference(row['slowdown_change'])}</small>" if k else ""
+        cells = [text(row["what"]), f'<td data-v="{row["mean_wait"]:.6g}">{human_time(row["mean_wait"])}{wait}</td>']
+        cells += [human_time(row["median_wait"]), human_time(row["p90_wait"])]
+        cells += [f'<td data-v="{row["mean_bounded_slowdown"]:.6g}">{human_number(row["mean_bounded_slowdown"])}{slower}</td>']
+        cells += [_share(row["utilization"]), _share(row["accuracy"]), *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))]
+        lines.append(cells)
+    return lines
+
+
+def _scatter(row: Mapping[str, Any]) -> str:
+    """The change over the log and its copies, and how far single ones scatter; nothing without copies."""
+    if row["wait_difference"] is None:
+        return ""
+    sign = "-" if row["wait_difference"] < 0 else "+"
+    return f"<small>{sign}{human_time(abs(row['wait_difference']))} ± {human_time(row['wait_scatter'])}</small>"
+
+
+def _schemes(a: AdjustedWalltimes, draw: Callable[..., Any]) -> list[str]:
+    """The figure of all schemes and a table of the most accurate ones."""
     tried = a.schemes(len(a.replays))
     best = [
         [text(r["predictor"]), _share(r["accuracy"]), *(human_percent(r[n]) for n in ("not_adjusted", "under", "bad"))] for r in a.schemes()
@@ -264,26 +292,17 @@ def _adjusted(found: WalltimeAccuracy) -> list[str]:
     own = a.replays[0].summary().mean_accuracy_of_requests
     chosen = [s.predictions.prediction.predictor.label for s in a.schedules if s.predictions is not None]
     alternative = (
-        f"A dot for each of the schemes: mean accuracy over the share of jobs underestimated. The most accurate one: "
-        f"{tried[0]['predictor']}, "
-        f"{_share(tried[0]['accuracy'])}, {human_percent(tried[0]['under'])} underestimated; the users' requests: {_share(own)}."
+        "A dot for each of the schemes: mean accuracy over the share of jobs underestimated. The most accurate one: "
+        f"{tried[0]['predictor']}, {_share(tried[0]['accuracy'])}, {human_percent(tried[0]['under'])} underestimated; "
+        f"the users' requests: {_share(own)}."
     )
+    caption = (
+        f"Every scheme that was tried. Few underestimates: at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more."
+    )
+    head = ["predictor", "accuracy", "not adjusted", "under", "30 min under"]
     return [
-        "<h2>What adjusted walltimes would gain</h2>",
-        f'<p class="note">{text(why)}</p>',
-        table(head, rows, "Simulations with the users' and with adjusted walltimes", "overview"),
-        f'<p class="note">{text(said)}</p>',
-        "<h3>The schemes in the replay</h3>",
-        '<div class="pair">',
-        figure(
-            schemes_figure(tried, own, chosen),
-            "schemes",
-            alternative,
-            f"Every scheme that was tried. Few underestimates: at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more.",
-            wide=False,
-        ),
-        table(["the most accurate", "accuracy", "not adjusted", "under", "30 min under"], best, "The most accurate schemes of the replay"),
-        "</div>",
+        f'<div class="half">{figure(draw(tried, own, chosen), "schemes", alternative, caption, wide=False)}</div>',
+        f"<details><summary>The most accurate schemes</summary>{table(head, best, 'The most accurate schemes of the replay')}</details>",
     ]
 
 
@@ -310,12 +329,10 @@ def _advice(found: WalltimeAccuracy, command: Any) -> list[str]:
         times = [human_time(value) for value in (one.advice.median_runtime, one.advice.median_request, s.walltime)]
         rows.append([*cells, f"{one.advice.jobs:,}", *times, killed, hours(one.less_hours)])
     note = (
-        f"For each user the kind of job (account, job name, processors) with the most hours not used, and the shortest walltime "
-        f"that at most {RISK:g} % of "
-        "the earlier jobs of this kind outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had "
-        "each asked for "
-        "what its predecessors suggest. Hours less: what these jobs would not have asked for. Where that is little, some jobs of "
-        "the kind need the time."
+        "For each user the kind of job (account, job name, processors) with the most hours not used, and the shortest walltime that at "
+        f"most {RISK:g} % of the earlier jobs of this kind outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been "
+        "killed, had each asked for what its predecessors suggest. Hours less: what these jobs would not have asked for; where that is "
+        "little, some jobs of the kind need the time."
     )
     lines = [shlex.join(["walltime", "suggest", *_log(found, command), *one.options]) for one in found.advice if one.options and one.advice]
     parts = [
