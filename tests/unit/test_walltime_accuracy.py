@@ -246,7 +246,9 @@ def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
     assert found["adjusted"]["spread"] == {"shake": 30, "copies": 2}
     assert len(found["advice"]) == 3
     status, out, _ = call(capsys, "estimates", log, "--json")
-    assert json.loads(out)["accuracy"]["adjusted"] is None
+    assert json.loads(out)["accuracy"] is None
+    assert json.loads(out)["hours"]["total"] == found["total"]
+    assert json.loads(out)["hours"]["ends"] == found["ends"]
 
 
 def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from walltime.machine import Machine
     from walltime.schedule.accuracy import WalltimeAccuracy
     from walltime.workload import Workload
@@ -34,17 +36,39 @@ def check(report: Path | None, adjusted: bool, cluster: Path | None, replication
         raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
 
 
-def find(workload: Workload, simulated: bool, machine: Machine | None, replications: int | None) -> WalltimeAccuracy | None:
-    """The analysis; None for a log without users' estimates, unless simulations are wanted, which then raises WorkloadError."""
+def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
+    """Hours asked for and used by the jobs that have a limit, in all and by how jobs end; None if none has a limit."""
+    from walltime.metrics.estimates import YEAR, asked_time, how_jobs_end
+
+    limited = requested < YEAR
+    if not limited.any():
+        return None
+    three = (runtime[limited], requested[limited], procs[limited])
+    return {"total": asked_time(*three).as_dict(), "ends": how_jobs_end(*three, None if killed is None else killed[limited])}
+
+
+def show_hours(found: dict[str, Any] | None) -> None:
+    """Print them."""
+    from walltime.cli.common import percent, print_facts
+    from walltime.report.accuracy import hours
+
+    if found is None:
+        return
+    t = found["total"]
+    facts = [
+        ("processor-hours asked for", hours(t["asked_hours"]), f"{percent(t['used_share'])} of them used"),
+        ("asked for and not used", hours(t["unused_hours"]), ""),
+    ]
+    facts += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in found["ends"]]
+    print_facts("hours, and how jobs end", facts)
+
+
+def find(workload: Workload, machine: Machine | None, replications: int | None) -> WalltimeAccuracy:
+    """The analysis with simulations, with progress bars."""
     from walltime.cli.common import progress_bar
     from walltime.schedule.accuracy import walltime_accuracy
 
-    try:
-        return walltime_accuracy(workload, adjust=simulated, machine=machine, replications=replications, progress=progress_bar)
-    except WorkloadError:
-        if simulated:
-            raise
-        return None
+    return walltime_accuracy(workload, machine=machine, replications=replications, progress=progress_bar)
 
 
 def write_page(path: Path, found: WalltimeAccuracy) -> None:
@@ -54,20 +78,11 @@ def write_page(path: Path, found: WalltimeAccuracy) -> None:
     write_accuracy_report(path, found, settings={"command": ["walltime", *sys.argv[1:]]})
 
 
-def show(found: WalltimeAccuracy, simulated: bool) -> None:
-    """Print hours; with simulations also whose they are, what adjusted walltimes gain, the advice, and the cautions."""
-    from walltime.cli.common import percent, print_cautions, print_facts, print_table, print_text
+def show(found: WalltimeAccuracy) -> None:
+    """Print whose hours they are, what adjusted walltimes gain, the advice, and the cautions."""
+    from walltime.cli.common import percent, print_cautions, print_table, print_text
     from walltime.report.accuracy import MEANING, answer, hours
 
-    t = found.total
-    facts = [
-        ("processor-hours asked for", hours(t.asked_hours), f"{percent(t.used_share)} of them used"),
-        ("asked for and not used", hours(t.unused_hours), ""),
-    ]
-    facts += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in found.ends]
-    print_facts("hours, and how jobs end", facts)
-    if not simulated:
-        return
     for by in ("user", "account", "partition", "queue", "size", "length", "time"):
         rows = found.groups.get(by, ())
         if len(rows) < 2 and by != "user":

@@ -86,9 +86,10 @@ def estimates(
     accuracy.check(report, adjusted, cluster, replications, model)
     machine = common.read_cluster(cluster)
     workload, seconds = reading.load(trace, machine)
-    found = accuracy.find(workload, report is not None or adjusted, machine, replications) if accuracy.is_users(model) else None
+    found = accuracy.find(workload, machine, replications) if report is not None or adjusted else None
     seen = look_at(workload, model, seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
+    hours = None if seen is None else accuracy.hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
     drawn = figure if record["table"] is not None else None
     if drawn is not None:
         _draw(drawn, workload, seen, record, model)
@@ -99,14 +100,15 @@ def estimates(
 
         head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
         chosen = {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
-        record["accuracy"] = None if found is None else found.as_dict()
+        record |= {"hours": hours, "accuracy": None if found is None else found.as_dict()}
         tail = {"figure": None if drawn is None else str(drawn), "report": report, "seconds": {"read": seconds}, "version": version()}
         common.print_json({**head, **chosen, **record, **tail})
         return
     _print(workload, record, model)
     _print_groups(record["by"])
+    accuracy.show_hours(hours)
     if found is not None:
-        accuracy.show(found, report is not None or adjusted)
+        accuracy.show(found)
     if drawn is not None:
         typer.echo(f"figure written to {drawn}")
     if report is not None:

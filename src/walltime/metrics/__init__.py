@@ -11,7 +11,7 @@ from walltime.metrics.confidence import (
     relative_spread,
 )
 from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
-from walltime.metrics.estimates import AskedTime, asked_time
+from walltime.metrics.estimates import AskedTime, asked_time, how_jobs_end
 from walltime.metrics.gains import ChangedJob, ChangedUser, Gains, Side, gains
 from walltime.metrics.jobs import (
     BackfillStatistics,
@@ -71,6 +71,7 @@ __all__ = [
     "correlation",
     "field_values",
     "gains",
+    "how_jobs_end",
     "levels_at",
     "mean_gain",
     "mean_interval",

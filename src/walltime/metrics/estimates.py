@@ -21,6 +21,17 @@ SHORT, FEW_HOURS = 90, 7200
 """Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
 FULL, TENTH = 0.99, 0.1
 """Shares of the estimate from which all of it counts as used, and under which hardly any."""
+YEAR = 365 * 86_400
+"""Requests from this many seconds on are what readers of logs make of no limit."""
+MINUTE = 60
+USES = (
+    ("ran less than a minute", 0.0),
+    ("used less than 10 %", TENTH),
+    ("used 10 to 50 %", 0.5),
+    ("used 50 to 99 %", FULL),
+    ("reached the limit: 99 % or more", np.inf),
+)
+"""How jobs end: the first is by runtime, the others go up to a share of the request."""
 
 
 def estimate_use(runtime: Array, requested: Array) -> Array:
@@ -216,6 +227,27 @@ def asked_time(runtime: Array, requested: Array, procs: Array) -> AskedTime:
         at_limit=float((share >= FULL).mean()) if some else float("nan"),
         under_tenth=float((share < TENTH).mean()) if some else float("nan"),
     )
+
+
+def how_jobs_end(runtime: Array, requested: Array, procs: Array, failed: Array | None = None) -> list[dict[str, Any]]:
+    """Jobs by what they use of their requests: the fields of `AskedTime` for each of USES.
+
+    `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; `failed`: bool, None if not known; shape (jobs,). A job under a
+    minute that reaches its limit counts as such. `failed` of a row: their number, None if not known.
+
+    >>> a = np.array([1, 1, 1, 1])
+    >>> [row["jobs"] for row in how_jobs_end(np.array([59, 300, 3600, 30]), np.array([3600, 3600, 3600, 30]), a)]
+    [1, 1, 0, 0, 2]
+    """
+    share = np.asarray(runtime) / np.asarray(requested)
+    of = np.searchsorted([edge for _, edge in USES[1:-1]], share, side="right") + 1
+    of[(runtime < MINUTE) & (share < FULL)] = 0
+    rows = []
+    for k, (name, _) in enumerate(USES):
+        mine = np.flatnonzero(of == k)
+        count = None if failed is None else int(failed[mine].sum())
+        rows.append({"group": name, "failed": count, **asked_time(runtime[mine], requested[mine], procs[mine]).as_dict()})
+    return rows
 
 
 def popular_values(values: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 from walltime import metrics, notebook
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.machine import Machine
-from walltime.metrics.estimates import FAILED, FULL, TENTH
+from walltime.metrics.estimates import FAILED, YEAR, how_jobs_end
 from walltime.provenance import plain
 from walltime.schedule.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
 from walltime.schedule.advice import UserAdvice, advise_users
@@ -28,21 +28,10 @@ LARGEST = 15
 """Users, accounts, partitions and queues that are named: those that ask for most."""
 COLUMNS = {"user": "user", "account": "group", "partition": "partition", "queue": "queue"}
 """Groupings by a column of the log."""
-YEAR = 365 * 86_400
-"""Requests from this many seconds on are what readers make of no limit."""
 FEW_JOBS = 1000
 """A log of fewer jobs gets a caveat."""
-MINUTE = 60
 DAY = 86_400
 STATUS = {0: "failed", 1: "completed", 5: "cancelled"}
-USES = (
-    ("ran less than a minute", 0.0),
-    ("used less than 10 %", TENTH),
-    ("used 10 to 50 %", 0.5),
-    ("used 50 to 99 %", FULL),
-    ("reached the limit: 99 % or more", np.inf),
-)
-"""How jobs end: the first is by runtime, the others up to a share of the request."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +144,7 @@ def walltime_accuracy(
         jobs=jobs,
         total=metrics.asked_time(jobs.runtime, jobs.requested, jobs.procs),
         groups=_groups(jobs, most),
-        ends=_ends(jobs),
+        ends=how_jobs_end(jobs.runtime, jobs.requested, jobs.procs, _failed(jobs)),
         states=_states(jobs),
         adjusted=adjusted,
         advice=advice,
@@ -207,20 +196,10 @@ def _over_time(jobs: Workload) -> Groups:
     return Groups([names[k] for k in found.tolist()], of)
 
 
-def _ends(jobs: Workload) -> list[dict[str, Any]]:
-    """How jobs end, by what they use; `failed`: how many of them the log calls so, None if it does not say."""
-    share = jobs.runtime / jobs.requested
-    of = np.searchsorted([edge for _, edge in USES[1:-1]], share, side="right") + 1
-    of[(jobs.runtime < MINUTE) & (share < FULL)] = 0
+def _failed(jobs: Workload) -> Array | None:
+    """Which jobs the log calls failed; None if it calls none so."""
     status = jobs.columns.get("status")
-    told = status is not None and bool((status == FAILED).any())
-    rows = []
-    for k, (name, _) in enumerate(USES):
-        mine = np.flatnonzero(of == k)
-        one = metrics.asked_time(jobs.runtime[mine], jobs.requested[mine], jobs.procs[mine])
-        failed = int((status[mine] == FAILED).sum()) if told and status is not None else None
-        rows.append({"group": name, "failed": failed, **one.as_dict()})
-    return rows
+    return None if status is None or not (status == FAILED).any() else status == FAILED
 
 
 def _states(jobs: Workload) -> list[dict[str, Any]]:
@@ -297,7 +276,7 @@ def _of_simulations(workload: Workload, adjusted: AdjustedWalltimes, machine: Ma
     if machine is None and _known(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
         found.append(
             "The log has several partitions, and the simulations take the machine as one pool of processors: describe it in a file and "
-            "give that with --cluster."
+            "give that file (--cluster; in Python machine)."
         )
     lost = len(workload) - len(adjusted.schedules[0].workload)
     if lost:
@@ -305,5 +284,5 @@ def _of_simulations(workload: Workload, adjusted: AdjustedWalltimes, machine: Ma
     if adjusted.ends != "log":
         found.append("The log has no wait times, so the schemes learn from the ends of a simulation under EASY with the users' estimates.")
     if adjusted.spread is None:
-        found.append("The simulations are single runs: how far their averages move by chance was not measured (--replications N does).")
+        found.append("The simulations are single runs: how far their averages move by chance was not measured; ask for replications.")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from walltime import metrics
 from walltime.errors import WorkloadError
@@ -13,13 +13,16 @@ from walltime.machine import Machine
 from walltime.metrics.estimates import accuracy
 from walltime.policy import SJF, Easy, Policy
 from walltime.policy.slurm import Slurm
-from walltime.predictors import STATISTICS, WINDOWS, Prediction, Tang13
+from walltime.predictors import Prediction
 from walltime.schedule.replay import Replay, replay_predictions
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.spread import COPIES, Spread, shaking_spread
 from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from walltime.predictors import Tang13
 
 THRESHOLD = 0.5
 """Lower bound of the adjustment that tang13 tries, beside none."""
@@ -132,6 +135,7 @@ def scheme_row(replay: Replay) -> dict[str, Any]:
 
 def tang13_schemes(workload: Workload, threshold: float = 0.0) -> list[Tang13]:
     """Every key that the log supports, with every statistic and window of tang13; raises WorkloadError for a log without users."""
+    from walltime.predictors import STATISTICS, WINDOWS, Tang13  # loads Numba
 
     def has(name: str) -> bool:
         column = workload.columns.get(name)
@@ -180,6 +184,8 @@ def _policy(machine: Machine | None) -> tuple[Policy, str]:
 
 def _cases(policy: Policy, replays: Sequence[Replay]) -> list[tuple[str, Scheduler]]:
     """The schedulers with predictions, and why each of them is there; none twice."""
+    from walltime.predictors import Tang13
+
     summaries = [replay.summary() for replay in replays]
     few = [k for k, s in enumerate(summaries) if s.ue_percent + s.be_percent <= MOST_UNDER and s.be_percent <= MOST_BAD]
     careful = replays[few[0]].predictor if few else None
