@@ -78,10 +78,17 @@ def write_page(path: Path, found: WalltimeAccuracy) -> None:
     write_accuracy_report(path, found, settings={"command": ["walltime", *sys.argv[1:]]})
 
 
+def record_of(found: WalltimeAccuracy) -> dict[str, Any]:
+    """What `--json` says of it."""
+    from walltime.report.accuracy import as_record
+
+    return as_record(found)
+
+
 def show(found: WalltimeAccuracy) -> None:
     """Print whose hours they are, what adjusted walltimes gain, the advice, and the cautions."""
     from walltime.cli.common import percent, print_cautions, print_table, print_text
-    from walltime.report.accuracy import MEANING, answer, hours
+    from walltime.report.accuracy import MEANING, answer, cautions, hours
 
     for by in ("user", "account", "partition", "queue", "size", "length", "time"):
         rows = found.groups.get(by, ())
@@ -98,7 +105,7 @@ def show(found: WalltimeAccuracy) -> None:
     _show_adjusted(found)
     _show_advice(found)
     print_text(answer(found))
-    print_cautions(found.cautions)
+    print_cautions(cautions(found))
 
 
 def _show_adjusted(found: WalltimeAccuracy) -> None:

@@ -100,7 +100,7 @@ def estimates(
 
         head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
         chosen = {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
-        record |= {"hours": hours, "accuracy": None if found is None else found.as_dict()}
+        record |= {"hours": hours, "accuracy": None if found is None else accuracy.record_of(found)}
         tail = {"figure": None if drawn is None else str(drawn), "report": report, "seconds": {"read": seconds}, "version": version()}
         common.print_json({**head, **chosen, **record, **tail})
         return

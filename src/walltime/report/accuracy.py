@@ -12,6 +12,7 @@ from typing import Any
 from walltime.logs import whole_file
 from walltime.metrics.estimates import FAILED
 from walltime.provenance import provenance
+from walltime.report.care import cautions_of
 from walltime.report.live import TABLES, scripts
 from walltime.report.shell import CONTENTS, CSS_OF_RESULTS, care, facts, figure, page, with_contents
 from walltime.report.tables import provenance_table, rules_table, table, text, unbroken
@@ -68,7 +69,7 @@ def render(found: WalltimeAccuracy, *, title: str | None = None, settings: Mappi
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(answer(found)))}</p>',
         facts(about),
-        care(found.cautions),
+        care(cautions(found)),
         CONTENTS,
         *_who(found),
         *_ends(found),
@@ -82,7 +83,7 @@ def render(found: WalltimeAccuracy, *, title: str | None = None, settings: Mappi
         provenance_table(record),
         f'<h3>To repeat it</h3>\n<pre tabindex="0">{text(_line(command))}</pre>' if command else "",
         '<details><summary>The same as JSON</summary><pre tabindex="0">'
-        f"{text(json.dumps(record | {'accuracy': found.as_dict()}, indent=2, ensure_ascii=False))}</pre></details>",
+        f"{text(json.dumps(record | {'accuracy': as_record(found)}, indent=2, ensure_ascii=False))}</pre></details>",
     ]
     return page(heading, with_contents(filter(None, body)), [scripts(TABLES)], CSS_OF_RESULTS + CSS)
 
@@ -109,6 +110,19 @@ def answer(found: WalltimeAccuracy) -> str:
         f"{told} In a simulation walltimes adjusted to what earlier jobs used {verb} the mean wait from {human_time(first)} to "
         f"{human_time(row['mean_wait'])} ({human_difference(row['wait_change'])}{sure})."
     )
+
+
+def as_record(found: WalltimeAccuracy) -> dict[str, Any]:
+    """The analysis ready for JSON, with all cautions."""
+    return found.as_dict() | {"cautions": cautions(found)}
+
+
+def cautions(found: WalltimeAccuracy) -> list[str]:
+    """The cautions of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
+    if found.adjusted is None:
+        return list(found.cautions)
+    simulated = cautions_of(found.adjusted.schedules[:1], "none", "user")
+    return [*found.cautions, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
 
 
 def _who(found: WalltimeAccuracy) -> list[str]:
