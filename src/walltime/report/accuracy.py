@@ -25,6 +25,8 @@ from walltime.schedule.groups import UNKNOWN
 Rows = Sequence[Mapping[str, Any]]
 HEAD = ("jobs", "hours asked for", "used", "not used", "of all hours not used", "mean accuracy", "all used", "under 10 % used")
 CSS = ".half { max-width: 34rem; }\ntd code { white-space: normal; overflow-wrap: anywhere; }\n"
+MUCH_OVER = 0.01
+"""Share of the hours asked for from which hours beyond the requests are mentioned."""
 MOST_NAMED = 5
 """Users named in a sentence."""
 KINDS = {"user": "By user", "account": "By account", "partition": "By partition", "queue": "By queue"}
@@ -91,9 +93,11 @@ def render(found: WalltimeAccuracy, *, title: str | None = None, settings: Mappi
 def answer(found: WalltimeAccuracy) -> str:
     """The result in a few sentences."""
     t = found.total
+    much = t.over_hours > MUCH_OVER * t.asked_hours
+    beyond = f", and {hours(t.over_hours)} used beyond the requests" if much else ""
     told = (
         f"Users of {found.workload.origin.name} ask for {hours(t.asked_hours)} processor-hours and use {_share(t.used_share)} of them: "
-        f"{hours(t.unused_hours)} are asked for and not used. The mean accuracy of a request is {_share(t.mean_accuracy)}."
+        f"{hours(t.unused_hours)} are asked for and not used{beyond}. The mean accuracy of a request is {_share(t.mean_accuracy)}."
     )
     if found.adjusted is None or len(found.adjusted.schedules) < 2:
         return told
@@ -161,8 +165,8 @@ def _ends(found: WalltimeAccuracy) -> list[str]:
         rows.append(cells + ([f"{row['failed']:,}"] if told else []))
     parts = ["<h2>How jobs end</h2>", table(head, rows, "How jobs end, by what they use of their requests")]
     note = (
-        "Jobs that reach their limits are ended there, as a rule: to them the limit is too short, or they save their state and go on. Jobs "
-        "that end within a minute mostly fail at once, and their requests say nothing of how long they would have run."
+        "Jobs that reach their limits are ended there, as a rule: to them the limit is too short, or they save their state and go on. Many "
+        "jobs that end within a minute fail at once: what these ask for does not say how long they would have run."
     )
     parts.append(f'<p class="note">{text(note)}</p>')
     if told:
@@ -196,9 +200,9 @@ def _requests(found: WalltimeAccuracy) -> list[str]:
         "<h2>How accurate the requests are</h2>",
         figure(drawn, "requests", alternative, caption),
         "<h3>By size</h3>",
-        _table(found.groups["size"], "By size", "processors"),
+        _table(found.groups["size"], "By size", "processors", "months"),
         "<h3>By length</h3>",
-        _table(found.groups["length"], "By requested time", "request"),
+        _table(found.groups["length"], "By requested time", "request", "months"),
     ]
 
 
