@@ -251,14 +251,27 @@ def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
     assert json.loads(out)["hours"]["ends"] == found["ends"]
 
 
-def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch):
+MACHINE = """
+[[pool]]
+name = "all"
+nodes = 2
+procs = 2
+[[partition]]
+name = "all"
+pools = ["all"]
+"""
+
+
+@pytest.mark.parametrize("options", [["--procs", "4", "--too-wide", "clip"], ["--cluster", "cluster.toml"]])
+def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "log.swf")
-    monkeypatch.setattr("sys.argv", ["walltime", "estimates", "log.swf", "--procs", "4", "--report", "page.html", "--replications=1"])
-    assert call(capsys, "estimates", "log.swf", "--procs", "4", "--report", "page.html", "--replications=1")[0] == 0
-    page = (tmp_path / "page.html").read_text()
-    command = re.search(r"walltime suggest [^\n<]+", page)[0]
-    assert command.startswith("walltime suggest log.swf --procs 4 --user ")
+    log = write(tmp_path / "log.swf")
+    log.write_text(log.read_text().replace("; MaxProcs: 4\n", ""))
+    (tmp_path / "cluster.toml").write_text(MACHINE)
+    status, _, err = call(capsys, "estimates", "log.swf", *options, "--report", "page.html", "--replications=1")
+    assert status == 0, err
+    command = re.search(r"walltime suggest [^\n<]+", (tmp_path / "page.html").read_text())[0]
+    assert command.startswith(f"walltime suggest log.swf --procs 4 {'--too-wide clip ' if '--procs' in options else ''}--user ")
     status, out, err = call(capsys, *command.split()[1:])
     assert status == 0, err
     assert "5 %" in out

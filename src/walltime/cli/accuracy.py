@@ -12,6 +12,7 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     import numpy as np
 
+    from walltime.cli.groups import Reading
     from walltime.machine import Machine
     from walltime.schedule.accuracy import WalltimeAccuracy
     from walltime.workload import Workload
@@ -71,11 +72,13 @@ def find(workload: Workload, machine: Machine | None, replications: int | None) 
     return walltime_accuracy(workload, machine=machine, replications=replications, progress=progress_bar)
 
 
-def write_page(path: Path, found: WalltimeAccuracy) -> None:
-    """Write the page, with the command line in its provenance."""
+def write_page(path: Path, found: WalltimeAccuracy, trace: Path, reading: Reading, machine: Machine | None) -> None:
+    """Write the page, with the command line in its provenance, and commands that read the log as this one did."""
     from walltime.report import write_accuracy_report
 
-    write_accuracy_report(path, found, settings={"command": ["walltime", *sys.argv[1:]]})
+    size = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
+    settings = {"command": ["walltime", *sys.argv[1:]]}
+    write_accuracy_report(path, found, settings=settings, log=[str(trace), *reading.words, *size])
 
 
 def record_of(found: WalltimeAccuracy) -> dict[str, Any]:

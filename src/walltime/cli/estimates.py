@@ -94,7 +94,7 @@ def estimates(
     if drawn is not None:
         _draw(drawn, workload, seen, record, model)
     if report is not None and found is not None:
-        accuracy.write_page(report, found)
+        accuracy.write_page(report, found, trace, reading, machine)
     if as_json:
         from walltime.provenance import version
 

@@ -38,20 +38,32 @@ MEANING = (
 
 
 def write_accuracy_report(
-    path: str | Path, found: WalltimeAccuracy, *, title: str | None = None, settings: Mapping[str, Any] | None = None
+    path: str | Path,
+    found: WalltimeAccuracy,
+    *,
+    title: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    log: Sequence[str] | None = None,
 ) -> Path:
     """Write a self-contained page of `walltime_accuracy`; returns its path.
 
-    `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError if it cannot be written.
+    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
+    command line, for the commands that the page shows; by default its name. Raises OutputError if it cannot be written.
     """
     path = Path(path)
-    content = render(found, title=title, settings=settings)
+    content = render(found, title=title, settings=settings, log=log)
     with whole_file(path) as file:
         file.write(content.encode())
     return path
 
 
-def render(found: WalltimeAccuracy, *, title: str | None = None, settings: Mapping[str, Any] | None = None) -> str:
+def render(
+    found: WalltimeAccuracy,
+    *,
+    title: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    log: Sequence[str] | None = None,
+) -> str:
     """The page of `write_accuracy_report` as a string."""
     workload, t = found.workload, found.total
     heading = title or f"Walltimes asked for on {workload.origin.name}"
@@ -78,7 +90,7 @@ def render(found: WalltimeAccuracy, *, title: str | None = None, settings: Mappi
         *_requests(found),
         *_over_time(found),
         *_adjusted(found),
-        *_advice(found, command),
+        *_advice(found, log),
         "<h2>What was dropped or changed</h2>",
         rules_table(workload),
         "<h2>Where this comes from</h2>",
@@ -330,7 +342,7 @@ def change(row: Mapping[str, Any]) -> str:
     return f"{said}, unclear" if said and row["wait_clear"] is False else said
 
 
-def _advice(found: WalltimeAccuracy, command: Any) -> list[str]:
+def _advice(found: WalltimeAccuracy, log: Sequence[str] | None) -> list[str]:
     """What the users with most hours to give back could ask for."""
     if not found.advice:
         return []
@@ -352,7 +364,11 @@ def _advice(found: WalltimeAccuracy, command: Any) -> list[str]:
         "killed, had each asked for what its predecessors suggest. Hours less: what these jobs would not have asked for; where that is "
         "little, some jobs of the kind need the time."
     )
-    lines = [shlex.join(["walltime", "suggest", *_log(found, command), *one.options]) for one in found.advice if one.options and one.advice]
+    lines = [
+        shlex.join(["walltime", "suggest", *(log or [found.workload.origin.name]), *one.options])
+        for one in found.advice
+        if one.options and one.advice
+    ]
     parts = [
         "<h2>What the largest users could ask for</h2>",
         table(head, rows, "Walltimes for the users with most hours not used"),
@@ -375,35 +391,6 @@ WORDS = {"group": "account", "executable": "job", "procs": "processors"}
 def kind_of(one: UserAdvice) -> str:
     """What the jobs of an advice have in common, in words."""
     return ", ".join(f"{WORDS.get(name, name)} {value}" for name, value in one.kind.items()) or "all jobs"
-
-
-def _log(found: WalltimeAccuracy, command: Any) -> list[str]:
-    """The log as the command line named it, with how it was read; else by its name."""
-    if isinstance(command, list) and len(command) > 2:
-        words = [str(word) for word in command[2:]]
-        kept, skip = [], False
-        for word, following in zip(words, [*words[1:], ""], strict=True):
-            if skip:
-                skip = False
-                continue
-            if word.split("=")[0] in OTHER_OPTIONS:
-                skip = "=" not in word and OTHER_OPTIONS[word.split("=")[0]] and bool(following)
-                continue
-            kept.append(word)
-        return kept
-    return [found.workload.origin.name]
-
-
-OTHER_OPTIONS = {
-    "--report": True,
-    "--by": True,
-    "--figure": True,
-    "--cluster": True,
-    "--replications": True,
-    "--adjusted": False,
-    "--json": False,
-}
-"""Options of `walltime estimates` that `walltime suggest` does not have, and whether a value follows."""
 
 
 def _table(rows: Rows, label: str, first: str, name: str = "") -> str:

@@ -117,6 +117,7 @@ def walltime_accuracy(
     Accuracy and hours are those of all jobs with a limit, by user, account, partition and queue (the `most` that ask for most), size,
     length and time. `adjust`: whether to simulate adjusted walltimes, on the `machine` if one is given, and `replications` shaken
     copies (by default as many as take little time), and to advise the largest users. Jobs without a limit are left out.
+    `progress`: makes a context of a number of steps and a label, with a function of the steps done.
 
     Raises WorkloadError for a log without users' estimates, PolicyError for a wrong number. Source: tang13, section 3.
 
