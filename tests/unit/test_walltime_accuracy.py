@@ -302,6 +302,19 @@ def test_cli__page_of_a_log_without_estimates_is_refused_in_one_line(capsys, tmp
     assert "no users' estimates" in err
 
 
+@pytest.mark.parametrize("command", [["estimates", "--replications", "1"], ["compare", "--policy", "easy"]])
+def test_cli__no_page_shows_the_key_of_anonymised_names(capsys, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "log.swf")
+    words = [command[0], "log.swf", *command[1:], "--anonymise", "sesame-street", "--report", "page.html"]
+    monkeypatch.setattr("sys.argv", ["walltime", *words])
+    status, _, err = call(capsys, *words)
+    assert status == 0, err
+    page = (tmp_path / "page.html").read_text()
+    assert "sesame-street" not in page
+    assert "--anonymise KEY" in page
+
+
 SACCT = "JobID|User|JobName|NCPUS|Submit|Start|End|ElapsedRaw|TimelimitRaw|State\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +73,11 @@ def find(workload: Workload, machine: Machine | None, replications: int | None) 
 
 def write_page(path: Path, found: WalltimeAccuracy, trace: Path, reading: Reading, machine: Machine | None) -> None:
     """Write the page, with the command line in its provenance, and commands that read the log as this one did."""
+    from walltime.cli import common
     from walltime.report import write_accuracy_report
 
     size = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
-    settings = {"command": ["walltime", *sys.argv[1:]]}
+    settings = {"command": common.command_line()}
     write_accuracy_report(path, found, settings=settings, log=[str(trace), *reading.words, *size])
 
 

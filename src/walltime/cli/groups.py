@@ -48,14 +48,17 @@ class Reading:
 
     @property
     def words(self) -> list[str]:
-        """The options that were given, as words of a command line."""
+        """The options that were given, as words of a command line that can be shown."""
+        from walltime.cli.common import hidden_key
+
         words = []
         for field in fields(self):
             value, option = getattr(self, field.name), f"--{field.name.replace('_', '-')}"
             if value is True:
                 words.append(option)
             elif value != field.default:
-                words += [option, str(value.value if isinstance(value, Enum) else value)]
+                text = str(value.value if isinstance(value, Enum) else value)
+                words += [option, hidden_key(text) if field.name == "anonymise" else text]
         return words
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
