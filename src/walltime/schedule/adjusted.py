@@ -31,7 +31,7 @@ MOST_UNDER, MOST_BAD = 10.0, 1.5
 LISTED = 8
 """Schemes of the replay that are listed."""
 USERS, FEW_UNDER, MOST_ACCURATE = "users' estimates", "few underestimates", "most accurate scheme"
-OF_PAPER, ALSO_RUNNING, EASY_PLUS_PLUS = "the paper's scheme", "first scheme, also for running jobs", "EASY++"
+OF_PAPER, ALSO_RUNNING, EASY_PLUS_PLUS = "the paper's scheme", "first scheme, running too", "EASY++"
 MEANINGS = {
     FEW_UNDER: f"the most accurate scheme that underestimates at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more",
     MOST_ACCURATE: "however many jobs it underestimates",
