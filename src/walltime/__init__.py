@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from walltime.schedule import read_schedule as read_schedule
     from walltime.schedule import simulate as simulate
     from walltime.schedule import simulate_many as simulate_many
+    from walltime.schedule.accuracy import walltime_accuracy as walltime_accuracy
     from walltime.schedule.replay import Replay as Replay
     from walltime.schedule.replay import replay_predictions as replay_predictions
     from walltime.schedule.replication import Replications as Replications
@@ -183,6 +184,7 @@ _NAMES = {
         "simulate",
         "simulate_many",
     ),
+    "schedule.accuracy": ("walltime_accuracy",),
     "schedule.replay": ("replay_predictions",),
     "schedule.replication": ("replicate",),
     "schedule.scheduler": (

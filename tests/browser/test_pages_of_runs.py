@@ -1,4 +1,4 @@
-"""The pages of campaigns and of replications in a real browser."""
+"""The pages of campaigns, of replications and of users' walltimes in a real browser."""
 
 import subprocess
 import sys
@@ -49,7 +49,16 @@ def replicated_page(tmp_path_factory):
     return page
 
 
-@pytest.mark.parametrize("which", ["campaign_page", "replicated_page"])
+@pytest.fixture(scope="module")
+def walltimes_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("walltimes")
+    log, page = folder / "made.swf", folder / "page.html"
+    walltime("generate", "lublin99", "--jobs", 800, "--users", 20, "--estimates", "tsafrir05", "--out", log)
+    walltime("estimates", log, "--report", page, "--replications", 2)
+    return page
+
+
+@pytest.mark.parametrize("which", ["campaign_page", "replicated_page", "walltimes_page"])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(which), ready=False)

@@ -40,7 +40,10 @@ KEYS = [
     "accuracy_by_runtime",
     "notes",
     "by",
+    "hours",
+    "accuracy",
     "figure",
+    "report",
     "seconds",
     "version",
 ]

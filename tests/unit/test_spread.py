@@ -164,3 +164,9 @@ def test_compare__the_spread_can_be_left_out(capsys, log):
     without = json.loads(call(capsys, "compare", log, "--no-spread", "--json")[1])
     assert without["spread"] is None
     assert any("is not known" in line for line in without["cautions"])
+
+
+def test_copies__as_many_as_asked_for(schedules):
+    assert shaking_spread(schedules[:2], copies=2).copies == 2
+    with pytest.raises(wt.PolicyError, match="shaken copies must be a whole number of at least 1, not 0"):
+        shaking_spread(schedules[:2], copies=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,10 +175,11 @@ def report(
 
 def _write_page(path: Path, results: Results, metrics: Sequence[str], base: dict[str, Any] | None, flurries: dict[str, int]) -> None:
     """Write the HTML page, with the command line in its provenance."""
+    from walltime.cli import common
     from walltime.logs import whole_file
     from walltime.report.campaign import render
 
-    content = render(results, metrics, base, ["walltime", *sys.argv[1:]], flurries)
+    content = render(results, metrics, base, common.command_line(), flurries)
     with whole_file(path) as file:
         file.write(content.encode())
 

@@ -73,6 +73,32 @@ def check_output(path: Path, endings: Sequence[str]) -> None:
         )
 
 
+SECRET = "--anonymise"
+"""The option whose value may be a key."""
+
+
+def command_line(words: Sequence[str] | None = None) -> list[str]:
+    """The command line as pages show it: a key that stands in it is replaced by KEY; `words`: by default those of this command.
+
+    >>> command_line(["estimates", "log", "--anonymise", "secret"]), command_line(["info", "log", "--anonymise=@key.txt"])
+    (['walltime', 'estimates', 'log', '--anonymise', 'KEY'], ['walltime', 'info', 'log', '--anonymise=@key.txt'])
+    """
+    shown, before = ["walltime"], ""
+    for word in sys.argv[1:] if words is None else words:
+        option, equals, value = word.partition("=")
+        if before == SECRET:
+            shown.append(hidden_key(word))
+        else:
+            shown.append(f"{option}={hidden_key(value)}" if option == SECRET and equals else word)
+        before = word
+    return shown
+
+
+def hidden_key(text: str) -> str:
+    """The value of --anonymise as it can be shown: where the key is, but not the key."""
+    return text if text.startswith(("@", "env:")) else "KEY"
+
+
 def note_cut_short(workload: Workload, model: EstimateModel) -> None:
     """Report how many jobs an estimate model cuts short, such as those longer than a truncated model's E_max."""
     count = int((workload.runtime > workload.requested).sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -117,9 +116,10 @@ def compare(
 
 def write_page(path: Path, schedules: Sequence[Schedule], trim: str, spread: Spread | None, **settings: Any) -> None:
     """Write the HTML page, with the command line in its provenance."""
+    from walltime.cli import common
     from walltime.report import write_report
 
-    write_report(path, schedules, trim=trim, spread=spread, settings={"command": ["walltime", *sys.argv[1:]], **settings})
+    write_report(path, schedules, trim=trim, spread=spread, settings={"command": common.command_line(), **settings})
 
 
 def as_object(

@@ -53,10 +53,27 @@ def estimates(
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Also draw four panels here: .svg, .png or .pdf.", rich_help_panel=o.OUTPUT)
     ] = None,
+    report: o.ReportOption = None,
+    adjusted: Annotated[
+        bool,
+        typer.Option(
+            "--adjusted", help="Also simulate adjusted walltimes, and advise the largest users; --report does.", rich_help_panel=o.RUN
+        ),
+    ] = False,
+    cluster: o.ClusterOption = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(
+            "--replications",
+            min=1,
+            help="Shaken copies of the log to simulate as well; default: as many as take little time, 5 at most.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are."""
-    from walltime.cli import common
+    """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
+    from walltime.cli import accuracy, common
     from walltime.cli.waits import parse_groupings
     from walltime.estimates import parse_estimates
 
@@ -66,24 +83,36 @@ def estimates(
         from walltime.report.estimates import figure_format
 
         figure_format(figure)
-    workload, seconds = reading.load(trace)
+    accuracy.check(report, adjusted, cluster, replications, model)
+    machine = common.read_cluster(cluster)
+    workload, seconds = reading.load(trace, machine)
+    found = accuracy.find(workload, machine, replications) if report is not None or adjusted else None
     seen = look_at(workload, model, seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
+    hours = None if seen is None else accuracy.hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
     drawn = figure if record["table"] is not None else None
     if drawn is not None:
         _draw(drawn, workload, seen, record, model)
+    if report is not None and found is not None:
+        accuracy.write_page(report, found, trace, reading, machine)
     if as_json:
         from walltime.provenance import version
 
         head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
         chosen = {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
-        tail = {"figure": None if drawn is None else str(drawn), "seconds": {"read": seconds}, "version": version()}
+        record |= {"hours": hours, "accuracy": None if found is None else accuracy.record_of(found)}
+        tail = {"figure": None if drawn is None else str(drawn), "report": report, "seconds": {"read": seconds}, "version": version()}
         common.print_json({**head, **chosen, **record, **tail})
         return
     _print(workload, record, model)
     _print_groups(record["by"])
+    accuracy.show_hours(hours)
+    if found is not None:
+        accuracy.show(found)
     if drawn is not None:
         typer.echo(f"figure written to {drawn}")
+    if report is not None:
+        typer.echo(f"report written to {report}")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
@@ -44,6 +45,21 @@ class Reading:
     def of_jobs(self) -> dict[str, Any]:
         """How its records become jobs, for `JobLog.to_workload`."""
         return {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
+
+    @property
+    def words(self) -> list[str]:
+        """The options that were given, as words of a command line that can be shown."""
+        from walltime.cli.common import hidden_key
+
+        words = []
+        for field in fields(self):
+            value, option = getattr(self, field.name), f"--{field.name.replace('_', '-')}"
+            if value is True:
+                words.append(option)
+            elif value != field.default:
+                text = str(value.value if isinstance(value, Enum) else value)
+                words += [option, hidden_key(text) if field.name == "anonymise" else text]
+        return words
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
         """Read the log; returns the workload and the seconds that it took. The machine's processors are those of a log that has none."""

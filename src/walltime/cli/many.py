@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +70,7 @@ def run_many(
     cells = replication_cells(results, combinations)
     trim = run.trim.value
     if report is not None:
-        settings = {"command": ["walltime", *sys.argv[1:]], "shake": part.shake or None, "feedback": run.feedback or None, **run.rules}
+        settings = {"command": common.command_line(), "shake": part.shake or None, "feedback": run.feedback or None, **run.rules}
         settings |= {"estimates": list(models) if len(models) > 1 else run.estimates, **(_loads(bases) if len(bases) > 1 else {})}
         write_replicated_report(report, results, shown, combinations=combinations, trim=trim, settings=settings)
     if out is not None:

@@ -11,7 +11,6 @@ from walltime.cli import options as o
 from walltime.cli.groups import Reading
 
 if TYPE_CHECKING:
-    from walltime.predictors import Predictor
     from walltime.schedule.replay import Replay
     from walltime.workload import Workload
 
@@ -57,6 +56,7 @@ def predict(
     from walltime.cli import common
     from walltime.errors import PolicyError
     from walltime.predictors import parse_predictor
+    from walltime.schedule.adjusted import tang13_schemes
     from walltime.schedule.replay import replay_predictions
 
     if ends not in ("auto", "log", "easy"):
@@ -67,7 +67,7 @@ def predict(
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))
     workload, seconds = reading.load(trace)
-    chosen = given or schemes(workload, threshold or 0.0)
+    chosen = given or tang13_schemes(workload, threshold or 0.0)
     with common.progress_bar(len(chosen), "predictors") as show:
         found = replay_predictions(workload, chosen, ends, progress=show)
     rows = [row(replay) for replay in found]
@@ -79,21 +79,6 @@ def predict(
     _print(workload, found, rows, bool(given))
     if out is not None:
         typer.echo(f"{'predictions' if len(found) == 1 else 'table'} written to {out}")
-
-
-def schemes(workload: Workload, threshold: float) -> list[Predictor]:
-    """Every key that the log supports, with every statistic and window of tang13."""
-    from walltime.errors import WorkloadError
-    from walltime.predictors import STATISTICS, WINDOWS, Tang13
-
-    def has(name: str) -> bool:
-        column = workload.columns.get(name)
-        return column is not None and bool((column >= 0).any())
-
-    if not has("user"):
-        raise WorkloadError(f"{workload.origin.name} does not have the users of its jobs, so nothing can be learned; name a --predictor")
-    keys = ("user", "project", "double", "triple") if has("group") else ("user", "request")
-    return [Tang13(key=k, statistic=s, window=w, threshold=threshold) for k in keys for s in STATISTICS for w in WINDOWS]
 
 
 def row(replay: Replay) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def suggest(
     ] = None,
     group: Annotated[str | None, typer.Option("--group", help="The group or project: a name or number.", rich_help_panel=KIND)] = None,
     executable: Annotated[
-        str | None, typer.Option("--executable", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND)
+        str | None,
+        typer.Option("--executable", "--job-name", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND),
     ] = None,
     risk: Annotated[
         list[float] | None,
@@ -60,7 +61,8 @@ def _number(workload: Workload, column: str, text: str) -> int:
     """The number of a name in the log; raises WorkloadError if the log does not have it."""
     number = workload.origin.number_of(column, text)
     if number < 0:
-        raise WorkloadError(f"{workload.origin.name} has no {column} {shown(text)}")
+        what = "job name or program" if column == "executable" else column
+        raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}")
     return number
 
 

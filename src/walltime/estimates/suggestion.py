@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -136,18 +137,30 @@ def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None
 
 def _walltime(risk: float, length: Array, cut: Array) -> int:
     """The smallest walltime exceeded by at most this percentage, s, rounded up; killed jobs count as longer than their requests."""
-    lengths = np.sort(np.where(cut, length + 1, length))
-    place = len(lengths) - 1 - math.floor(risk / 100 * len(lengths))
-    return max(-(-int(lengths[place]) // ROUND) * ROUND, ROUND)
+    return _exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
+
+
+def _exceeded_by(risk: float, ordered: Sequence[int]) -> int:
+    """The same from ascending lengths."""
+    place = len(ordered) - 1 - math.floor(risk / 100 * len(ordered))
+    return max(-(-ordered[place] // ROUND) * ROUND, ROUND)
+
+
+def _killed_in_hindsight(risk: float, length: Array, cut: Array, least: int) -> int:
+    """How many jobs, from number `least` on, would have been killed by what the jobs before them suggest."""
+    lengths: list[int] = np.where(cut, length + 1, length).tolist()
+    ordered = sorted(lengths[:least])
+    kills = 0
+    for own in lengths[least:]:
+        kills += own > _exceeded_by(risk, ordered)  # a job that was cut counts as longer, as in `_outran`
+        insort(ordered, own)
+    return kills
 
 
 def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestion:
     walltime = _walltime(risk, length, cut)
     longer = int(_outran(length, cut, walltime).sum())
-    tries = kills = 0
-    for k in range(least, len(length)):
-        tries += 1
-        kills += bool(_outran(length[k : k + 1], cut[k : k + 1], _walltime(risk, length[:k], cut[:k]))[0])
+    tries, kills = max(len(length) - least, 0), _killed_in_hindsight(risk, length, cut, least)
     return Suggestion(
         risk=risk,
         walltime=walltime,

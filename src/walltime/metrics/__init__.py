@@ -11,6 +11,7 @@ from walltime.metrics.confidence import (
     relative_spread,
 )
 from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
+from walltime.metrics.estimates import AskedTime, asked_time, how_jobs_end
 from walltime.metrics.gains import ChangedJob, ChangedUser, Gains, Side, gains
 from walltime.metrics.jobs import (
     BackfillStatistics,
@@ -45,6 +46,7 @@ from walltime.metrics.trim import TRIMS, measured
 __all__ = [
     "TRIMS",
     "AdjustmentClass",
+    "AskedTime",
     "BackfillStatistics",
     "BatchMeans",
     "ChangedJob",
@@ -60,6 +62,7 @@ __all__ = [
     "Side",
     "Summary",
     "adjustment_classes",
+    "asked_time",
     "backfill_statistics",
     "batch_means",
     "bootstrap",
@@ -68,6 +71,7 @@ __all__ = [
     "correlation",
     "field_values",
     "gains",
+    "how_jobs_end",
     "levels_at",
     "mean_gain",
     "mean_interval",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.metrics.averages import Averages
 
 Array = np.ndarray
 
@@ -18,6 +19,19 @@ FAILED = 0
 """SWF status of a failed job; in the logs of mualem01 these are the killed jobs."""
 SHORT, FEW_HOURS = 90, 7200
 """Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
+FULL, TENTH = 0.99, 0.1
+"""Shares of the estimate from which all of it counts as used, and under which hardly any."""
+YEAR = 365 * 86_400
+"""Requests from this many seconds on are what readers of logs make of no limit."""
+MINUTE = 60
+USES = (
+    ("ran less than a minute", 0.0),
+    ("used less than 10 %", TENTH),
+    ("used 10 to 50 %", 0.5),
+    ("used 50 to 99 %", FULL),
+    ("reached the limit: 99 % or more", np.inf),
+)
+"""How jobs end: the first is by runtime, the others go up to a share of the request."""
 
 
 def estimate_use(runtime: Array, requested: Array) -> Array:
@@ -154,11 +168,86 @@ def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested
             "median_runtime": float(np.median(runtime[inside])),
             "median_request": float(np.median(requested[inside])),
             "mean_use": float(used[inside].mean()),
-            "under_tenth": float((used[inside] < 0.1).mean()),
-            "full": float((used[inside] >= 0.99).mean()),
+            "under_tenth": float((used[inside] < TENTH).mean()),
+            "full": float((used[inside] >= FULL).mean()),
         }
         for name, inside in members
     ]
+
+
+@dataclass(frozen=True)
+class AskedTime(Averages):
+    """What some jobs asked for and what they used of it; shares and accuracies are nan without any."""
+
+    jobs: int
+    asked_hours: float
+    """processor-hours, request x processors"""
+    used_hours: float
+    """processor-hours, runtime x processors"""
+    unused_hours: float
+    """processor-hours asked for and not used"""
+    over_hours: float
+    """processor-hours used beyond the requests"""
+    used_share: float
+    """used over asked: the accuracy of all requests together (tang13, section 3)"""
+    mean_accuracy: float
+    """of the single requests (tang13, eq. 3)"""
+    median_accuracy: float
+    at_limit: float
+    """share of jobs that used 99 % of the request or more, the 100 % peak"""
+    under_tenth: float
+    """share of jobs that used less than a tenth of it"""
+
+
+def asked_time(runtime: Array, requested: Array, procs: Array) -> AskedTime:
+    """What these jobs asked for and used; asked is used and unused hours without those beyond the requests.
+
+    `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,).
+    Source: tang13, section 3.
+
+    >>> found = asked_time(np.array([1800, 7200]), np.array([3600, 3600]), np.array([4, 1]))
+    >>> found.asked_hours, found.used_hours, found.unused_hours, found.over_hours, found.used_share, found.mean_accuracy
+    (5.0, 4.0, 2.0, 1.0, 0.8, 0.5)
+    """
+    runtime, requested, procs = (np.asarray(values, np.int64) for values in (runtime, requested, procs))
+    width = procs.astype(np.float64) / 3600
+    asked, used = float((requested * width).sum()), float((runtime * width).sum())
+    exact = accuracy(runtime, requested)
+    share = runtime / requested
+    some = len(exact) > 0
+    return AskedTime(
+        jobs=len(exact),
+        asked_hours=asked,
+        used_hours=used,
+        unused_hours=float((np.maximum(requested - runtime, 0) * width).sum()),
+        over_hours=float((np.maximum(runtime - requested, 0) * width).sum()),
+        used_share=used / asked if asked else float("nan"),
+        mean_accuracy=float(exact.mean()) if some else float("nan"),
+        median_accuracy=float(np.median(exact)) if some else float("nan"),
+        at_limit=float((share >= FULL).mean()) if some else float("nan"),
+        under_tenth=float((share < TENTH).mean()) if some else float("nan"),
+    )
+
+
+def how_jobs_end(runtime: Array, requested: Array, procs: Array, failed: Array | None = None) -> list[dict[str, Any]]:
+    """Jobs by what they use of their requests: the fields of `AskedTime` for each of USES.
+
+    `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; `failed`: bool, None if not known; shape (jobs,). A job under a
+    minute that reaches its limit counts as such. `failed` of a row: their number, None if not known.
+
+    >>> a = np.array([1, 1, 1, 1])
+    >>> [row["jobs"] for row in how_jobs_end(np.array([59, 300, 3600, 30]), np.array([3600, 3600, 3600, 30]), a)]
+    [1, 1, 0, 0, 2]
+    """
+    share = np.asarray(runtime) / np.asarray(requested)
+    of = np.searchsorted([edge for _, edge in USES[1:-1]], share, side="right") + 1
+    of[(runtime < MINUTE) & (share < FULL)] = 0
+    rows = []
+    for k, (name, _) in enumerate(USES):
+        mine = np.flatnonzero(of == k)
+        count = None if failed is None else int(failed[mine].sum())
+        rows.append({"group": name, "failed": count, **asked_time(runtime[mine], requested[mine], procs[mine]).as_dict()})
+    return rows
 
 
 def popular_values(values: Array) -> tuple[Array, Array]:

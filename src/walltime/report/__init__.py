@@ -7,6 +7,7 @@ from walltime.report.page import write_report
 from walltime.report.text import answer, human_number, human_percent, human_time, labels
 
 if TYPE_CHECKING:
+    from walltime.report.accuracy import write_accuracy_report as write_accuracy_report
     from walltime.report.calibration import write_calibration_report as write_calibration_report
     from walltime.report.campaign import write_campaign_report as write_campaign_report
     from walltime.report.replicated import write_replicated_report as write_replicated_report
@@ -18,6 +19,7 @@ __all__ = [
     "human_percent",
     "human_time",
     "labels",
+    "write_accuracy_report",
     "write_calibration_report",
     "write_campaign_report",
     "write_replicated_report",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "report.accuracy": ("write_accuracy_report",),
     "report.calibration": ("write_calibration_report",),
     "report.campaign": ("write_campaign_report",),
     "report.replicated": ("write_replicated_report",),
@@ -35,5 +38,5 @@ _get = lazy(__name__, _LATER)[0]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the pages of many runs on first use: they need the campaigns."""
+    """Import the other pages on first use: those of many runs need the campaigns."""
     return _get(name)

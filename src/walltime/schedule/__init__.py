@@ -1,5 +1,8 @@
 """Schedules: when every job started, and checks of this result."""
 
+from walltime.schedule.accuracy import WalltimeAccuracy, walltime_accuracy
+from walltime.schedule.adjusted import AdjustedWalltimes, adjust_walltimes
+from walltime.schedule.advice import UserAdvice, advise_users
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
@@ -21,6 +24,7 @@ from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reser
 __all__ = [
     "CHECKS",
     "OVERRUN",
+    "AdjustedWalltimes",
     "Alternative",
     "AuditReport",
     "Batch",
@@ -44,7 +48,11 @@ __all__ = [
     "Spread",
     "Story",
     "Submission",
+    "UserAdvice",
     "Violation",
+    "WalltimeAccuracy",
+    "adjust_walltimes",
+    "advise_users",
     "audit",
     "compare",
     "fairness",
@@ -55,4 +63,5 @@ __all__ = [
     "shaking_spread",
     "simulate",
     "simulate_many",
+    "walltime_accuracy",
 ]

@@ -197,18 +197,27 @@ def _user_classes(workload: Workload) -> Groups:
 def _single_users(workload: Workload, most: Any) -> Groups:
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise PolicyError(f"the number of single users must be a whole number of at least 1, not {shown(most)}")
-    users = workload.columns.get("user")
-    if users is None or not len(workload) or (users < 0).all():
+    return largest_groups(workload, "user", _use(workload), most)
+
+
+def largest_groups(workload: Workload, column: str, weight: Array, most: int, word: str | None = None) -> Groups:
+    """Jobs by the single values of a column that weigh most, the largest first; then the others together, then what is unknown.
+
+    `weight`: float64, shape (jobs,). `word`: what a value is called, by default the column's name.
+    """
+    word = word or column
+    values = workload.columns.get(column)
+    if values is None or not len(workload) or (values < 0).all():
         return _unknown(len(workload))
-    known, place = np.unique(users, return_inverse=True)
-    area = np.where(known < 0, -1.0, np.bincount(place, weights=_use(workload)))
-    order = np.argsort(-area, kind="stable")
-    shown_users = order[known[order] >= 0][:most]
-    rank = np.full(len(known), len(shown_users))
-    rank[shown_users] = np.arange(len(shown_users))
-    rank[known < 0] = len(shown_users) + 1
-    single = [f"user {workload.origin.name_of('user', number)}" for number in known[shown_users].tolist()]
-    return _of_names([*single, "other users", UNKNOWN], rank[place])
+    known, place = np.unique(values, return_inverse=True)
+    total = np.where(known < 0, -1.0, np.bincount(place, weights=weight))
+    order = np.argsort(-total, kind="stable")
+    chosen = order[known[order] >= 0][:most]
+    rank = np.full(len(known), len(chosen))
+    rank[chosen] = np.arange(len(chosen))
+    rank[known < 0] = len(chosen) + 1
+    single = [f"{word} {workload.origin.name_of(column, number)}" for number in known[chosen].tolist()]
+    return _of_names([*single, f"other {word}s", UNKNOWN], rank[place])
 
 
 def _sizes(procs: Array, edges: Any) -> Groups:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
+from walltime.errors import PolicyError, shown
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
@@ -74,18 +75,24 @@ class Spread:
         return {"mean": mean, "scatter": scatter, "clear": abs(mean) > scatter}
 
 
-def shaking_spread(schedules: Sequence[Schedule], trim: str = "none", progress: Callable[[int], None] | None = None) -> Spread | None:
+def shaking_spread(
+    schedules: Sequence[Schedule], trim: str = "none", progress: Callable[[int], None] | None = None, copies: int | None = None
+) -> Spread | None:
     """Simulate up to 5 shaken copies of the log under the policies of these schedules; None where that would take too long.
 
     Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long is: over 2.5 million jobs for 3 copies, over 5 s by what the
-    given runs took, or on the reference engine. `progress` is called with the number of copies done.
+    given runs took, or on the reference engine. `copies`: so many, however long they take. `progress` is called with the number of
+    copies done.
     Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; that a difference is to exceed its scatter is ours.
     """
     jobs = sum(len(schedule) for schedule in schedules)
-    copies = min(COPIES, MOST_JOBS // max(jobs, 1))
-    seconds = copies * sum(schedule.seconds.get("simulate", 0.0) for schedule in schedules)
-    if copies < FEWEST or seconds > MOST_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
-        return None
+    if copies is None:
+        copies = min(COPIES, MOST_JOBS // max(jobs, 1))
+        seconds = copies * sum(schedule.seconds.get("simulate", 0.0) for schedule in schedules)
+        if copies < FEWEST or seconds > MOST_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
+            return None
+    elif isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
+        raise PolicyError(f"the number of shaken copies must be a whole number of at least 1, not {shown(copies)}")
     schedulers = [Scheduler(s.policy, None if s.predictions is None else s.predictions.prediction) for s in schedules]
 
     def make_worker() -> Callable[[int, Callable[[int], None]], list[metrics.Summary]]:

@@ -1,0 +1,102 @@
+"""Figures of the page on users' walltimes: who asks for how much, over time, and the schemes that were tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+from walltime.report.figures import BLUE, COLOURS, DASHES, INK, style
+
+Rows = Sequence[Mapping[str, Any]]
+UNUSED = "#E69F00"
+LONGEST = 22
+"""Letters of a name beside a bar."""
+MOST_TICKS = 9
+
+
+def hours_figure(rows: Rows) -> Figure:
+    """A bar for each group: processor-hours used, and asked for and not used; beside it the share used."""
+    names = [_short(str(row["group"])) for row in rows]
+    used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
+    unused = np.array([row["unused_hours"] for row in rows])
+    places = np.arange(len(rows))[::-1]
+    with style():
+        figure = Figure(figsize=(7.6, 1.1 + 0.27 * len(rows)), layout="constrained")
+        axes = figure.subplots()
+        axes.barh(places, used, color=BLUE, label="used", height=0.72)
+        axes.barh(places, unused, left=used, color=UNUSED, label="asked for and not used", height=0.72)
+        for place, row in zip(places.tolist(), rows, strict=True):
+            share = row["used_share"]
+            words = "" if share is None else f"{100 * share:.0f} %"
+            axes.annotate(words, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.set_yticks(places, names)
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.margins(x=0.08)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.set_xlabel("processor-hours")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2, borderaxespad=0)
+    return figure
+
+
+def time_figure(rows: Rows) -> Figure:
+    """Over time: processor-hours used and not used, and below the share used and the mean accuracy of the requests."""
+    names = [str(row["group"]) for row in rows]
+    x = np.arange(len(rows))
+    used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
+    with style():
+        figure = Figure(figsize=(9.6, 4.6), layout="constrained")
+        hours, shares = figure.subplots(2, 1, sharex=True)
+        hours.bar(x, used, color=BLUE, label="used", width=0.8)
+        hours.bar(x, [row["unused_hours"] for row in rows], bottom=used, color=UNUSED, label="asked for and not used", width=0.8)
+        hours.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        hours.yaxis.set_major_locator(MaxNLocator(4))
+        hours.set_title("processor-hours, by submission")
+        lines = (("share of the hours used", "used_share", BLUE), ("mean accuracy of the requests", "mean_accuracy", COLOURS[1]))
+        for k, (label, field, colour) in enumerate(lines):
+            values = [np.nan if row[field] is None else 100 * row[field] for row in rows]
+            shares.plot(x, values, color=colour, linestyle=DASHES[k], marker="o", markersize=3, label=label)
+        shares.set_ylim(0, 100)
+        shares.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+        shares.grid(axis="y")
+        step = -(-len(names) // MOST_TICKS)
+        shares.set_xticks(x[::step], names[::step])
+        for axes in (hours, shares):
+            axes.legend(loc="upper left", bbox_to_anchor=(0.35, 1.16), ncols=2)
+    return figure
+
+
+def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
+    """A dot for each scheme: accuracy over the share of jobs underestimated; rings around those that were simulated.
+
+    `own`: accuracy of the users' requests, a dotted line. `chosen`: labels of the predictors.
+    """
+    with style():
+        figure = Figure(figsize=(4.9, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for bounded, colour, mark, label in ((False, BLUE, "o", "no threshold"), (True, COLOURS[1], "^", "adjusted to half at least")):
+            mine = [row for row in rows if ("threshold" in row["predictor"]) == bounded]
+            x, y = [row["under"] for row in mine], [100 * row["accuracy"] for row in mine]
+            axes.plot(x, y, linestyle="", marker=mark, markersize=4, color=colour, alpha=0.7, markeredgewidth=0, label=label)
+        rings = [row for row in rows if row["predictor"] in chosen]
+        x, y = [row["under"] for row in rings], [100 * row["accuracy"] for row in rings]
+        axes.plot(x, y, linestyle="", marker="o", markersize=10, markerfacecolor="none", markeredgecolor=INK, label="simulated")
+        axes.axhline(100 * own, color=INK, linewidth=0.8, linestyle=":")
+        axes.annotate("users' requests", (0.99, 100 * own), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
+        axes.set_xlim(left=0)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+            axis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.set_xlabel("jobs underestimated")
+        axes.set_ylabel("mean accuracy")
+        axes.grid()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2, borderaxespad=0)
+    return figure
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
