@@ -49,7 +49,7 @@ PartitionName=main
 
 
 def node(name: str, cpus: int = 4, gres: str = "(null)", state: str = "IDLE", partitions: str = "debug,main", more: str = "") -> str:
-    """A line of `scontrol --oneliner show node`."""
+    """A line of `scontrol -o show node`."""
     return (
         f"NodeName={name} Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.5 AvailableFeatures=(null) "
         f"Gres={gres} OS=Linux 6.1 #1 SMP  RealMemory=4096 AllocMem=0 Sockets=4 State={state} ThreadsPerCore=1 Weight=1 Owner=N/A "
@@ -294,7 +294,7 @@ def test_hostile_names_are_harmless(tmp_path):
         ("", "is nothing that Slurm says of a cluster"),
         ("JobID|State\n1|COMPLETED\n", "is nothing that Slurm says of a cluster"),
         (b"\x1f\x8b\xff\x00", "is nothing that Slurm says of a cluster"),
-        (CONFIG, "no nodes; add the output of scontrol --oneliner show node"),
+        (CONFIG, "no nodes; add the output of scontrol -o show node"),
         (node("n1", partitions="(null)"), "no node is in a partition"),
         (node("n1").replace("CPUEfctv=4", "CPUEfctv=four"), "CPUEfctv is 'four', it must be a whole number"),
         (NODES + RESERVATIONS.replace("2026-03-10T08:00:00", "1772442000"), "StartTime is '1772442000', it must be a time"),

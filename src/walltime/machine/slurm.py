@@ -72,7 +72,7 @@ class _Reading:
     def cluster(self) -> SlurmCluster:
         told = self.told
         if not told.nodes:
-            raise LogError("no nodes; add the output of scontrol --oneliner show node, or of sinfo --json")
+            raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
         if "settings" not in told.known:
             self.notes.append("No scontrol show config: the settings of the scheduler are unknown, Slurm's own are assumed.")
         if "partitions" not in told.known:
@@ -145,7 +145,7 @@ class _Reading:
             for partition in partitions:
                 members.setdefault(partition, []).append(pool.name)
         if not pools:
-            raise LogError("no node is in a partition; add the output of scontrol --oneliner show partition")
+            raise LogError("no node is in a partition; add the output of scontrol -o show partition")
         return pools, members
 
     def _partitions(self, pools: list[Pool], members: dict[str, list[str]]) -> list[Partition]:

@@ -204,7 +204,7 @@ def _nodes_of_group(one: Mapping[str, Any], where: str) -> list[Record]:
     if names and least["cpus"] != most["cpus"]:
         raise LogError(
             f"{where}: sinfo says of {len(names)} nodes together that they have {least['cpus']} to {most['cpus']} processors; "
-            "add the output of scontrol --oneliner show node, and leave this one out"
+            "add the output of scontrol -o show node, and leave this one out"
         )
     return [
         {

@@ -110,8 +110,7 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
 def needs_nodes(policy: Policy) -> PolicyError:
     """The error where a policy that schedules nodes has only a number of processors."""
     return PolicyError(
-        f"{policy.name} needs a machine of nodes; describe it in a file and name that with --cluster (in Python: machine=...), see the "
-        "guide on machines"
+        f"{policy.name} needs a machine of nodes: a file like cluster.toml (--cluster; in Python machine=...), see the guide on machines"
     )
 
 

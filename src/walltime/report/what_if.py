@@ -215,7 +215,13 @@ def sure_table(found: WhatIf) -> str:
     rows = []
     for effect, cells in zip(found.effects, sure_rows(found), strict=True):
         why = "; ".join(effect.doubts) or "nothing speaks against it"
-        rows.append([f'<span class="change">{breakable(effect.label)}</span>', *(text(cell).replace(" to ", " to<br>") for cell in cells), f'<td class="wrap">{text(why)}</td>'])
+        rows.append(
+            [
+                f'<span class="change">{breakable(effect.label)}</span>',
+                *(text(cell).replace(" to ", " to<br>") for cell in cells),
+                f'<td class="wrap">{text(why)}</td>',
+            ]
+        )
     note = (
         f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; "
         "a further one lies in the band with a probability of 95 %. These weeks: the weeks of the two schedules drawn with replacement, "
