@@ -142,7 +142,7 @@ def _read_json(text: str, where: str, told: Told) -> None:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: is no JSON ({type(error).__name__}); print it again with sinfo --json") from error
+        raise LogError(f"{where}: is no JSON ({type(error).__name__}); print sinfo's JSON again") from error
     wanted = f"{where}: is no output of sinfo --json; walltime slurm cluster-command prints the commands to run"
     if not isinstance(document, dict):
         raise LogError(wanted)
@@ -163,7 +163,7 @@ def _read_json(text: str, where: str, told: Told) -> None:
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, LogError):
             raise
-        raise LogError(f"{where}: a value is missing or of another kind ({error}); print it again with sinfo --json") from error
+        raise LogError(f"{where}: a value is missing or of another kind ({error}); print sinfo's JSON again") from error
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
