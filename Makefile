@@ -1,6 +1,6 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
 
-.PHONY: help setup quick test nightly demo lowest lint docs wheel bench validate lock changelog clean
+.PHONY: help setup quick test slurm nightly demo lowest lint docs wheel bench validate lock changelog clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -14,6 +14,9 @@ quick: setup ## run the tests that take a minute, with the kernels that are comp
 
 test: setup ## run the whole test suite; ARGS="-k easy" passes arguments to pytest
 	@bash tools/test.sh default $(ARGS)
+
+slurm: setup ## run the tests that start a real Slurm on this machine, if its programs are there
+	@bash tools/test.sh slurm $(ARGS)
 
 nightly: setup ## run the whole test suite with ten times as many examples, chosen at random
 	@bash tools/test.sh nightly $(ARGS)

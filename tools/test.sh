@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tests on two workers: tools/test.sh PROFILE, where PROFILE is quick, default or nightly; more arguments go to pytest.
+# Runs tests on two workers: tools/test.sh PROFILE, where PROFILE is quick, default, nightly or slurm; more arguments go to pytest.
 # tests/profiles.py says how many examples each of them takes, the markers in pyproject.toml which tests it leaves out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +13,12 @@ if [ "$WALLTIME_PROFILE" = quick ]; then
   exec .venv/bin/python -m pytest "${workers[@]}" -m "not slow and not nightly" -o "testpaths=tests/unit tests/golden tests/oracle" "$@"
 fi
 
+if [ "$WALLTIME_PROFILE" = slurm ]; then # one after the other: a real Slurm works in real time, and other work delays it
+  export WALLTIME_PROFILE=default
+  .venv/bin/python tools/warm.py
+  exec .venv/bin/python -m pytest --numprocesses 0 -m "slurm and not nightly" tests/slurm -rs "$@"
+fi
+
 WALLTIME_CACHE=$(mktemp -d)
 export WALLTIME_CACHE
 trap 'rm -rf "$WALLTIME_CACHE"' EXIT
@@ -20,6 +26,6 @@ trap 'rm -rf "$WALLTIME_CACHE"' EXIT
 # Compiled once here, so that the workers do not all do it at the same time; a test looks at how much that was.
 export WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
 .venv/bin/python tools/warm.py "$WALLTIME_COUNTS"
-chosen=()
-[ "$WALLTIME_PROFILE" = nightly ] && chosen=(-m "")
+chosen=(-m "not nightly and not slurm")
+[ "$WALLTIME_PROFILE" = nightly ] && chosen=(-m "not slurm")
 .venv/bin/python -m pytest "${workers[@]}" "${chosen[@]}" "$@"
