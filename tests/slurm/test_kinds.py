@@ -112,6 +112,8 @@ def test_both_forms_of_the_job_log_agree(folder):
     # 22.05's JSON has neither exit codes nor command lines, which have the limit of a shrunk job
     newer = '"submit_line"' in (folder / "jobs.json").read_text()
     old = {} if newer else {"exit_code": ["fail", "array", "first"], "requested": ["shrunk"]}
+    if not newer:  # how the first run of a requeued job ended depends on when it was stopped
+        apart["exit_code"] = [job for job in apart["exit_code"] if job != "again"]
     assert {name: sorted(jobs) for name, jobs in apart.items()} == {name: sorted(jobs) for name, jobs in old.items()} | {
         "executable": ["the separator\x1f itself"]
     }

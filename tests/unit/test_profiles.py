@@ -54,5 +54,6 @@ def test_makefile__has_a_target_for_each_profile():
     assert re.findall(r"^(\w+): setup .*\n\t@bash tools/test\.sh (\w+) ", text, re.MULTILINE) == [
         ("quick", "quick"),
         ("test", "default"),
+        ("slurm", "slurm"),
         ("nightly", "nightly"),
     ]

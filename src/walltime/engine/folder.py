@@ -38,6 +38,9 @@ NOT_COMPILED = (
     "plain",
     "reference",
     "run",
+    "slurm_reference",
+    "slurm_run",
+    "slurm_shares",
 )
 """Modules of the engine that no compiled code depends on; all others count."""
 DAY = 86_400

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.policy.slurm import Settings
-
 Array = np.ndarray
 
 
@@ -65,9 +63,3 @@ class Shares(NamedTuple):
     parent: Array
     shares: Array
     leaf: Array
-
-
-def decay_of(settings: Settings) -> float:
-    """What use counts after a period of PriorityCalcPeriod."""
-    half_life = settings["priority_decay_half_life"]
-    return float(0.5 ** (settings["priority_calc_period"] / half_life)) if half_life else 1.0

@@ -8,7 +8,7 @@ from walltime.engine.cluster_memory import LIMIT, as_lists
 from walltime.engine.cluster_run import _fill
 from walltime.engine.memory import NEVER, record, records
 from walltime.engine.pieces import Pieces
-from walltime.engine.slurm_input import Nodes, Shares, Wants, decay_of
+from walltime.engine.slurm_input import Nodes, Shares, Wants
 from walltime.engine.slurm_memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import Settings
@@ -46,7 +46,7 @@ def lowered(settings: Settings, kill: bool) -> Records:
         weight_age=s["priority_weight_age"],
         weight_share=s["priority_weight_fairshare"],
         longest_age=max(1, s["priority_max_age"]),
-        decay=decay_of(s),
+        decay=s.decay,
     )
 
 

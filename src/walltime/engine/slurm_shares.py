@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from walltime.engine.slurm_input import Shares, decay_of
+from walltime.engine.slurm_input import Shares
 from walltime.policy.slurm import Settings
 
 
@@ -16,7 +16,7 @@ class FairShares:
         self.parent, self.shares = shares.parent.tolist(), shares.shares.tolist()
         self.is_user = [leaf == 1 for leaf in shares.leaf.tolist()]
         self.children = [[k for k in range(1, len(self.parent)) if self.parent[k] == above] for above in range(len(self.parent))]
-        self.decay = decay_of(settings)
+        self.decay = settings.decay
         self.weighs, self.by_tree = settings["priority_weight_fairshare"] > 0, not settings.flag("NO_FAIR_TREE")
         self.used = [0.0] * len(self.parent)
         self.factor = [0.0] * len(self.parent)

@@ -107,6 +107,12 @@ class Settings:
         """Whether priorities differ; with all weights at 0 they do not."""
         return self["priority_type"] == "multifactor" and any(self[name] for name in PARAMETERS if name.startswith("priority_weight"))
 
+    @property
+    def decay(self) -> float:
+        """What use counts after a period of PriorityCalcPeriod."""
+        half_life = self["priority_decay_half_life"]
+        return float(0.5 ** (self["priority_calc_period"] / half_life)) if half_life else 1.0
+
     def flag(self, name: str) -> bool:
         """Whether one of PriorityFlags is set."""
         return name in str(self["priority_flags"]).upper().replace(":", ",").split(",")

@@ -192,7 +192,7 @@ def became_list(found: WhatIf) -> str:
     return f'<ul class="note change">{"".join(items)}</ul>' if items else ""
 
 
-SURE = ("difference", "copies scatter by", "these weeks, 90 %", "other weeks, 90 %", "trusted from")
+SURE = ("difference", "copies scatter by", "these weeks, 90 %", "other weeks", "trusted from")
 
 
 def sure_rows(found: WhatIf) -> list[list[str]]:
@@ -226,8 +226,8 @@ def sure_table(found: WhatIf) -> str:
         f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; "
         "a further one lies in the band with a probability of 95 %. These weeks: the weeks of the two schedules drawn with replacement, "
         f"as they are. Other weeks: {effect_others(found)} logs made of weeks of this one, simulated under each setting"
-        f"{'' if found.feedback else '; a job that followed another one of its user within 20 min waits for its end'}; a further one "
-        "lies in the band with a probability of 90 %. Trusted from: by the calibration, below."
+        f"{'' if found.feedback else '; a job that followed another one of its user within 20 min waits for its end'}: the smallest "
+        "and the largest difference. Trusted from: by the calibration, below."
     )
     head = ["change", *SURE, "what speaks against it"]
     return table(head, rows, "How sure each difference is", "sure") + f'<p class="note">{text(note)}</p>'

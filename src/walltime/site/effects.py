@@ -15,7 +15,6 @@ from walltime.schedule.schedule import Schedule
 from walltime.site.calibration import ALL, Calibration
 from walltime.site.cost import Cost
 from walltime.site.setting import Setting
-from walltime.site.weeks import CONFIDENCE as WEEKS_CONFIDENCE
 from walltime.site.weeks import over_weeks, weeks_of
 from walltime.wording import human_time
 
@@ -37,8 +36,8 @@ class Difference(Averages):
     """A measure under today's setting and under the changed one, over the jobs that run in both.
 
     `scatter`: half the width of the band in which the difference of a further shaken copy lies with a probability of 95 %, `copies`: of
-    how many it is known. `low, high`: the 90 % interval from resampling the weeks of the two schedules. `other_low, other_high`: the band
-    in which the difference lies with a probability of 90 % in a log of other weeks, of which `others` were simulated. nan where unknown.
+    how many it is known. `low, high`: the 90 % interval from resampling the weeks of the two schedules. `other_low, other_high`: the
+    smallest and the largest difference in logs of other weeks, of which `others` were simulated. nan where unknown.
     """
 
     measure: str
@@ -144,18 +143,10 @@ def differences(
             single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
             interval = over_weeks(single[1] - single[0], weeks) if len(weeks) else None
         low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
-        band = _band([copy[name] for copy in resampled])
-        found[name] = Difference(name, before[name], after[name], values[0], scatter, len(shaken), low, high, *band, len(resampled))
+        others = [copy[name] for copy in resampled]
+        ends = (min(others), max(others)) if others else (float("nan"), float("nan"))
+        found[name] = Difference(name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others))
     return found
-
-
-def _band(values: Sequence[float]) -> tuple[float, float]:
-    """The band in which a further one of these values lies with a probability of 90 %; nan for under 2."""
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    found = metrics.mean_interval(np.array(values), WEEKS_CONFIDENCE)
-    half = found.half_width * float(np.sqrt(len(values) + 1))
-    return found.mean - half, found.mean + half
 
 
 def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
@@ -203,8 +194,8 @@ def doubts(found: Difference, calibration: Calibration | None) -> list[str]:
     why = []
     if found.copies and not found.clear:
         why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(found.scatter)}")
-    if found.others > 1 and not (found.other_low > 0 or found.other_high < 0):
-        why.append(f"not every log of other weeks shows it: from {signed(found.other_low)} to {signed(found.other_high)}")
+    if found.others and not (found.other_low > 0 or found.other_high < 0):
+        why.append(f"not every log of other weeks shows it: from {signed(found.other_low)} to {signed(found.other_high)} in {found.others}")
     elif np.isfinite(found.low) and not found.every_week:
         why.append(f"not all weeks show it: from {signed(found.low)} to {signed(found.high)} when weeks are resampled")
     if calibration is None:

@@ -69,7 +69,7 @@ def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
 
     >>> jobs = Workload.from_arrays(submit=[0, WEEK + 5], runtime=[1, 2], procs=[1, 1], machine_procs=4)
     >>> [resample_weeks(jobs, seed).submit.tolist() for seed in (0, 1)]
-    [[0, 604800], [0, 604805]]
+    [[5, 604805], [5, 604800]]
     """
     if not len(workload):
         return workload
