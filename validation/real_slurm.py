@@ -31,16 +31,19 @@ from walltime.machine import read_slurm
 Array = np.ndarray
 Numbers = dict[str, Any]
 OUT = Path(__file__).resolve().parents[1] / "docs" / "slurm.json"
+LATE = "slurm, half a second later"
 WAYS = {
-    "slurm": ("slurm", 0),
-    "slurm, jobs a second longer": ("slurm", 1),
-    "slurm:bf_max_job_test=1": ("slurm:bf_max_job_test=1", 0),
-    "easy": ("easy", 0),
-    "conservative-scratch": ("conservative-scratch", 0),
-    "fcfs": ("fcfs", 0),
+    "slurm": "slurm",
+    LATE: "slurm",
+    "slurm:bf_max_job_test=1": "slurm:bf_max_job_test=1",
+    "easy": "easy",
+    "conservative-scratch": "conservative-scratch",
+    "fcfs": "fcfs",
 }
-"""The policy in question; the same with a wrong parameter; and what one would take without it: the policy, and s that are added to
-each job, since a real Slurm takes about a second from the end of a job to the start of the next one on its nodes."""
+"""The policy in question; the same where nodes come back half a second after the end of a job; the same with a wrong parameter; and what
+one would take without it."""
+DOUBLED = ("bf_interval", "bf_resolution", "sched_interval")
+"""Parameters that are times in seconds."""
 LONG = 10
 """s; jobs that run longer are long here."""
 WITHIN = (10, 60)
@@ -96,11 +99,21 @@ class Run:
 
     def simulated(self, way: str) -> Array:
         """The waits that one of WAYS gives the jobs, s."""
-        policy, more = WAYS[way]
-        jobs = replace(self.jobs, runtime=self.jobs.runtime + more) if more else self.jobs
-        schedule = wt.simulate(jobs, policy, machine=self.machine)
+        jobs, machine = self.in_half_seconds() if way == LATE else (self.jobs, self.machine)
+        schedule = wt.simulate(jobs, WAYS[way], machine=machine)
         assert len(schedule) == len(self.jobs)
-        return (schedule.start - self.jobs.submit)[self.order]
+        return (schedule.start - jobs.submit)[self.order] / (2 if way == LATE else 1)
+
+    def in_half_seconds(self) -> tuple[wt.Workload, wt.machine.Machine]:
+        """The same with every time doubled, and each job half a second longer, which is then 1."""
+        requested = self.jobs.requested * 2
+        times = {"submit": self.jobs.submit * 2, "runtime": self.jobs.runtime * 2 + 1, "requested": requested, "believed": requested}
+        parameters = []
+        for one in self.machine.slurm["SchedulerParameters"].split(","):
+            name, _, value = one.partition("=")
+            parameters.append(f"{name}={2 * int(value)}" if name in DOUBLED else one)
+        settings = {**self.machine.slurm, "SchedulerParameters": ",".join(parameters)}
+        return replace(self.jobs, **times), replace(self.machine, slurm=settings)
 
 
 def classes(run: Run, cpus: int) -> dict[str, Array]:

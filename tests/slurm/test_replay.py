@@ -19,8 +19,8 @@ def test_a_small_workload_is_simulated_as_it_was_run(tmp_path, capsys):
     assert "whole: 1 runs of 50 jobs" in capsys.readouterr().out
     result = json.loads((tmp_path / "slurm.json").read_text())["whole"]
     assert (result["jobs"], result["nodes"]) == (50, 8)
-    # with jobs of seconds, the second that a real Slurm takes between two jobs counts
-    right, wrong = "slurm, jobs a second longer", "slurm:bf_max_job_test=1"
+    # with jobs of seconds, the time that a real Slurm takes between two jobs counts
+    right, wrong = real_slurm.LATE, "slurm:bf_max_job_test=1"
     [real] = result["classes"]["all"]["real"]
     means = {way: values[0] for way, values in result["classes"]["all"]["simulated"].items()}
     near = {way: rows[0][0] for way, rows in result["starts"].items() if rows}
