@@ -1,0 +1,244 @@
+"""When the waiting jobs of a snapshot will start: quantiles over many simulations of what may come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.live.arrivals import Arrivals
+from walltime.live.forward import Forward, misfit
+from walltime.live.jobs import LiveJob
+from walltime.live.present import Present, present_of
+from walltime.live.runtimes import LEVELS, Jobs, Runtimes
+from walltime.live.snapshot import Snapshot
+from walltime.policy import Policy
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.threads import in_threads
+from walltime.wording import harmless
+from walltime.workload import Workload
+from walltime.workload.draws import seed_fault
+
+Array = np.ndarray
+
+QUANTILES = (0.05, 0.5, 0.95)
+LONGEST = 14 * 86400
+"""Jobs to come are drawn for so long at most, s."""
+MOST_MISFITS = 100
+CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}
+"""Classes of how far ahead a predicted start (its median) lies, by their upper bounds, s."""
+Factors = Mapping[str, tuple[float, float]]
+"""For each class of CLASSES, what the distances of the early and the late quantile from the median are multiplied with."""
+
+
+def class_of(ahead: float) -> str:
+    """The class of a start so many s ahead.
+
+    >>> class_of(60), class_of(3600), class_of(10**6)
+    ('under 1 h', '1 to 6 h', 'over 6 h')
+    """
+    return next((name for name, bound in CLASSES.items() if ahead < bound), "over 6 h")
+
+
+@dataclass(frozen=True)
+class StartTime:
+    """When a waiting job will start. Unix times; None for never.
+
+    `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, where it has one. `by_limits`: if
+    every job ran to its limit and none came. `alike`: the columns in which the jobs agree from whose runtimes its own was drawn, None if
+    there were too few, so that it runs to its limit.
+    """
+
+    job: LiveJob
+    early: int | None
+    median: int | None
+    late: int | None
+    slurm: int | None
+    by_limits: int | None
+    alike: tuple[str, ...] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        own = {name: getattr(self.job, name) for name in ("user", "account", "partition", "qos", "name", "cpus", "nodes", "gpus", "limit")}
+        times = {name: getattr(self, name) for name in ("early", "median", "late", "slurm", "by_limits")}
+        return {"job": self.job.label, **own, **times, "alike": None if self.alike is None else list(self.alike)}
+
+
+@dataclass(frozen=True, eq=False)
+class StartTimes:
+    """The start times of all waiting jobs of a snapshot, those that start first being first.
+
+    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never. `factors`: with which the intervals were widened, by
+    classes of CLASSES; empty for none. `cautions`: what is to be known, in sentences.
+    """
+
+    snapshot: Snapshot
+    policy: str
+    samples: int
+    seed: int
+    arrivals: bool
+    jobs: Sequence[StartTime]
+    starts: Array = field(repr=False)
+    factors: Factors
+    cautions: Sequence[str]
+
+    def of(self, label: str) -> StartTime:
+        """That of a job, by its number as Slurm writes it, `27_3`; raises PolicyError."""
+        for one in self.jobs:
+            if one.job.label == label:
+                return one
+        raise PolicyError(self._why_not(label))
+
+    def _why_not(self, label: str) -> str:
+        from walltime.live.jobs import LIVE_RULES
+
+        for job in self.snapshot.jobs:
+            if job.label == label:
+                if job.left_out:
+                    return f"job {harmless(label)} is not predicted. {LIVE_RULES[job.left_out]}"
+                return f"job {harmless(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
+        return f"the snapshot has no job {harmless(label)!r}; its waiting jobs are those of walltime slurm start-times without --job"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it but the single simulations, ready for JSON."""
+        return {
+            "machine": self.snapshot.machine.name,
+            "time": self.snapshot.time,
+            "policy": self.policy,
+            "samples": self.samples,
+            "seed": self.seed,
+            "arrivals": self.arrivals,
+            "factors": {name: list(pair) for name, pair in self.factors.items()},
+            "totals": self.snapshot.totals(),
+            "jobs": [one.as_dict() for one in self.jobs],
+            "cautions": list(self.cautions),
+        }
+
+
+def start_times(
+    snapshot: Snapshot,
+    history: Workload,
+    *,
+    policy: str | Policy | Scheduler | None = None,
+    samples: int = 200,
+    arrivals: bool = True,
+    seed: int = 0,
+    factors: Factors | None = None,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> StartTimes:
+    """Simulate what follows a snapshot many times, under the site's own policy, until all its waiting jobs have started.
+
+    Runtimes are drawn from those of jobs alike (`walltime.live.runtimes`), of running jobs from those that ran longer than they have by
+    now; jobs to come from the recent past (`walltime.live.arrivals`), unless `arrivals` is False. `history`: a log; of it counts what had
+    ended at the time of the snapshot. `policy`: instead of that of the snapshot's machine. `factors`: of a calibration, with which intervals
+    are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal
+    results, whatever the number of threads. Raises PolicyError and WorkloadError.
+    """
+    chosen = snapshot.machine.policy if policy is None else policy
+    if chosen is None:
+        raise PolicyError("the snapshot does not say how the site schedules; give a policy")
+    if samples < 1:
+        raise PolicyError(f"the number of samples must be 1 or more, not {samples}")
+    if fault := seed_fault(seed):
+        raise PolicyError(fault)
+    scheduler = Scheduler.of(chosen, None)
+    present, forward, gone = _fitting(snapshot, history, scheduler)
+    waits = np.flatnonzero(~present.running)
+    runtimes = Runtimes(present.history, present.ended, _wanted(present))
+    limits = present.workload.requested[: len(present.jobs)]
+    to_limits = forward.run(np.maximum(limits, runtimes.elapsed + 1))
+    finite = to_limits[waits][np.isfinite(to_limits[waits])]
+    horizon = min(LONGEST, int(finite.max(initial=present.now)) - present.now + 3600)
+    coming = Arrivals(present.recent, present.now, horizon if arrivals else 0)
+
+    def sample(number: int, check: Callable[[int], None]) -> Array:
+        random = np.random.Generator(np.random.Philox(key=[seed, number]))
+        drawn = runtimes.draw(random)
+        places, times = coming.draw(random)
+        return forward.run(drawn, places, times, check)[waits] - present.now
+
+    starts = np.array(in_threads(lambda: sample, samples, workers, progress))
+    quantiles = adjusted(quantiles_of(starts), factors or {})
+    order = np.argsort(quantiles[1], kind="stable")
+    found = [
+        StartTime(
+            present.jobs[waits[k]],
+            *(_unix(time, snapshot.time) for time in quantiles[:, k]),
+            present.jobs[waits[k]].expected,
+            _unix(to_limits[waits[k]] - present.now, snapshot.time),
+            LEVELS[runtimes.level[waits[k]]] if runtimes.level[waits[k]] < len(LEVELS) else None,
+        )
+        for k in order.tolist()
+    ]
+    cautions = _cautions(snapshot, present, runtimes, coming if arrivals else None, gone)
+    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], dict(factors or {}), cautions)
+
+
+def quantiles_of(starts: Array) -> Array:
+    """The quantiles of each column, by nearest rank: shape (3, jobs)."""
+    ranked = np.sort(starts, axis=0)
+    return np.stack([ranked[max(0, int(np.ceil(part * len(ranked))) - 1)] for part in QUANTILES])
+
+
+def adjusted(quantiles: Array, factors: Factors) -> Array:
+    """Quantiles (s ahead; shape (3, jobs)) whose distances from the median are multiplied with the factors of the job's class."""
+    if not factors:
+        return quantiles
+    early, median, late = quantiles
+    pairs = np.array([factors.get(class_of(one), (1.0, 1.0)) for one in median.tolist()]).reshape(-1, 2)
+    known = np.isfinite(median)
+    low, high = early.copy(), late.copy()
+    low[known] = np.maximum(median[known] - pairs[known, 0] * (median[known] - early[known]), 0)
+    high[known] = median[known] + pairs[known, 1] * (late[known] - median[known])
+    return np.stack([low, median, high])
+
+
+def _fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[Present, Forward, list[str]]:
+    """The jobs and their simulation, without the running jobs for which the machine has no room; the labels of these."""
+    gone: list[str] = []
+    while True:
+        present = present_of(snapshot, history, scheduler, gone)
+        forward = Forward(present, scheduler)
+        place = misfit(forward)
+        if place is None:
+            return present, forward, gone
+        gone.append(present.jobs[place].label)
+        if len(gone) > MOST_MISFITS:
+            raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}: it is described otherwise than it is")
+
+
+def _wanted(present: Present) -> Jobs:
+    """The snapshot's jobs, as runtimes are drawn for them."""
+    count = len(present.jobs)
+    placed = present.workload
+    columns = {name: values[:count] for name, values in placed.columns.items()}
+    columns |= {"requested": placed.requested[:count], "procs": placed.procs[:count]}
+    nobody = np.full(count, -1, np.int64)
+    named = {name: columns.get(name, nobody) for level in LEVELS for name in level}
+    elapsed = [0 if job.start is None else max(1, present.now + present.zero - job.start) for job in present.jobs]
+    return Jobs(named, placed.requested[:count], np.array(elapsed, np.int64))
+
+
+def _unix(ahead: float, time: int) -> int | None:
+    return time + round(ahead) if np.isfinite(ahead) else None
+
+
+def _cautions(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
+    told = []
+    unknown = int((runtimes.level == len(LEVELS)).sum())
+    if unknown:
+        told.append(f"{unknown:,} jobs are taken to run to their limits: too few jobs like them have ended.")
+    if coming is not None and not coming.period:
+        told.append("The history is shorter than a day before the snapshot: no jobs come in the simulations.")
+    if present.lost:
+        told.append(f"{len(present.lost):,} jobs do not fit the machine and are left out, such as {present.lost[0].label}.")
+    if gone:
+        told.append(f"For {len(gone):,} running jobs the machine, as it is described, has no room: they are left out, such as {gone[0]}.")
+    apart = len(snapshot.apart)
+    if apart:
+        told.append(f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.")
+    return told
