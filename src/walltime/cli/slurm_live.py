@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.calibrate import TodaysPolicyOption
+from walltime.cli.groups import Reading, flat
 from walltime.cli.slurm import app
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.live import Snapshot
+
+MOST_ROWS = 40
+"""So many jobs are printed, those that start first."""
 
 
 @app.command("snapshot")
@@ -84,12 +91,10 @@ def _tell(found: Snapshot, out: Path | None, as_json: bool) -> None:
 
 def clock(time: float) -> str:
     """A Unix time, in UTC."""
-    from datetime import UTC, datetime
-
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _zone(name: str):  # type: ignore[no-untyped-def]
+def _zone(name: str) -> tzinfo:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
@@ -98,10 +103,7 @@ def _zone(name: str):  # type: ignore[no-untyped-def]
         raise PolicyError(f"unknown time zone {name!r}; write one such as Europe/Stockholm") from None
 
 
-def _unix(text: str, zone: object) -> int:
-    from datetime import datetime, tzinfo
-
-    assert isinstance(zone, tzinfo)
+def _unix(text: str, zone: tzinfo) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 13:
         return int(text)
     try:
@@ -109,3 +111,72 @@ def _unix(text: str, zone: object) -> int:
     except ValueError:
         raise PolicyError(f"{text!r} is no time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
     return int((time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp())
+
+
+@app.command("start-times")
+@flat
+def start_times(
+    snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="What walltime slurm snapshot wrote.")],
+    *,
+    history: Annotated[
+        Path, typer.Option("--history", metavar="LOG", help="The log of the jobs that ran lately, weeks if possible; sacct's, say.")
+    ],
+    policy: TodaysPolicyOption = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200,
+    arrivals: Annotated[
+        bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
+    ] = True,
+    seed: o.SeedOption = 0,
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="JOB", help="Only this one, and what it waits for: 1234, or 27_3 for a task of an array.")
+    ] = None,
+    reading: Reading,
+    report: o.ReportOption = None,
+    metrics: Annotated[
+        Path | None,
+        typer.Option("--prometheus", metavar="FILE", help="Write metrics for Prometheus here: .prom.", rich_help_panel=o.OUTPUT),
+    ] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Say when the waiting jobs of a snapshot will start: quantiles over simulations of what may come, beside Slurm's own estimates.
+
+    Each simulation draws how long jobs run from how long jobs like them ran, and the jobs to come from the past weeks, and schedules them
+    as the site does, until all jobs of the snapshot have started.
+    """
+    from walltime.cli import common
+    from walltime.live import read_snapshot, why
+    from walltime.live import start_times as run
+    from walltime.live.start_times import why_not
+    from walltime.provenance import version
+    from walltime.report import start_times as told
+
+    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",))):
+        if path is not None:
+            common.check_output(path, endings)
+    found = read_snapshot(snapshot)
+    if job is not None and job not in [one.label for one in found.waiting]:
+        raise PolicyError(why_not(found, job))
+    log, _ = reading.load(history, found.machine)
+    with common.progress_bar(samples, "simulations") as progress:
+        result = run(found, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, progress=progress)
+    reasons = None if job is None else why(found, log, job, policy=policy)
+    if report is not None:
+        told.write_start_times_report(report, result, log, settings={"command": ["walltime", *sys.argv[1:]]})
+    if metrics is not None:
+        told.write_prometheus(metrics, result)
+    chosen = result.jobs if job is None else [result.of(job)]
+    if as_json:
+        facts = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "prometheus": metrics}
+        facts |= {} if reasons is None else {"reasons": reasons.as_dict()}
+        common.print_json(facts | {"version": version()})
+        return
+    common.print_text(f"{result.snapshot.machine.name} at {clock(found.time)}, {samples:,} simulations under {result.policy}")
+    common.print_table("", told.COLUMNS, [told.row(one, found.time) for one in chosen[:MOST_ROWS]])
+    if len(chosen) > MOST_ROWS:
+        typer.echo(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
+    for sentence in () if reasons is None else reasons.sentences:
+        common.print_text(sentence)
+    common.print_cautions(result.cautions)
+    for path, what in ((report, "report"), (metrics, "metrics")):
+        if path is not None:
+            typer.echo(f"{what} written to {path}")

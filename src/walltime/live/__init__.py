@@ -1,6 +1,23 @@
 """A Slurm cluster as it is now: snapshots of its queue, and when the waiting jobs will start."""
 
 from walltime.live.jobs import LIVE_RULES, LiveJob
+from walltime.live.replay import Outcome, outcomes, snapshot_at
 from walltime.live.snapshot import Snapshot, read_snapshot, snapshot_of, take_snapshot
+from walltime.live.start_times import Reasons, StartTime, StartTimes, start_times, why
 
-__all__ = ["LIVE_RULES", "LiveJob", "Snapshot", "read_snapshot", "snapshot_of", "take_snapshot"]
+__all__ = [
+    "LIVE_RULES",
+    "LiveJob",
+    "Outcome",
+    "Reasons",
+    "Snapshot",
+    "StartTime",
+    "StartTimes",
+    "outcomes",
+    "read_snapshot",
+    "snapshot_at",
+    "snapshot_of",
+    "start_times",
+    "take_snapshot",
+    "why",
+]

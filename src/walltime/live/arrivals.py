@@ -14,8 +14,8 @@ WEEKS = 8
 class Arrivals:
     """Draws jobs to come from the history's submissions before `now`.
 
-    `submit`: of the history's jobs, s, ascending; `horizon`: until when jobs are to come, s after `now`. Each day to come is a day of one of
-    the last weeks, chosen at random, from the same weekday and hour on; where the history is shorter than a week, any day; where it is
+    `submit`: of the history's jobs, s, ascending; `horizon`: until when jobs are to come, s after `now`. Each day to come is a day of one
+    of the last weeks, chosen at random, from the same weekday and hour on; where the history is shorter than a week, any day; where it is
     shorter than a day, no jobs come (`period` is 0).
     """
 

@@ -12,11 +12,14 @@ from walltime.errors import EngineError, WorkloadError
 from walltime.live.present import Present
 from walltime.machine.placing import NEVER
 from walltime.policy import Slurm
+from walltime.schedule import Schedule
 from walltime.schedule.known import known_to
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray
+FIRST_NUMBER = 10**12
+"""The number of the first job in a schedule."""
 PIECE = 200_000
 """Steps of the simulation between two looks whether all jobs have started."""
 
@@ -66,6 +69,47 @@ class Forward:
         start = simulation._memory.jobs.start[mine].astype(float)
         start[start < 0] = np.inf
         return start
+
+    def schedule(self, runtime: Array) -> Schedule:
+        """The schedule of the snapshot's jobs alone, with these runtimes (int64 s), for stories. Raises EngineError if some never start.
+
+        Jobs are numbered from FIRST_NUMBER on, in their order here: an array and its tasks may share a number, and are queued otherwise.
+        """
+        present = self.present
+        chosen = np.argsort(present.submit, kind="stable")
+        submit, runtime = present.submit[chosen], runtime[chosen]
+        simulation = self._simulation(chosen, submit, runtime)
+        simulation.run()
+        placement = present.placement
+        jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
+        slots = None
+        if self._slurm:
+            slots = simulation.slots
+            given = np.zeros((len(chosen), len(placement.machine.pools), 2), np.int64)
+            np.add.at(given, (slots[0], self._nodes.pool[slots[1]]), np.stack([slots[2], slots[3]], axis=1))
+        else:
+            given = simulation.given
+        return Schedule(
+            workload=jobs,
+            policy=self.scheduler.policy,
+            start=simulation.start,
+            end=simulation.start + simulation.runtime if self._slurm else simulation.start + runtime,
+            runtime=simulation.runtime if self._slurm else runtime,
+            kind=simulation.kind,
+            reserved_start=simulation.reserved_start,
+            overrun="kill",
+            coincident="batch",
+            placement=replace(
+                placement,
+                partition=placement.partition[chosen],
+                second=placement.second[chosen],
+                since=placement.since[chosen],
+                after=[[] for _ in chosen],
+                limits_of=[placement.limits_of[k] for k in chosen.tolist()],
+            ),
+            given=given,
+            slots=slots,
+        )
 
     def _simulation(self, chosen: Array, submit: Array, runtime: Array) -> Any:
         placed, placement = self.present.workload, self.present.placement
@@ -125,7 +169,7 @@ class Forward:
         self._wants = wants
 
     def _merits(self, static: Array, settings: Any) -> Array:
-        """What does not change of each priority: of a waiting job what Slurm says; of others as far as it can be known, and its user's share.
+        """What does not change of each priority: of a waiting job what Slurm says; of others what can be known, and the user's share.
 
         The share is what the priorities of the user's waiting jobs have beyond what is known, or those of all.
         """

@@ -88,7 +88,7 @@ class LiveJob:
             right = {"str": str, "bool": bool}.get(kind, int)
             if value is None and "None" in kind:
                 continue
-            if not isinstance(value, right) or (right is int and (isinstance(value, bool) or not 0 <= value < 2**53)):
+            if not isinstance(value, right) or (right is int and (isinstance(value, bool) or not 0 <= int(value) < 2**53)):
                 raise LogError(f"{name} of a job cannot be {harmless(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
             raise LogError("a job has no number, or neither runs nor waits; take the snapshot again")

@@ -62,7 +62,8 @@ def present_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler, with
     """
     if scheduler.prediction is not None:
         raise PolicyError("start times are simulated with the limits that the scheduler knows; leave the predictor out")
-    running = sorted((job for job in snapshot.running if job.label not in without), key=lambda job: (job.start or 0, job.job, job.task or 0))
+    running = [job for job in snapshot.running if job.label not in without]
+    running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
     waiting = sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
     jobs = [*running, *waiting]
     if not waiting:

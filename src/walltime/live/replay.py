@@ -13,7 +13,7 @@ from walltime.live.snapshot import Snapshot
 from walltime.live.start_times import class_of, start_times
 from walltime.machine import Machine, Partition, Pool
 from walltime.schedule import Schedule
-from walltime.workload import Workload
+from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
 
@@ -22,8 +22,8 @@ Array = np.ndarray
 class Outcome:
     """A prediction and what happened, all in s after the snapshot.
 
-    `job`: its label; `made`: when it was predicted (Unix time); `early, median, late`: the prediction (inf for never); `by_limits`, `slurm`:
-    other predictions, NaN for none; `real`: when it started.
+    `job`: its label; `made`: when it was predicted (Unix time); `early, median, late`: the prediction (inf for never); `by_limits`,
+    `slurm`: other predictions, NaN for none; `real`: when it started.
     """
 
     job: str
@@ -55,10 +55,6 @@ def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot
     jobs = []
     for k in np.flatnonzero(here).tolist():
         runs = bool(schedule.start[k] <= time)
-        names = {
-            attribute: w.origin.name_of(column, int(w.columns[column][k])) if column in w.columns and w.columns[column][k] >= 0 else ""
-            for column, attribute in (("user", "user"), ("group", "account"), ("executable", "name"))
-        }
         jobs.append(
             LiveJob(
                 job=int(w.job_id[k]),
@@ -68,10 +64,18 @@ def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot
                 start=zero + int(schedule.start[k]) if runs else None,
                 limit=int(w.requested[k]),
                 cpus=int(w.procs[k]),
-                **names,
+                user=_name(w, "user", k),
+                account=_name(w, "group", k),
+                name=_name(w, "executable", k),
             )
         )
     return Snapshot(zero + time, machine, tuple(jobs))
+
+
+def _name(w: Workload, column: str, k: int) -> str:
+    """The name that a column has for a job; empty if it is unknown."""
+    number = int(w.columns[column][k]) if column in w.columns else MISSING
+    return w.origin.name_of(column, number) if number >= 0 else ""
 
 
 def as_history(schedule: Schedule) -> Workload:
@@ -102,8 +106,9 @@ def outcomes(
         except PolicyError:  # nobody waits
             continue
         for one in made.jobs:
-            times = [np.inf if time is None else float(time - snapshot.time) for time in (one.early, one.median, one.late, one.by_limits)]
-            found.append(Outcome(one.job.label, snapshot.time, *times, np.nan, float(started[one.job.job] - moment)))
+            ahead = [np.inf if time is None else float(time - snapshot.time) for time in (one.early, one.median, one.late, one.by_limits)]
+            real = float(started[one.job.job] - moment)
+            found.append(Outcome(one.job.label, snapshot.time, ahead[0], ahead[1], ahead[2], ahead[3], np.nan, real))
         if progress is not None:
             progress(done + 1)
     return found

@@ -23,8 +23,10 @@ TOGETHER = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """What is known of jobs whose runtimes are drawn: `columns` of LEVELS (int64, -1 unknown), `requested` and `elapsed` (s; 0 for those
-    that have not started), one entry per job."""
+    """What is known of jobs whose runtimes are drawn, one entry per job.
+
+    `columns`: those of LEVELS (int64, -1 unknown). `requested`, `elapsed`: s; the latter is 0 for those that have not started.
+    """
 
     columns: dict[str, Array]
     requested: Array
@@ -80,10 +82,17 @@ class Runtimes:
         count = len(self.requested)
         shared = random.standard_normal(max(self._groups, 1))[self._group]
         normal = np.sqrt(TOGETHER) * shared + np.sqrt(1 - TOGETHER) * random.standard_normal(count)
-        part = _below(normal)
+        return self._at(_below(normal))
+
+    def typical(self) -> Array:
+        """The median runtime of each job, int64 s."""
+        return self._at(np.full(len(self.requested), 0.5))
+
+    def _at(self, part: Array) -> Array:
+        """The runtimes of which this part of the jobs alike, from 0 to 1, ran shorter."""
         place = self._first + np.minimum((part * self._size).astype(np.int64), self._size - 1)
         known = self.level < len(LEVELS)
-        ratio = np.ones(count)
+        ratio = np.ones(len(part))
         ratio[known] = self._ratios[place[known]]
         runtime = np.maximum(np.rint(ratio * self.requested).astype(np.int64), 0)
         begun = self.elapsed > 0

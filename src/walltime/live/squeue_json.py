@@ -85,7 +85,7 @@ def _job(record: Any, counts: Counter[str]) -> list[LiveJob]:
         cpus=max(1, _whole(record, "cpus") or 1),
         gpus=gpus_of(resources),
         memory_mb=memory_of(resources),
-        exclusive="none" in (shared if isinstance(shared, list) else [shared]) or record.get("exclusive") in (True, ["true"]),
+        exclusive="none" in (shared if isinstance(shared, list) else [shared]) or _asks_for_nodes(record),
         priority=None if priority is None or priority >= MOST else priority,
         dependency=_text(record, "dependency"),
         reason=reason,
@@ -121,6 +121,12 @@ def _text(record: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise _OddError(f"{name} is {harmless(str(value))!r}, it must be a text")
     return "" if value in ("(null)", "N/A") else value[:_LONGEST]
+
+
+def _asks_for_nodes(record: Mapping[str, Any]) -> bool:
+    """Whether the command line asks for whole nodes: from 26.05 on, squeue says so nowhere else."""
+    words = _text(record, "submit_line").partition(" --wrap")[0].split()
+    return "--exclusive" in words or "--exclusive=exclusive" in words
 
 
 def _user_id(record: Mapping[str, Any]) -> str:

@@ -82,12 +82,16 @@ def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[LiveJob]:
     if not number or (not waits and start is None):
         raise ValueError("it has no number, or runs and has no start")
     priority = _whole(of["priority"], "priority")
-    dependency = "" if of["dependency"] in _NONE else of["dependency"]
+    dependency = _known(of["dependency"])
     gres = gpus_of(of["gres"])
     job = LiveJob(
         job=number,
         state=WAITING if waits else RUNNING,
-        **{name: "" if of[name] in _NONE else of[name] for name in ("user", "account", "partition", "qos", "reason")},
+        user=_known(of["user"]),
+        account=_known(of["account"]),
+        partition=_known(of["partition"]),
+        qos=_known(of["qos"]),
+        reason=_known(of["reason"]),
         name=of["name"],
         submit=_time(of["submit"], zone),
         eligible=start if waits and of["reason"] == "BeginTime" else _time(of["submit"], zone),
@@ -107,6 +111,10 @@ def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[LiveJob]:
     if not (waits and task.startswith("[")):
         return [job]
     return list(expanded(job, *tasks_of(task)))
+
+
+def _known(text: str) -> str:
+    return "" if text in _NONE else text
 
 
 def _whole(text: str, name: str) -> int | None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.live.arrivals import Arrivals
-from walltime.live.forward import Forward, misfit
-from walltime.live.jobs import LiveJob
+from walltime.live.forward import FIRST_NUMBER, Forward, misfit
+from walltime.live.jobs import LIVE_RULES, LiveJob
 from walltime.live.present import Present, present_of
 from walltime.live.runtimes import LEVELS, Jobs, Runtimes
 from walltime.live.snapshot import Snapshot
 from walltime.policy import Policy
+from walltime.schedule import HeldBack, MachineStory
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.threads import in_threads
 from walltime.wording import harmless
@@ -90,17 +92,7 @@ class StartTimes:
         for one in self.jobs:
             if one.job.label == label:
                 return one
-        raise PolicyError(self._why_not(label))
-
-    def _why_not(self, label: str) -> str:
-        from walltime.live.jobs import LIVE_RULES
-
-        for job in self.snapshot.jobs:
-            if job.label == label:
-                if job.left_out:
-                    return f"job {harmless(label)} is not predicted. {LIVE_RULES[job.left_out]}"
-                return f"job {harmless(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
-        return f"the snapshot has no job {harmless(label)!r}; its waiting jobs are those of walltime slurm start-times without --job"
+        raise PolicyError(why_not(self.snapshot, label))
 
     def as_dict(self) -> dict[str, Any]:
         """All of it but the single simulations, ready for JSON."""
@@ -116,6 +108,16 @@ class StartTimes:
             "jobs": [one.as_dict() for one in self.jobs],
             "cautions": list(self.cautions),
         }
+
+
+def why_not(snapshot: Snapshot, label: str) -> str:
+    """Why there is no start time of a job, as the message of an error."""
+    for job in snapshot.jobs:
+        if job.label == label and job.left_out:
+            return f"job {harmless(label)} is not predicted: {LIVE_RULES[job.left_out]}"
+        if job.label == label:
+            return f"job {harmless(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
+    return f"no job {harmless(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
 
 
 def start_times(
@@ -134,18 +136,15 @@ def start_times(
 
     Runtimes are drawn from those of jobs alike (`walltime.live.runtimes`), of running jobs from those that ran longer than they have by
     now; jobs to come from the recent past (`walltime.live.arrivals`), unless `arrivals` is False. `history`: a log; of it counts what had
-    ended at the time of the snapshot. `policy`: instead of that of the snapshot's machine. `factors`: of a calibration, with which intervals
-    are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal
-    results, whatever the number of threads. Raises PolicyError and WorkloadError.
+    ended at the time of the snapshot. `policy`: instead of that of the snapshot's machine. `factors`: of a calibration, with which
+    intervals are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give
+    equal results, whatever the number of threads. Raises PolicyError and WorkloadError.
     """
-    chosen = snapshot.machine.policy if policy is None else policy
-    if chosen is None:
-        raise PolicyError("the snapshot does not say how the site schedules; give a policy")
     if samples < 1:
         raise PolicyError(f"the number of samples must be 1 or more, not {samples}")
     if fault := seed_fault(seed):
         raise PolicyError(fault)
-    scheduler = Scheduler.of(chosen, None)
+    scheduler = _scheduler(snapshot, policy)
     present, forward, gone = _fitting(snapshot, history, scheduler)
     waits = np.flatnonzero(~present.running)
     runtimes = Runtimes(present.history, present.ended, _wanted(present))
@@ -164,16 +163,12 @@ def start_times(
     starts = np.array(in_threads(lambda: sample, samples, workers, progress))
     quantiles = adjusted(quantiles_of(starts), factors or {})
     order = np.argsort(quantiles[1], kind="stable")
-    found = [
-        StartTime(
-            present.jobs[waits[k]],
-            *(_unix(time, snapshot.time) for time in quantiles[:, k]),
-            present.jobs[waits[k]].expected,
-            _unix(to_limits[waits[k]] - present.now, snapshot.time),
-            LEVELS[runtimes.level[waits[k]]] if runtimes.level[waits[k]] < len(LEVELS) else None,
-        )
-        for k in order.tolist()
-    ]
+    found = []
+    for k in order.tolist():
+        job, level = present.jobs[waits[k]], int(runtimes.level[waits[k]])
+        early, median, late = (_unix(float(time), snapshot.time) for time in quantiles[:, k])
+        by_limits = _unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
+        found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
     cautions = _cautions(snapshot, present, runtimes, coming if arrivals else None, gone)
     return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], dict(factors or {}), cautions)
 
@@ -182,6 +177,40 @@ def quantiles_of(starts: Array) -> Array:
     """The quantiles of each column, by nearest rank: shape (3, jobs)."""
     ranked = np.sort(starts, axis=0)
     return np.stack([ranked[max(0, int(np.ceil(part * len(ranked))) - 1)] for part in QUANTILES])
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What a waiting job waits for: sentences, and for how long (s from the snapshot on) what held it back.
+
+    It is the job's story where all jobs run as long as the median of those like them, and none come.
+    """
+
+    job: str
+    held_back: HeldBack
+    sentences: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self)
+
+
+def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Policy | Scheduler | None = None) -> Reasons:
+    """What a waiting job waits for; `label`: its number as Slurm writes it, `27_3`. Raises PolicyError."""
+    scheduler = _scheduler(snapshot, policy)
+    present, forward, _ = _fitting(snapshot, history, scheduler)
+    places = [k for k, job in enumerate(present.jobs) if job.label == label and job.start is None]
+    if not places:
+        raise PolicyError(why_not(snapshot, label))
+    schedule = forward.schedule(Runtimes(present.history, present.ended, _wanted(present)).typical())
+    story = schedule.explain(FIRST_NUMBER + places[0], sooner=False)
+    assert isinstance(story, MachineStory), "it has a placement"
+
+    def named(sentence: str) -> str:
+        return re.sub(r"\b1\d{12}\b", lambda number: present.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
+
+    told = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
+    return Reasons(label, story.held_back, (*map(named, story.sentences), told))
 
 
 def adjusted(quantiles: Array, factors: Factors) -> Array:
@@ -197,6 +226,13 @@ def adjusted(quantiles: Array, factors: Factors) -> Array:
     return np.stack([low, median, high])
 
 
+def _scheduler(snapshot: Snapshot, policy: str | Policy | Scheduler | None) -> Scheduler:
+    chosen = snapshot.machine.policy if policy is None else policy
+    if chosen is None:
+        raise PolicyError("the snapshot does not say how the site schedules; give a policy")
+    return Scheduler.of(chosen, None)
+
+
 def _fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[Present, Forward, list[str]]:
     """The jobs and their simulation, without the running jobs for which the machine has no room; the labels of these."""
     gone: list[str] = []
@@ -208,7 +244,7 @@ def _fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tup
             return present, forward, gone
         gone.append(present.jobs[place].label)
         if len(gone) > MOST_MISFITS:
-            raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}: it is described otherwise than it is")
+            raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
 
 
 def _wanted(present: Present) -> Jobs:
