@@ -1,7 +1,8 @@
 """A Slurm cluster as it is now: snapshots of its queue, and when the waiting jobs will start."""
 
 from walltime.live.jobs import LIVE_RULES, LiveJob
-from walltime.live.replay import Outcome, outcomes, snapshot_at
+from walltime.live.replay import outcomes, snapshot_at
+from walltime.live.scores import Outcome, Score, factors_of, scores_of
 from walltime.live.snapshot import Snapshot, read_snapshot, snapshot_of, take_snapshot
 from walltime.live.start_times import Reasons, StartTime, StartTimes, start_times, why
 
@@ -10,11 +11,14 @@ __all__ = [
     "LiveJob",
     "Outcome",
     "Reasons",
+    "Score",
     "Snapshot",
     "StartTime",
     "StartTimes",
+    "factors_of",
     "outcomes",
     "read_snapshot",
+    "scores_of",
     "snapshot_at",
     "snapshot_of",
     "start_times",

@@ -80,6 +80,8 @@ class LiveJob:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LiveJob:
         """The job with these values, which are checked; raises LogError."""
+        if not isinstance(values, Mapping):
+            raise LogError("a job is no object; take the snapshot again")
         kinds = {one.name: str(one.type) for one in fields(cls)}
         for name, value in values.items():
             kind = kinds.get(name)
@@ -88,7 +90,8 @@ class LiveJob:
             right = {"str": str, "bool": bool}.get(kind, int)
             if value is None and "None" in kind:
                 continue
-            if not isinstance(value, right) or (right is int and (isinstance(value, bool) or not 0 <= int(value) < 2**53)):
+            counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+            if not isinstance(value, right) or (right is int and not counted):
                 raise LogError(f"{name} of a job cannot be {harmless(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
             raise LogError("a job has no number, or neither runs nor waits; take the snapshot again")

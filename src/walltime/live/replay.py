@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.live.jobs import RUNNING, WAITING, LiveJob
+from walltime.live.scores import Outcome
 from walltime.live.snapshot import Snapshot
-from walltime.live.start_times import class_of, start_times
+from walltime.live.start_times import start_times
 from walltime.machine import Machine, Partition, Pool
 from walltime.schedule import Schedule
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A prediction and what happened, all in s after the snapshot.
-
-    `job`: its label; `made`: when it was predicted (Unix time); `early, median, late`: the prediction (inf for never); `by_limits`,
-    `slurm`: other predictions, NaN for none; `real`: when it started.
-    """
-
-    job: str
-    made: int
-    early: float
-    median: float
-    late: float
-    by_limits: float
-    slurm: float
-    real: float
-
-    @property
-    def name(self) -> str:
-        """The class of the prediction, by how far ahead it lies."""
-        return class_of(self.median)
-
-    @property
-    def inside(self) -> bool:
-        """Whether the job started within the interval."""
-        return self.early <= self.real <= self.late
 
 
 def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot:

@@ -15,10 +15,11 @@ LEVELS = (("executable", "user", "requested"), ("user", "requested", "procs"), (
 """Which jobs are alike: those that agree in these columns; the first of these groups that has enough jobs is taken."""
 LEAST = 8
 """The fewest jobs of a group, of a running job those that ran longer than it has run by now."""
-LATEST = 200
+LATEST = 500
 """So many of a group count, those that ended last."""
-TOGETHER = 0.5
-"""How much the runtimes of jobs of one group go together: the correlation of the normal variables behind them."""
+TOGETHER = 0.9
+"""How much the runtimes of jobs of one group go together: the correlation of the normal variables behind them. Users submit the same thing
+many times over. With 0.5, intervals of 90 % held 2 to 3 % fewer starts on the log of KTH."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.live.arrivals import Arrivals
 from walltime.live.forward import FIRST_NUMBER, Forward, misfit
+from walltime.live.horizons import Factors, adjusted
 from walltime.live.jobs import LIVE_RULES, LiveJob
 from walltime.live.present import Present, present_of
 from walltime.live.runtimes import LEVELS, Jobs, Runtimes
@@ -30,19 +31,6 @@ QUANTILES = (0.05, 0.5, 0.95)
 LONGEST = 14 * 86400
 """Jobs to come are drawn for so long at most, s."""
 MOST_MISFITS = 100
-CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}
-"""Classes of how far ahead a predicted start (its median) lies, by their upper bounds, s."""
-Factors = Mapping[str, tuple[float, float]]
-"""For each class of CLASSES, what the distances of the early and the late quantile from the median are multiplied with."""
-
-
-def class_of(ahead: float) -> str:
-    """The class of a start so many s ahead.
-
-    >>> class_of(60), class_of(3600), class_of(10**6)
-    ('under 1 h', '1 to 6 h', 'over 6 h')
-    """
-    return next((name for name, bound in CLASSES.items() if ahead < bound), "over 6 h")
 
 
 @dataclass(frozen=True)
@@ -211,19 +199,6 @@ def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Poli
 
     told = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
     return Reasons(label, story.held_back, (*map(named, story.sentences), told))
-
-
-def adjusted(quantiles: Array, factors: Factors) -> Array:
-    """Quantiles (s ahead; shape (3, jobs)) whose distances from the median are multiplied with the factors of the job's class."""
-    if not factors:
-        return quantiles
-    early, median, late = quantiles
-    pairs = np.array([factors.get(class_of(one), (1.0, 1.0)) for one in median.tolist()]).reshape(-1, 2)
-    known = np.isfinite(median)
-    low, high = early.copy(), late.copy()
-    low[known] = np.maximum(median[known] - pairs[known, 0] * (median[known] - early[known]), 0)
-    high[known] = median[known] + pairs[known, 1] * (late[known] - median[known])
-    return np.stack([low, median, high])
 
 
 def _scheduler(snapshot: Snapshot, policy: str | Policy | Scheduler | None) -> Scheduler:
