@@ -197,7 +197,9 @@ def misfit(forward: Forward) -> int | None:
     present = forward.present
     everybody = np.arange(len(present.jobs))
     try:
-        simulation = forward._simulation(everybody, present.submit, np.maximum(present.workload.requested[everybody], 1))
+        simulation = forward._simulation(
+            everybody, np.full(len(everybody), present.now), np.maximum(present.workload.requested[everybody], 1)
+        )
         simulation.compile()
         if forward._slurm:
             simulation.advance(1)
