@@ -130,6 +130,15 @@ def start_times(
     job: Annotated[
         str | None, typer.Option("--job", metavar="JOB", help="Only this one, and what it waits for: 1234, or 27_3 for a task of an array.")
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            metavar="FILE",
+            help="Enter the predictions into this ledger, .sqlite or .db, and adjust the intervals by what became of earlier ones.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
     reading: Reading,
     report: o.ReportOption = None,
     metrics: Annotated[
@@ -144,21 +153,25 @@ def start_times(
     as the site does, until all jobs of the snapshot have started.
     """
     from walltime.cli import common
-    from walltime.live import read_snapshot, why
+    from walltime.live import Ledger, read_snapshot, why
     from walltime.live import start_times as run
     from walltime.live.start_times import why_not
     from walltime.provenance import version
     from walltime.report import start_times as told
 
-    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",))):
+    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",)), (ledger, (".sqlite", ".db"))):
         if path is not None:
             common.check_output(path, endings)
     found = read_snapshot(snapshot)
     if job is not None and job not in [one.label for one in found.waiting]:
         raise PolicyError(why_not(found, job))
+    kept = None if ledger is None else Ledger(ledger, create=True)
     log, _ = reading.load(history, found.machine)
+    factors = None if kept is None else kept.factors()
     with common.progress_bar(samples, "simulations") as progress:
-        result = run(found, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, progress=progress)
+        result = run(found, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, factors=factors, progress=progress)
+    if kept is not None:
+        kept.add(result)
     reasons = None if job is None else why(found, log, job, policy=policy)
     if report is not None:
         told.write_start_times_report(report, result, log, settings={"command": ["walltime", *sys.argv[1:]]})
@@ -180,3 +193,40 @@ def start_times(
     for path, what in ((report, "report"), (metrics, "metrics")):
         if path is not None:
             typer.echo(f"{what} written to {path}")
+
+
+@app.command("score")
+@flat
+def score(
+    ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="What walltime slurm start-times --ledger wrote.")],
+    *,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="LOG", help="A log of the jobs that have ended since, with which the ledger is completed."),
+    ] = None,
+    reading: Reading,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Say how good predicted start times were: how many jobs started within their intervals, and the errors beside Slurm's own.
+
+    With --history, what has become of the predictions is entered first. The factors are those with which the next walltime slurm
+    start-times with this ledger widens or narrows its intervals, so that 90 % of the jobs start within them.
+    """
+    from walltime.cli import common
+    from walltime.live import Ledger
+    from walltime.provenance import version
+    from walltime.report.start_times import SCORE_COLUMNS, score_row
+
+    kept = Ledger(ledger)
+    found = kept.score(None if history is None else reading.load(history)[0])
+    if as_json:
+        common.print_json(found.as_dict() | {"version": version()})
+        return
+    common.print_text(f"{found.predictions:,} predictions, {found.known:,} of jobs that have started, {found.completed:,} of these new")
+    adjusted = {one.name: one.inside for one in found.calibrated}
+    if found.scores:
+        common.print_table("", SCORE_COLUMNS, [score_row(one, adjusted.get(one.name)) for one in found.scores])
+    for name, (early, late) in found.factors.items():
+        common.print_text(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")
+    if not found.factors:
+        typer.echo("too few predictions are known to adjust the next intervals")

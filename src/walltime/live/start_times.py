@@ -61,7 +61,8 @@ class StartTime:
 class StartTimes:
     """The start times of all waiting jobs of a snapshot, those that start first being first.
 
-    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never. `factors`: with which the intervals were widened, by
+    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape
+    (3, jobs). `factors`: with which the intervals were widened, by
     classes of CLASSES; empty for none. `cautions`: what is to be known, in sentences.
     """
 
@@ -72,6 +73,7 @@ class StartTimes:
     arrivals: bool
     jobs: Sequence[StartTime]
     starts: Array = field(repr=False)
+    simulated: Array = field(repr=False)
     factors: Factors
     cautions: Sequence[str]
 
@@ -149,7 +151,8 @@ def start_times(
         return forward.run(drawn, places, times, check)[waits] - present.now
 
     starts = np.array(in_threads(lambda: sample, samples, workers, progress))
-    quantiles = adjusted(quantiles_of(starts), factors or {})
+    simulated = quantiles_of(starts)
+    quantiles = adjusted(simulated, factors or {})
     order = np.argsort(quantiles[1], kind="stable")
     found = []
     for k in order.tolist():
@@ -158,7 +161,8 @@ def start_times(
         by_limits = _unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
         found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
     cautions = _cautions(snapshot, present, runtimes, coming if arrivals else None, gone)
-    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], dict(factors or {}), cautions)
+    factors = dict(factors or {})
+    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], simulated[:, order], factors, cautions)
 
 
 def quantiles_of(starts: Array) -> Array:

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from walltime.live.scores import Score
 from walltime.live.start_times import StartTime, StartTimes
 from walltime.logs import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
 from walltime.report.live import TABLES, scripts
 from walltime.report.tables import provenance_table, table, text
+from walltime.report.text import human_percent
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("job", "user", "partition", "processors", "starts in", "at the earliest", "at the latest", "Slurm says", "by limits")
 """Of the terminal's table; times are lengths from the snapshot on."""
+SCORE_COLUMNS = ("start predicted", "jobs", "within", "before", "after", "adjusted: within", "error", "by limits", "Slurm's", "width")
+"""Of the table of scores; errors are median absolute ones."""
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 40
 """So many jobs are in the figure, those that start first."""
@@ -54,6 +58,13 @@ def row(one: StartTime, now: int) -> list[str]:
         ahead(one.slurm, now, UNKNOWN),
         ahead(one.by_limits, now),
     ]
+
+
+def score_row(one: Score, adjusted: float | None) -> list[str]:
+    """A row of text; the columns are `SCORE_COLUMNS`; `adjusted`: the part within intervals that are adjusted."""
+    parts = [human_percent(100 * part) for part in (one.inside, one.before, one.after)]
+    times = [human_time(time) for time in (one.error, one.error_limits, one.error_slurm, one.width)]
+    return [one.name, f"{one.jobs:,}", *parts, UNKNOWN if adjusted is None else human_percent(100 * adjusted), *times]
 
 
 def answer(found: StartTimes) -> str:
