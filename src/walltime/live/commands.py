@@ -55,9 +55,9 @@ def run(command: Sequence[str], more: dict[str, str], timeout: float = TIMEOUT) 
             list(command), env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False, shell=False
         )
     except FileNotFoundError:
-        raise LogError(f"there is no {command[0]} here; run this where Slurm is, or give its outputs with --from") from None
+        raise LogError(f"there is no {command[0]} here; run this where Slurm is, or give its outputs as files") from None
     except subprocess.TimeoutExpired:
-        raise LogError(f"{command[0]} did not answer within {timeout:g} s; try again later, or give its outputs with --from") from None
+        raise LogError(f"{command[0]} did not answer within {timeout:g} s; try again later, or give its outputs as files") from None
     except OSError as error:
         raise LogError(f"{command[0]} cannot be run ({(error.strerror or str(error)).lower()})") from error
     if done.returncode:

@@ -65,7 +65,7 @@ class Ledger:
         self.path = Path(path)
         if not self.path.exists():
             if not create:
-                raise LogError(f"{printable(path)}: there is no such ledger; walltime slurm start-times --ledger makes one")
+                raise LogError(f"{printable(path)}: there is no such ledger; walltime slurm start-times makes one")
             try:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except OSError as error:

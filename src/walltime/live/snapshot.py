@@ -150,9 +150,9 @@ def snapshot_of(paths: Sequence[str | os.PathLike[str]], time: int | None = None
         elif not found or _tells_of_a_cluster(path):
             cluster.append(path)
     if queue is None:
-        raise LogError("there is no output of squeue --json among the files; see walltime slurm snapshot --show-commands")
+        raise LogError("there is no output of squeue --json among the files; see the guide on start times")
     if not cluster:
-        raise LogError("nothing among the files tells of the cluster; see walltime slurm snapshot --show-commands")
+        raise LogError("nothing among the files tells of the cluster; see the guide on start times")
     told = read_slurm(*cluster)
     counts: Counter[str] = Counter()
     notes = [*told.notes]
@@ -170,7 +170,7 @@ def snapshot_of(paths: Sequence[str | os.PathLike[str]], time: int | None = None
         time = max((getattr(job, name) or 0 for job in jobs for name in _TIMES if not _later(job, name)), default=0)
         notes.append("The files do not say when they were printed: the latest time of a job was taken.")
     if time <= 0:
-        raise LogError("the files do not say when they were printed; give the moment with --time")
+        raise LogError("the files do not say when they were printed; give the moment")
     return Snapshot(time, told.machine, tuple(_placed(jobs, told.machine, notes)), dict(counts), tuple(notes), str(zone), version)
 
 
