@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,33 @@ def test_json__arrays_that_are_too_long_are_counted():
     jobs, counts, _ = read(record(3, array_job_id=number(3), array_task_string="0-4000000000"), record(4))
     assert [job.job for job in jobs] == [4]
     assert counts == {"too_many_tasks": 1}
+
+
+HOSTILE = [None, "", "x", -1, 2**63, 1e308, True, [], {}, [[]], {"set": True}, {"set": True, "infinite": True}, "a\x1b[31m\n", "%s" * 9]
+
+
+@pytest.mark.parametrize("version", ["22.05", "24.11", "26.05"])
+def test_json__whatever_the_values_nothing_but_counts(version, tmp_path):
+    import random
+
+    draw = random.Random(5)
+    records = json.loads((OUTPUTS / version / "squeue.json").read_text())["jobs"]
+    for _ in range(400):
+        chosen = dict(draw.choice(records))
+        for name in draw.sample(sorted(chosen), 3):
+            chosen[name] = draw.choice(HOSTILE)
+        jobs, counts, notes = read(chosen)
+        assert len(notes) == counts["bad_record"]
+        for job in jobs:
+            assert LiveJob.of(job.as_dict()) == job
+    assert [LiveJob.of(job.as_dict()) for job in read(*records)[0]] == read(*records)[0]
+
+
+def test_anonymised__quotes_nobody():
+    found = replace(
+        snapshot("24.11"), notes=("Record 3 of squeue: bob.", "The reservation bob_1 is not for maintenance: not modelled.", "2 x.")
+    )
+    assert found.anonymised(b"a long key").notes == ("2 x.",)
 
 
 def text(**values):

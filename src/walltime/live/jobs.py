@@ -24,6 +24,8 @@ LIVE_RULES = {
     "repeated": "The job is there twice; the first was taken.",
 }
 """Why records of a queue are set apart or left out."""
+MOST = 2**40
+"""No number of a job may reach this: so are all sums and products of two exact."""
 MOST_JOBS = 200_000
 """So many jobs of a queue are read at most, tasks of arrays counted one by one."""
 _HELD = re.compile(r"JobHeld\w*|\w*requeued_held", re.ASCII)
@@ -90,7 +92,7 @@ class LiveJob:
             right = {"str": str, "bool": bool}.get(kind, int)
             if value is None and "None" in kind:
                 continue
-            counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+            counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
             if not isinstance(value, right) or (right is int and not counted):
                 raise LogError(f"{name} of a job cannot be {harmless(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
@@ -163,7 +165,7 @@ def memory_of(text: str) -> int:
     found = re.search(r"(?:^|,)mem=(\d{1,12}(?:\.\d+)?)([KMGTP]?)(?:,|$)", text)
     if found is None:
         return 0
-    return int(float(found[1]) * {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]])
+    return min(int(float(found[1]) * {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]]), MOST - 1)
 
 
 def expanded(job: LiveJob, tasks: list[int], most: int) -> Iterator[LiveJob]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time as clock
 from collections import Counter
@@ -28,6 +29,8 @@ from walltime.wording import harmless
 VERSION = 1
 KIND = "walltime snapshot"
 MOST_BYTES = 1 << 30
+_QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* of the maintenance ")
+"""Notes that quote what may name people: what could not be read, what commands said, names of reservations."""
 _TIMES = ("submit", "start", "eligible")
 
 
@@ -114,7 +117,7 @@ class Snapshot:
             )
             for one in self.machine.shares
         )
-        notes = tuple(note for note in self.notes if not note.startswith(("Record ", "Line ")))  # these quote what they could not read
+        notes = tuple(note for note in self.notes if not _QUOTES.match(note))
         return replace(self, jobs=jobs, machine=replace(self.machine, shares=shares), notes=notes, anonymous=True)
 
 

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.live.jobs import MOST_JOBS, RUNNING, WAITING, LiveJob, expanded, gpus_of, memory_of, tasks_of, why_left_out
+from walltime.live.jobs import MOST, MOST_JOBS, RUNNING, WAITING, LiveJob, expanded, gpus_of, memory_of, tasks_of, why_left_out
 from walltime.wording import harmless
 
-MOST = 2**53
-_INFINITE = "infinite"
 _LONGEST = 4096
 """A text of more characters is cut."""
 
@@ -86,7 +84,7 @@ def _job(record: Any, counts: Counter[str]) -> list[LiveJob]:
         gpus=gpus_of(resources),
         memory_mb=memory_of(resources),
         exclusive="none" in (shared if isinstance(shared, list) else [shared]) or _asks_for_nodes(record),
-        priority=None if priority is None or priority >= MOST else priority,
+        priority=priority,
         dependency=_text(record, "dependency"),
         reason=reason,
         array=array,
@@ -101,12 +99,10 @@ def _job(record: Any, counts: Counter[str]) -> list[LiveJob]:
 
 
 def _whole(record: Mapping[str, Any], name: str) -> int | None:
-    """A number, given as itself or as an object with `set`, `infinite` and `number`; None if it is not set, MOST for no limit."""
+    """A number, given as itself or as an object with `set`, `infinite` and `number`; None if it is not set."""
     value = record.get(name)
     if isinstance(value, Mapping):
-        if value.get(_INFINITE):
-            return MOST
-        value = value.get("number") if value.get("set") else None
+        value = value.get("number") if value.get("set") and not value.get("infinite") else None
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST:

@@ -106,7 +106,7 @@ def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[LiveJob]:
         dependency=dependency,
         left_out=why_left_out(of["reason"], dependency, priority, "+" in of["id"]) if waits else "",
         array=array if task else None,
-        task=int(task) if task.isdecimal() and len(task) < 16 else None,
+        task=int(task) if task.isdecimal() and len(task) < 10 else None,
     )
     if not (waits and task.startswith("[")):
         return [job]
@@ -120,7 +120,7 @@ def _known(text: str) -> str:
 def _whole(text: str, name: str) -> int | None:
     if text in _NONE:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > 15:
+    if not text.isascii() or not text.isdecimal() or len(text) > 12:
         raise ValueError(f"{name} is {harmless(text)!r}, it must be a whole number")
     return int(text)
 
