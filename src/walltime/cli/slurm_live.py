@@ -12,7 +12,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.calibrate import TodaysPolicyOption
 from walltime.cli.groups import Reading, flat
-from walltime.cli.slurm import app
+from walltime.cli.slurm import app as app
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from walltime.live.jobs import LIVE_RULES, LiveJob
 from walltime.live.present import Present, present_of
 from walltime.live.runtimes import LEVELS, Jobs, Runtimes
 from walltime.live.snapshot import Snapshot
-from walltime.policy import Policy
+from walltime.policy import Policy, Slurm
 from walltime.schedule import HeldBack, MachineStory
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.threads import in_threads
@@ -161,6 +161,8 @@ def start_times(
         by_limits = _unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
         found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
     cautions = _cautions(snapshot, present, runtimes, coming if arrivals else None, gone)
+    if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
+        cautions.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
     factors = dict(factors or {})
     return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], simulated[:, order], factors, cautions)
 
