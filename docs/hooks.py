@@ -17,6 +17,7 @@ from performance_figures import figure, figures
 from performance_tables import performance
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
+from start_times_tables import start_times
 from validation_tables import validation
 
 import walltime as wt
@@ -252,6 +253,7 @@ GENERATORS = {
     "groupings": groupings,
     "performance": performance,
     "real-slurm": real_slurm,
+    "start-times": start_times,
     "reproduction": reproduction,
     "validation": validation,
     "performance-figure": figure,

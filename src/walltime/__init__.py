@@ -18,6 +18,7 @@ The most common names are here; the rest are in groups:
 * `schedule`: results, batches, replications, audits
 * `machine`: machines of several pools: partitions, outages, limits
 * `site`: for those who run a machine: calibration, and what a change would do
+* `live`: a Slurm cluster as it is now, and when its waiting jobs will start
 * `workloads`: workload models, and changes to workloads
 """
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from walltime import campaign as campaign
     from walltime import estimates as estimates
     from walltime import figures as figures
+    from walltime import live as live
     from walltime import logs as logs
     from walltime import machine as machine
     from walltime import metrics as metrics
@@ -129,6 +131,7 @@ GROUPS = (
     "campaign",
     "estimates",
     "figures",
+    "live",
     "logs",
     "machine",
     "metrics",

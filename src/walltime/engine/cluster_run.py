@@ -113,6 +113,8 @@ class ClusterSimulation(Pieces):
         jobs.start = jobs.reserved_start = jobs.after = -1
         followers: list[list[int]] = [[] for _ in range(count)]
         for job, others in enumerate(demands.after):
+            if not others:
+                continue
             jobs[job].pending = len(others)
             for other in others:
                 followers[other].append(job)

@@ -83,6 +83,8 @@ class SlurmSimulation(Pieces):
         jobs.start = jobs.reserved_start = -1
         followers: list[list[int]] = [[] for _ in range(count)]
         for job, others in enumerate(wants.after):
+            if not others:
+                continue
             jobs[job].pending = len(others)
             for other in others:
                 followers[other].append(job)

@@ -75,6 +75,12 @@ def anonymise(log: JobLog, key: bytes) -> JobLog:
     return replace(log, columns=columns, names=names, header=Header(header))
 
 
+def number_for(column: str, text: str, key: bytes) -> int:
+    """The number that stands for a name of a column under this key, from 1 to 2**48 - 1."""
+    digest = hmac.new(key, f"{column}\0{text}".encode(), hashlib.sha256).digest()
+    return (int.from_bytes(digest[:8], "big") >> (64 - BITS)) or 1
+
+
 def _numbers(column: str, values: Array, texts: tuple[str, ...] | None, key: bytes) -> Array:
     found, place = np.unique(values, return_inverse=True)
     new = np.full(len(found), MISSING, np.int64)
@@ -83,8 +89,7 @@ def _numbers(column: str, values: Array, texts: tuple[str, ...] | None, key: byt
         if number < 0:
             continue
         text = texts[int(number) - 1] if texts and number > 0 else str(int(number))
-        digest = hmac.new(key, f"{column}\0{text}".encode(), hashlib.sha256).digest()
-        new[k] = (int.from_bytes(digest[:8], "big") >> (64 - BITS)) or 1
+        new[k] = number_for(column, text, key)
         if taken.setdefault(int(new[k]), text) != text:
             raise LogError(f"two names of the column {column} got the same number; take another key")
     return new[place]

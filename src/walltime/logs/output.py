@@ -14,11 +14,12 @@ from walltime.errors import OutputError
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[BinaryIO]:
     """Open a binary file for writing that gets its name only if the block ends without an error.
 
     It is written under a temporary name, as gzip if the name ends in `.gz`, and renamed; the same bytes always give the same
-    file. Devices and pipes are written to directly. Raises OutputError if the file cannot be written.
+    file. `private`: only the owner may read it. Devices and pipes are written to directly. Raises OutputError if the file cannot be
+    written.
     """
     target = Path(path)
     try:
@@ -29,7 +30,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(target))  # a link keeps pointing to the file
         part = target.with_name(f".walltime-{secrets.token_hex(6)}.part")
         try:
-            with part.open("xb") as file:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
                 with _packed(file, target) as sink:
                     yield sink
                 file.flush()

@@ -1,0 +1,112 @@
+"""The ledger of predicted start times: what is entered, completed and scored, and what is no ledger."""
+
+import json
+import stat
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from tests.unit.test_live_start_times import NOW, job, past, taken
+from walltime.errors import LogError
+from walltime.live import Ledger, start_times
+
+
+def started(labels, at):
+    """A log of jobs that started at these Unix times."""
+    numbers = [label.partition("_") for label in labels]
+    count = len(labels)
+    return wt.Workload.from_arrays(
+        submit=np.zeros(count),
+        runtime=np.ones(count),
+        procs=np.ones(count),
+        machine_procs=4,
+        job_id=[10_000 + k if task else int(first) for k, (first, _, task) in enumerate(numbers)],
+        columns={
+            "wait": np.array(at) - (NOW - 5000),
+            "array_job": np.array([int(first) if task else -1 for first, _, task in numbers]),
+            "array_task": np.array([int(task) if task else -1 for _, _, task in numbers]),
+        },
+        origin=wt.Origin(unix_start_time=NOW - 5000),
+    )
+
+
+def predicted(*more):
+    return start_times(taken(job(1, 4, start=NOW - 100), job(2, 4), *more), past([1800] * 20), samples=2, arrivals=False)
+
+
+def test_predictions__are_entered_completed_and_scored(tmp_path):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    assert stat.S_IMODE((tmp_path / "l.db").stat().st_mode) == 0o600
+    assert ledger.add(predicted(job(7, 4, array=7, task=3, expected=NOW + 3700))) == 2
+    assert ledger.score().known == 0
+    assert ledger.score().scores == ()
+    found = Ledger(tmp_path / "l.db").score(started(["2", "7_3", "5"], [NOW + 1700, NOW + 4500, NOW]))
+    assert (found.predictions, found.known, found.completed) == (2, 2, 2)
+    everybody = found.scores[0]
+    assert (everybody.jobs, everybody.inside, everybody.after, everybody.slurm_jobs) == (2, 0.5, 0.5, 1)
+    assert (everybody.error, everybody.error_slurm) == (500, 800)
+    assert ledger.complete(started(["2"], [NOW + 9])) == 0  # it is known already
+
+
+def test_predictions__of_the_same_snapshot_are_replaced_and_earlier_runs_left_out(tmp_path):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.add(predicted())
+    ledger.add(predicted())
+    found = ledger.score(started(["2"], [NOW - 50]))
+    assert (found.predictions, found.known) == (1, 0)
+
+
+def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    labels = []
+    for k in range(40):
+        found = predicted()
+        jobs = [replace(one, job=replace(one.job, job=100 + k)) for one in found.jobs]
+        labels.append(str(100 + k))
+        ledger.add(replace(found, jobs=jobs, snapshot=replace(found.snapshot, time=NOW + k)))
+    ledger.score(started(labels, [NOW + k + 1700 + 120 for k in range(40)]))
+    factors = ledger.factors()
+    assert factors == {"under 1 h": (0.0, 2.0)}  # two minutes late, with intervals of a minute at least
+    adjusted = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4)), past([1800] * 20), samples=2, arrivals=False, factors=factors)
+    assert (adjusted.jobs[0].early - NOW, adjusted.jobs[0].late - NOW) == (1700, 1820)
+    ledger.add(adjusted)
+    assert {(one.early, one.late) for one in ledger.outcomes()} == {(1700, 1700)}
+
+
+def test_ledger__that_is_none(tmp_path):
+    (tmp_path / "text.db").write_text("this is a text, and longer than a header of SQLite, so that it is looked at\n" * 20)
+    (tmp_path / "empty.db").write_text("")
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "other.db") as database:
+        database.execute("CREATE TABLE prediction (x)")
+    database.close()
+    for name, says in (("text.db", "cannot be used"), ("empty.db", "is no ledger"), ("other.db", "is no ledger"), ("none.db", "no such")):
+        with pytest.raises(LogError, match=says) as error:
+            Ledger(tmp_path / name)
+        assert "\n" not in str(error.value)
+    with pytest.raises(LogError, match="is no ledger"):
+        Ledger(tmp_path / "other.db", create=True)
+    with pytest.raises(LogError, match="does not say when jobs started"):
+        Ledger(tmp_path / "l.db", create=True).complete(past([1, 2]))
+
+
+def test_commands__enter_score_and_complain_in_one_line(capsys, tmp_path):
+    taken(job(1, 4, start=NOW - 100), job(2, 4)).write(tmp_path / "s.json")
+    lines = "".join(f"{k} {k * 600} 0 1800 1 -1 -1 1 3600 -1 1 1 1 -1 -1 -1 -1 -1\n" for k in range(10, 60))
+    (tmp_path / "log.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{lines}")
+    base = ("slurm", "start-times", tmp_path / "s.json", "--history", tmp_path / "log.swf", "--samples", 2, "--ledger", tmp_path / "l.db")
+    assert call(capsys, *base)[0] == 0
+    later = f"2 199000 2800 50 4 -1 -1 4 3600 -1 1 1 1 -1 -1 -1 -1 -1\n3 {199_000} 5 50 4 -1 -1 4 3600 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    (tmp_path / "later.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{later}")
+    status, out, err = call(capsys, "slurm", "score", tmp_path / "l.db", "--history", tmp_path / "later.swf")
+    assert (status, err) == (0, "")
+    assert "1 predictions, 1 of jobs that have started, 1 of these new" in out
+    assert "too few predictions" in out
+    found = json.loads(call(capsys, "slurm", "score", tmp_path / "l.db", "--json")[1])
+    assert (found["known"], found["scores"][0]["jobs"], found["scores"][0]["error"]) == (1, 1, 100)
+    assert "no such ledger" in one_line(*call(capsys, "slurm", "score", tmp_path / "none.db"))
+    assert "can be written as .sqlite, .db" in one_line(*call(capsys, *base[:-1], tmp_path / "l.txt"))

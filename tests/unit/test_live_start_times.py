@@ -1,0 +1,311 @@
+"""Start times from a snapshot: what is known by hand, what is drawn, what is reported, and how often the intervals hold."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime.errors import PolicyError
+from walltime.live import LiveJob, Outcome, Snapshot, factors_of, outcomes, scores_of, snapshot_at, start_times, why
+from walltime.live.arrivals import DAY, WEEK, Arrivals
+from walltime.live.replay import as_history
+from walltime.live.runtimes import LEVELS, Jobs, Runtimes
+from walltime.live.scores import calibrated
+from walltime.machine import Limit, Machine, Partition, Pool
+from walltime.report.start_times import prometheus, render
+
+NOW = 1_795_000_000
+ONE_POOL = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), name="four", policy="easy")
+
+
+def job(number, cpus=1, limit=3600, start=None, **more):
+    own = {"user": "alice", "partition": "all", "submit": NOW - 1000 + number}
+    return LiveJob(job=number, state="waiting" if start is None else "running", cpus=cpus, limit=limit, start=start, **(own | more))
+
+
+def past(runtimes, requested=3600, user="alice", every=600):
+    """A log of a user's jobs that ended before the snapshot."""
+    count = len(runtimes)
+    return wt.Workload.from_arrays(
+        submit=np.arange(count) * every,
+        runtime=runtimes,
+        procs=np.ones(count),
+        requested=np.full(count, requested),
+        machine_procs=4,
+        columns={"user": np.ones(count, np.int64)},
+        origin=wt.Origin(unix_start_time=NOW - 100_000 - every * count, names={"user": (user,)}),
+    )
+
+
+def taken(*jobs, machine=ONE_POOL):
+    return Snapshot(NOW, machine, jobs)
+
+
+def ahead(found):
+    return {one.job.label: (one.early - NOW, one.median - NOW, one.late - NOW, one.by_limits - NOW) for one in found.jobs}
+
+
+# ----------------------------------------------------------------------------------------------------------------- by hand
+
+
+def test_starts__of_jobs_that_all_ran_as_long():
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3), job(3, 2)), past([1800] * 20), samples=5, arrivals=False)
+    assert ahead(found) == {"2": (1700, 1700, 1700, 3500), "3": (3500, 3500, 3500, 7100)}
+    assert found.of("2").alike == ("user", "requested", "procs") or found.of("2").alike == ("user", "requested")
+
+
+def test_starts__without_a_history_are_those_by_limits():
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), past([]), samples=3)
+    assert ahead(found) == {"2": (3500, 3500, 3500, 3500)}
+    assert found.of("2").alike is None
+    assert any("run to their limits" in line for line in found.cautions)
+
+
+def test_starts__a_running_job_is_drawn_from_those_that_ran_longer():
+    history = past([100] * 50 + [2000] * 10)
+    found = start_times(taken(job(1, 4, start=NOW - 500), job(2, 4)), history, samples=20, arrivals=False)
+    assert ahead(found)["2"] == (1500, 1500, 1500, 3100)
+    later = start_times(taken(job(1, 4, start=NOW - 2500), job(2, 4)), history, samples=20, arrivals=False)
+    assert ahead(later)["2"] == (1100, 1100, 1100, 1100)  # nobody ran so long: to its limit
+
+
+def test_starts__a_job_beyond_its_limit_ends_at_once():
+    found = start_times(taken(job(1, 4, start=NOW - 4000), job(2, 4)), past([]), samples=2)
+    assert ahead(found)["2"][1] == 1
+
+
+def test_starts__in_the_order_of_slurms_priorities_and_not_before_jobs_are_eligible():
+    jobs = (job(1, 4, start=NOW - 100), job(2, 4, priority=1), job(3, 4, priority=9), job(4, 1, priority=5, eligible=NOW + 50_000))
+    found = ahead(start_times(taken(*jobs), past([]), samples=2, arrivals=False))
+    assert [found[label][1] for label in ("3", "2", "4")] == [3500, 7100, 50_000]
+
+
+def test_starts__limits_of_arrays_hold():
+    jobs = [job(7, array=7, task=k, array_limit=2) for k in range(4)]
+    found = ahead(start_times(taken(*jobs), past([]), samples=2, arrivals=False))
+    assert [found[f"7_{k}"][1] for k in range(4)] == [0, 0, 3600, 3600]
+
+
+def test_starts__under_slurm_with_its_priorities():
+    slurm = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "1000", "PriorityWeightFairshare": "100000"}
+    machine = replace(ONE_POOL, policy="slurm", slurm=slurm)
+    jobs = (job(1, 4, start=NOW - 100), job(2, 4, priority=500), job(3, 4, priority=90_000))
+    found = ahead(start_times(taken(*jobs, machine=machine), past([1800] * 200), samples=4))
+    assert found["3"][1] < found["2"][1]
+    assert 1700 <= found["3"][1] <= 1760  # within two backfill cycles of the first end
+
+
+def test_starts__more_runs_than_there_is_room_for():
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4, start=NOW - 50), job(3, 4)), past([]), samples=2)
+    assert ahead(found)["3"][1] == 3500
+    assert any("has no room" in line for line in found.cautions)
+
+
+def test_starts__a_limit_that_never_lets_it():
+    machine = replace(ONE_POOL, limits=(Limit(("user",), jobs=0),))
+    found = start_times(taken(job(2), machine=machine), past([]), samples=2)
+    assert (found.jobs[0].early, found.jobs[0].median, found.jobs[0].by_limits) == (None, None, None)
+    assert json.loads(json.dumps(found.as_dict()))["jobs"][0]["median"] is None
+
+
+def test_starts__equal_whatever_the_threads():
+    machine = snapshot_at(truth(), 400_000)
+    first, second = (start_times(machine, as_history(truth()), samples=8, workers=workers) for workers in (1, 3))
+    assert np.array_equal(first.starts, second.starts)
+    assert first.as_dict() == second.as_dict()
+    other = start_times(machine, as_history(truth()), samples=8, seed=1)
+    assert not np.array_equal(first.starts, other.starts)
+
+
+@pytest.mark.parametrize(
+    ("call_it", "says"),
+    [
+        (lambda: start_times(taken(job(1, start=NOW)), past([])), "nothing to predict"),
+        (lambda: start_times(taken(job(1), machine=replace(ONE_POOL, policy=None)), past([])), "give a policy"),
+        (lambda: start_times(taken(job(1)), past([]), samples=0), "samples must be 1"),
+        (lambda: start_times(taken(job(1)), past([]), policy="easy++"), "leave the predictor out"),
+        (lambda: start_times(taken(job(1, 99)), past([])), "(none of the waiting|none of the 1 jobs)"),
+        (lambda: why(taken(job(1), job(2, start=NOW)), past([]), "2"), "runs already"),
+        (lambda: why(taken(job(1), job(3, left_out="held")), past([]), "3"), "is held"),
+        (lambda: why(taken(job(1)), past([]), "x\n"), "no job 'x"),
+    ],
+)
+def test_starts__what_is_wrong_is_one_line(call_it, says):
+    with pytest.raises(wt.WalltimeError, match=says) as error:
+        call_it()
+    assert "\n" not in str(error.value)
+
+
+def test_why__tells_what_holds_a_job_back():
+    told = why(taken(job(1, 4, start=NOW - 100), job(2, 3), job(7, 4, array=7, task=1)), past([1800] * 20), "7_1")
+    assert told.job == "7_1"
+    assert told.held_back.too_few + told.held_back.others == 3500
+    assert told.sentences[0].startswith("Job 7_1 of alice asked for 4 processors")
+
+
+# ------------------------------------------------------------------------------------------------------------- what is drawn
+
+
+def test_runtimes__of_the_most_similar_jobs_that_are_enough():
+    history = past([600] * 10 + [1200] * 10)
+    history = replace(history, columns={**history.columns, "executable": np.repeat([1, 2], 10)})
+    columns = {
+        "user": np.ones(3, np.int64),
+        "executable": np.array([1, 2, 3]),
+        "requested": np.full(3, 3600),
+        "procs": np.ones(3, np.int64),
+    }
+    drawn = Runtimes(history, history.submit, Jobs(columns, np.full(3, 3600), np.zeros(3, np.int64)))
+    assert [LEVELS[level] for level in drawn.level] == [LEVELS[0], LEVELS[0], LEVELS[1]]
+    values = np.array([drawn.draw(np.random.default_rng(k)) for k in range(300)])
+    assert set(values[:, 0]) == {600}
+    assert set(values[:, 1]) == {1200}
+    assert 0.4 < (values[:, 2] == 600).mean() < 0.6
+
+
+def test_arrivals__are_days_of_the_same_weekday_and_hour():
+    now = 5 * WEEK + 12_345
+    submit = np.arange(0, now, 3600)
+    coming = Arrivals(submit, now, 3 * DAY)
+    places, times = coming.draw(np.random.default_rng(1))
+    assert (np.diff(times) >= 0).all()
+    assert times.min() >= 0
+    assert times.max() < 3 * DAY
+    assert (submit[places] < now).all()
+    assert ((now + times - submit[places]) % WEEK == 0).all()
+
+
+def test_arrivals__of_a_short_history():
+    assert Arrivals(np.array([0]), DAY - 1, DAY).draw(np.random.default_rng(1))[0].size == 0
+    places, times = Arrivals(np.arange(0, 2 * DAY, 600), 2 * DAY, 5 * DAY).draw(np.random.default_rng(1))
+    assert len(places) == 720
+    assert times.max() < 5 * DAY
+
+
+# --------------------------------------------------------------------------------------------------- scores and what they change
+
+
+def outcome(k, early, median, late, real):
+    return Outcome(str(k), k, early, median, late, 2.0 * median, np.nan, real)
+
+
+def test_factors__move_the_ends_to_where_95_percent_are_inside():
+    found = [outcome(k, 900, 1000, 1100, 1000 + 10 * (k - 50)) for k in range(101)]
+    low, high = factors_of(found)["under 1 h"]
+    assert (low, high) == (4.6, 4.6)  # the 97th smallest of 101 scores: 460 s from the median, of 100 s
+    score = scores_of(found)[0]
+    assert (score.jobs, round(score.inside * 101), score.error, score.width) == (101, 21, 250, 200)
+    assert np.isnan(score.error_slurm)
+    assert factors_of(found[:20]) == {}
+
+
+def test_calibrated__knows_only_what_had_happened():
+    found = [outcome(k * 5000, 900, 1000, 1100, 1300) for k in range(60)]
+    later = calibrated(found)
+    assert [one.inside for one in later] == [False] * 30 + [True] * 30
+    assert [one.late for one in later[:30]] == [1100] * 30
+
+
+_KEPT = {}
+
+
+def truth():
+    """A schedule of a generated log whose users are alike to themselves."""
+    if "truth" not in _KEPT:
+        random = np.random.default_rng(5)
+        count = 3000
+        user = random.integers(1, 12, count)
+        requested = 3600 * 2 ** (user % 4)
+        part = np.clip(random.beta(1.2, 1.2, count), 0.02, 1)
+        jobs = wt.Workload.from_arrays(
+            submit=np.sort(random.integers(0, 1_000_000, count)),
+            runtime=(part * requested).astype(np.int64),
+            procs=1 + user % 5,
+            requested=requested,
+            machine_procs=62,
+            columns={"user": user},
+            origin=wt.Origin(name="made", unix_start_time=NOW),
+        )
+        _KEPT["truth"] = wt.simulate(jobs, "easy")
+    return _KEPT["truth"]
+
+
+def test_intervals__hold_what_they_promise_where_the_past_is_like_the_future():
+    moments = list(range(300_000, 950_000, 25_000))
+    found = outcomes(truth(), moments, samples=60)
+    score = scores_of(found)[0]
+    assert score.jobs > 100
+    assert score.inside >= 0.85
+    assert score.error < score.error_limits
+
+
+# -------------------------------------------------------------------------------------------------------------- what is told
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live")
+    hostile = job(5, 4, name="<script>alert(1)</script>\x1b[31m", user='"><b>\n')
+    taken(job(1, 4, start=NOW - 100, user="u"), hostile, job(6, 2, expected=NOW + 60), job(9, left_out="held")).write(folder / "s.json")
+    lines = "".join(f"{k} {k * 600} 0 1800 1 -1 -1 1 3600 -1 1 1 1 -1 -1 -1 -1 -1\n" for k in range(1, 60))
+    (folder / "log.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{lines}")
+    return folder
+
+
+def test_command__prints_writes_and_explains(capsys, files):
+    status, out, err = call(
+        capsys, "slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 5, "--job", "5",
+        "--report", files / "p.html", "--prometheus", files / "m.prom",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "\x1b" not in out
+    assert "28 min 20 s" in out
+    assert "58 min 20 s" in out
+    assert "asked for 4 processors" in out
+    page = (files / "p.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    metrics = (files / "m.prom").read_text()
+    assert 'walltime_start_in_seconds{job="5",partition="all",quantile="0.5"} 1700\n' in metrics
+    assert 'walltime_jobs{state="held"} 1\n' in metrics
+    assert 'walltime_start_in_seconds_slurm{job="6",partition="all"} 60\n' in metrics
+
+
+def test_command__json_has_everything(capsys, files):
+    arguments = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3, "--no-arrivals", "--json")
+    found = json.loads(call(capsys, *arguments)[1])
+    assert [one["job"] for one in found["jobs"]] == ["5", "6"]
+    assert found["totals"] == {"running": 1, "waiting": 2, "held": 1}
+    assert found["jobs"][1]["slurm"] == NOW + 60
+    assert not found["arrivals"]
+    one = json.loads(call(capsys, *arguments, "--job", "6")[1])
+    assert [found["job"] for found in one["jobs"]] == ["6"]
+    assert one["reasons"]["held_back"]
+
+
+def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):
+    base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf")
+    assert "is held" in one_line(*call(capsys, *base, "--job", "9"))
+    assert "runs already" in one_line(*call(capsys, *base, "--job", "1"))
+    assert "no job '77'" in one_line(*call(capsys, *base, "--job", "77"))
+    assert "can be written as .prom" in one_line(*call(capsys, *base, "--prometheus", tmp_path / "m.txt"))
+    assert "unknown policy" in one_line(*call(capsys, *base, "--policy", "nothing"))
+    assert "is no snapshot" in one_line(*call(capsys, "slurm", "start-times", files / "log.swf", "--history", files / "log.swf"))
+    assert "cannot be read" in one_line(*call(capsys, "slurm", "start-times", tmp_path / "x.json", "--history", files / "log.swf"))
+
+
+def test_metrics__of_a_job_that_never_starts():
+    machine = replace(ONE_POOL, limits=(Limit(("user",), jobs=0),))
+    found = start_times(taken(job(2), machine=machine), past([]), samples=2)
+    assert 'quantile="0.5"} +Inf' in prometheus(found)
+    assert "never" in render(found, past([1]))
+
+
+def test_job__that_is_not_there():
+    found = start_times(taken(job(2)), past([]), samples=1)
+    with pytest.raises(PolicyError, match="no job '3'"):
+        found.of("3")
