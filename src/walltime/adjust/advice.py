@@ -15,6 +15,8 @@ from walltime.workload import Workload
 TEXTS = {"user": "user", "group": "account", "executable": "name", "queue": "qos"}
 """Which text of a waiting job stands in which column of the log; the partition is there as well."""
 
+ANY_SIZE = 1_000_000_000
+"""Processors of the machine, which the advice does not depend on, and which Slurm's logs do not say."""
 KEPT = 600
 """Seconds for which a prediction holds."""
 
@@ -86,9 +88,9 @@ class History:
         return self.advice.predict(job, now)
 
     def _read(self) -> Advice:
-        from walltime.logs import read
+        from walltime.logs import read_log
 
-        return Advice(self._predictor, read(self._path, time_zone="UTC"))
+        return Advice(self._predictor, read_log(self._path, time_zone="UTC").to_workload(procs=ANY_SIZE))
 
     def _now(self) -> tuple[int, int]:
         try:

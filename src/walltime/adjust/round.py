@@ -46,7 +46,11 @@ Predict = Callable[[QueuedJob, float], float | None]
 
 @dataclass
 class Report:
-    """What a round saw and did. `answered`: whether Slurm said how things are; `wanted`: the TimeMin (minutes) of jobs that would be adjusted; `left`: why others are not."""
+    """What a round saw and did.
+
+    `answered`: whether Slurm said how things are. `wanted`: the TimeMin (minutes) of jobs that would be adjusted; `left`: why others
+    are not. `least_left`: what the shortest job had left, s, when its limit was raised.
+    """
 
     answered: bool = False
     mode: Mode = Mode.ADVICE
