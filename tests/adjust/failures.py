@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
+from tests.traces import trace_path
 from walltime.adjust.commands import Slurm
-from walltime.adjust.ledger import Entry, Ledger, LedgerError, State
+from walltime.adjust.ledger import Entry, Ledger, LedgerError
 from walltime.adjust.round import Report, Sidecar
 from walltime.adjust.rules import Bounds
 
@@ -258,4 +260,13 @@ def busy(count: int = 200, nodes: int = 32, seed: int = 1) -> list[Job]:
     return jobs
 
 
-__all__ = ["State", "busy", "play"]
+def kth(first: int, count: int) -> list[Job]:
+    """A stretch of the KTH log, in half the time; its machine has 100 nodes."""
+    log = wt.read(trace_path("KTH-SP2-1996-2"))
+    jobs = []
+    for number, k in enumerate(range(first, first + count), 1):
+        limit = max(int(log.requested[k]) // 60, 1)
+        submit = BEGIN + (int(log.submit[k]) - int(log.submit[first])) // 2
+        user = f"u{log.columns['user'][k]}"
+        jobs.append(Job(number, user, min(int(log.procs[k]), 100), max(int(log.runtime[k]), 10), min(limit, 2880), submit))
+    return jobs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.adjust.failures import ForgetfulSidecar, KeepingSidecar, LazyLedger, busy, play
+from tests.adjust.failures import ForgetfulSidecar, KeepingSidecar, LazyLedger, busy, kth, play
 
 RISK = 0.002
 """Probability of a failure at each command and between two rounds; a hundred or so failures in a run."""
@@ -23,6 +23,14 @@ def test_failures_shorten_no_job(tmp_path, soft):
     assert story.violations == []
     assert sum(story.failures.values()) > 50
     assert story.adjusted > 50
+
+
+@pytest.mark.slow
+def test_a_stretch_of_kth(tmp_path):
+    story = play(tmp_path / "ledger", kth(20_000, 200), 100, seed=3, risk=RISK)
+    assert story.violations == []
+    assert story.adjusted > 20
+    assert sum(story.failures.values()) > 20
 
 
 @pytest.mark.nightly

@@ -239,8 +239,9 @@ def test_a_dropped_option_takes_all_back_first(tmp_path):
     assert sum(job.time_min == 10 for job in cluster.waiting()) == 6
     cluster.updates.clear()
     cluster.soft = False
-    one.round()
+    report = one.round()
     assert [words[-1] for words in cluster.updates[:6]] == ["TimeMin=0"] * 6
+    assert report.adjusted == 0
     one.ledger.close()
 
 
@@ -266,6 +267,28 @@ def test_limits_on_the_number_of_changes(tmp_path):
     one.bounds = Bounds(share=1.0, a_minute=4)
     one.round()
     assert sum(job.time_min > 0 for job in cluster.waiting()) == 4
+    one.ledger.close()
+
+
+def test_not_all_tasks_of_an_array_become_records(tmp_path):
+    cluster = crowd(soft=True)
+    for place, job in enumerate(cluster.waiting()):
+        job.others = {"array_job_id": 2, "array_task_id": place}
+    asked = []
+
+    def runner(words, timeout):
+        if words[1] != "update":
+            return cluster(words, timeout)
+        key, minutes = (word.partition("=")[2] for word in words[2:])
+        asked.append(key)
+        return cluster(("scontrol", "update", f"JobId={int(key.partition('_')[2]) + 2}", f"TimeMin={minutes}"), timeout)
+
+    one, _ = sidecar(cluster, tmp_path)
+    one.slurm, one.bounds = Slurm(runner), Bounds(share=1.0, tasks=2)
+    one.round()
+    report = one.round()
+    assert asked == ["2_0", "2_1"]
+    assert report.reasons == {"enough tasks of its array have one": 4}
     one.ledger.close()
 
 

@@ -63,6 +63,15 @@ def check_key(key: str) -> str:
     return key
 
 
+def array_of(key: str) -> str:
+    """The number of the array that a task belongs to; empty for other jobs.
+
+    >>> array_of("7_3"), array_of("7")
+    ('7', '')
+    """
+    return key.partition("_")[0] if "_" in key else ""
+
+
 def read_queue(text: str, tasks: int) -> list[QueuedJob]:
     """The jobs; raises SlurmError if it is no output of squeue."""
     try:

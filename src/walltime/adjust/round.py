@@ -6,7 +6,7 @@ queue; everything else is found out anew in each round from what Slurm says. So 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,7 +14,7 @@ from typing import Protocol
 from walltime.adjust.commands import DeniedError, Slurm
 from walltime.adjust.facts import Facts, Minutes, Mode, SlurmError
 from walltime.adjust.ledger import Entry, Ledger, LedgerError, State
-from walltime.adjust.queue import QueuedJob
+from walltime.adjust.queue import QueuedJob, array_of
 from walltime.adjust.rules import Bounds, RunMinutes, counts, read_run_minutes, time_min_of, why_never
 from walltime.adjust.selftest import NAME, SelfTest
 
@@ -145,8 +145,9 @@ class Sidecar:
         report.waiting = len(waiting)
         report.left = self._reasons(waiting, facts, now)
         held = [entry for entry in self.entries.values() if entry.key in waiting and waiting[entry.key].time_min == entry.time_min]
-        self._take_back([entry for entry in held if not ready or entry.key in report.left], report)
-        report.adjusted = len(held) - report.taken_back
+        unwanted = [entry for entry in held if not ready or entry.key in report.left]
+        self._take_back(unwanted, report)
+        report.adjusted = len(held) - len(unwanted)
         self._adjust(waiting, facts, now, report, act=ready and steady)
         return report
 
@@ -329,6 +330,7 @@ class Sidecar:
     def _adjust(self, waiting: Mapping[str, QueuedJob], facts: Facts, now: float, report: Report, act: bool) -> None:
         """Set TimeMin where it may be set and is worth it, each one after it is on disk."""
         room = int(self.bounds.share * len(waiting)) - report.adjusted
+        tasks = Counter(array_of(key) for key, job in waiting.items() if job.time_min)
         for key, job in waiting.items():
             if key in report.left or job.time_min or job.limit is None:
                 continue
@@ -337,6 +339,11 @@ class Sidecar:
             if minutes is None:
                 report.left[key] = "nothing to gain, or too little known"
                 continue
+            array = array_of(key)
+            if array and tasks[array] >= self.bounds.tasks:
+                report.left[key] = "enough tasks of its array have one"
+                continue
+            tasks[array] += 1
             report.wanted[key] = minutes
             if not act or report.failures >= MOST_FAILURES or self._denied or not self._ledger_works:
                 continue
