@@ -70,7 +70,7 @@ def keep_on(
     for _ in range(LAST_ROUNDS):
         report = sidecar.round()
         done(report)
-        if not report.failures and not report.adjusted and not report.given_back:
+        if not (report.failures or report.adjusted or report.taken_back or report.given_back):
             break
     if sidecar.watched:
         sidecar.say(f"ended with {len(sidecar.watched)} jobs that may be short or have a TimeMin: {', '.join(sidecar.watched[:20])}")
