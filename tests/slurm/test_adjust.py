@@ -7,14 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from getpass import getuser
+from pwd import getpwnam
 
 import pytest
 
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
+from walltime.adjust.commands import Answer, Slurm
 from walltime.adjust.selftest import GUARD, NAME
 
 EVERY = 1
+OPERATOR = "daemon"
+"""A user that there is everywhere, who has no other rights."""
 HEADING = "JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|JobName"
 KINDS = {"E": 30, "F": 40, "G": 50}
 """Limits (minutes) of jobs that have always taken a few seconds, in the log that the side-car learns from."""
@@ -63,7 +68,10 @@ class Adjuster:
 @pytest.fixture(scope="module")
 def lab():
     def put_guard(lab: Lab) -> None:
-        (lab.folder / "job_submit.lua").write_text(GUARD)
+        (lab.folder / "job_submit.lua").write_text(GUARD.replace("[0] = true", f"[0] = true, [{getpwnam(OPERATOR).pw_uid}] = true"))
+        lab.run("sacctmgr", "-iQ", "add", "account", "bio")
+        lab.run("sacctmgr", "-iQ", "add", "user", getuser(), "account=bio")
+        lab.run("sacctmgr", "-iQ", "add", "user", OPERATOR, "account=bio", "adminlevel=operator")
 
     with started(settings={"JobSubmitPlugins": "lua"}, before=put_guard) as lab:
         yield lab
@@ -186,6 +194,28 @@ def test_a_killed_sidecar_gives_back_when_it_is_started_again(lab, tmp_path, adj
         assert shown(lab, g, "TimeLimit") == "1-00:00:00"  # nobody knows whether its user had changed it: the partition's
         wait_until("the end of G", lambda: shown(lab, g, "JobState") not in ("RUNNING", "COMPLETING"), 120)
         assert shown(lab, g, "JobState") == "COMPLETED"
+
+
+@pytest.mark.slurm
+def test_an_operator_has_enough_rights(lab, tmp_path, adjusters):
+    def runner(words, timeout):
+        as_operator = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups", *words]
+        done = subprocess.run(as_operator, env=lab.environment, cwd="/tmp", capture_output=True, text=True)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    slurm = Slurm(runner)
+    waits = lab.submit("-JE", "-t30", "-H", wrap="true")
+    runs = lab.submit("-JF", "-t30", wrap="sleep 20")
+    wait_until("F", lambda: shown(lab, runs, "JobState") == "RUNNING", 60)
+    slurm.set_time_min(str(waits), 5)
+    slurm.set_limit(str(runs), 40)
+    assert (shown(lab, waits, "TimeMin"), shown(lab, runs, "TimeLimit")) == ("00:05:00", "00:40:00")
+    assert slurm.admin_level(OPERATOR) == "Operator"
+    associations, qos = slurm.run_minute_limits()
+    assert "bio|root||" in associations.splitlines()
+    assert qos
+    assert slurm.facts().longest(["main"]) == 1440
+    assert {job.name for job in slurm.queue(1)} >= {"E", "F"}
 
 
 @pytest.mark.slurm
