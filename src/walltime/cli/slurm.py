@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.adjust import adjust
 from walltime.errors import PolicyError
 
 app = typer.Typer(
@@ -26,6 +27,9 @@ _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 @app.callback()
 def _slurm() -> None:
     """For Slurm clusters: a job log and the machine, as Slurm has them."""
+
+
+app.command("adjust")(adjust)
 
 
 @app.command("sacct-command")

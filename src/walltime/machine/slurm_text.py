@@ -66,15 +66,15 @@ def read_told(paths: list[str | os.PathLike[str]]) -> Told:
             raise LogError(f"{where}: cannot be read ({reason}); name a file with the output of walltime slurm cluster-command") from error
         if text.lstrip().startswith("{"):
             jsons.append((where, text))
-        elif not _read_text(text, where, told):
+        elif not read_text(text, where, told):
             raise LogError(f"{where}: is nothing that Slurm says of a cluster; walltime slurm cluster-command prints the commands to run")
     for where, text in jsons:
         _read_json(text, where, told)
     return told
 
 
-def _read_text(text: str, where: str, told: Told) -> bool:
-    """Read the lines of a file; whether there was anything in them."""
+def read_text(text: str, where: str, told: Told) -> bool:
+    """Add what the lines of an output say; returns whether it was anything."""
     before = (len(told.known), len(told.settings))
     found = False
     kind: str | None = None  # of the record or table that the lines belong to

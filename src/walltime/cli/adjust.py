@@ -1,0 +1,214 @@
+"""`walltime slurm adjust`: the side-car that sets TimeMin of waiting jobs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from walltime.adjust.advice import History
+    from walltime.adjust.loop import Metrics
+    from walltime.adjust.round import Report, Sidecar
+
+ACT, BOUNDS, SEEN = "Whether to act", "How far it may go", "What is seen of it"
+PREDICTOR = "tang13:key=request,statistic=p95,window=3"
+
+
+def adjust(
+    *,
+    history: Annotated[
+        Path | None, typer.Option("--history", metavar="LOG", help="The cluster's job log, to learn from; read again when it changes.")
+    ] = None,
+    predictor: Annotated[
+        str, typer.Option("--predictor", help="tang13 with its options: key, statistic, window, threshold, least.")
+    ] = PREDICTOR,
+    act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", metavar="FOLDER", help="Where it notes what it changes, before; on a local disk.", rich_help_panel=ACT),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="One round, not one after the other.", rich_help_panel=ACT)] = False,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="From one round to the next.", rich_help_panel=ACT)] = 30.0,
+    stop_file: Annotated[
+        Path | None,
+        typer.Option("--stop-file", metavar="FILE", help="As long as it exists, everything is taken back.", rich_help_panel=ACT),
+    ] = None,
+    self_test: Annotated[
+        list[str] | None,
+        typer.Option("--self-test", metavar="OPTION", help="A word for sbatch of the self-test, as --partition=x.", rich_help_panel=ACT),
+    ] = None,
+    floor: Annotated[int, typer.Option("--floor", metavar="MINUTES", help="Least TimeMin.", rich_help_panel=BOUNDS)] = 10,
+    gain: Annotated[float, typer.Option("--gain", help="Largest TimeMin, as a part of the limit.", rich_help_panel=BOUNDS)] = 0.9,
+    changes: Annotated[int, typer.Option("--changes", help="Most adjustments a minute.", rich_help_panel=BOUNDS)] = 60,
+    share: Annotated[float, typer.Option("--share", help="Largest part of the waiting jobs.", rich_help_panel=BOUNDS)] = 0.5,
+    account: Annotated[
+        list[str] | None, typer.Option("--account", help="Only this account; repeat it for more.", rich_help_panel=BOUNDS)
+    ] = None,
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", help="Only this partition; repeat it for more.", rich_help_panel=BOUNDS)
+    ] = None,
+    metrics: Annotated[
+        Path | None,
+        typer.Option("--metrics", metavar="FILE.prom", help="A file for node_exporter's textfile collector.", rich_help_panel=SEEN),
+    ] = None,
+    print_unit: Annotated[bool, typer.Option("--print-unit", help="Print units for systemd, and end.", rich_help_panel=SEEN)] = False,
+    print_guard: Annotated[
+        bool, typer.Option("--print-guard", help="Print the guard for job_submit.lua, and end.", rich_help_panel=SEEN)
+    ] = False,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Give waiting jobs a TimeMin from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
+
+    Without --act it only says what it would do. No job ends before its user's limit: under time_min_as_soft_limit Slurm keeps the limit,
+    and elsewhere the side-car raises the limit of what backfill has shortened. Read the guide before using --act.
+    """
+    if print_guard:
+        from walltime.adjust.selftest import GUARD
+
+        typer.echo(GUARD, nl=False)
+        return
+    if print_unit:
+        from walltime.adjust.units import service
+
+        typer.echo(service(_words(), "walltime"), nl=False)
+        return
+    from walltime.adjust.rules import Bounds
+    from walltime.cli import common
+
+    bounds = Bounds(every, floor, gain, changes, share, frozenset(account or ()), frozenset(partition or ()))
+    if history is None:
+        raise PolicyError(
+            "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
+        )
+    if act and ledger is None:
+        raise PolicyError("--act needs a --ledger, in which it is noted what is changed, before it is changed")
+    if not act and ledger is not None:
+        raise PolicyError("a --ledger is for --act; leave it out to see what would be done")
+    if as_json and not once:
+        raise PolicyError("--json is for one round; add --once")
+    if metrics is not None:
+        common.check_output(metrics, (".prom",))
+    _run(_tang13(predictor), history, bounds, ledger, once, stop_file, tuple(self_test or ()), metrics, as_json)
+
+
+def _tang13(text: str) -> Any:
+    from walltime.predictors import Tang13
+    from walltime.predictors.registry import parse_predictor
+
+    found = parse_predictor(text)
+    if not isinstance(found, Tang13):
+        raise PolicyError(f"{text} is no form of tang13, which is what the side-car uses; write {PREDICTOR}, say")
+    return found
+
+
+def _run(
+    predictor: Any,
+    log: Path,
+    bounds: Any,
+    ledger: Path | None,
+    once: bool,
+    stop_file: Path | None,
+    self_test: tuple[str, ...],
+    metrics: Path | None,
+    as_json: bool,
+) -> None:
+    from getpass import getuser
+
+    from walltime.adjust.advice import History
+    from walltime.adjust.commands import Slurm
+    from walltime.adjust.facts import SlurmError
+    from walltime.adjust.ledger import Ledger
+    from walltime.adjust.loop import Metrics, Signals, SystemClock, keep_on
+    from walltime.adjust.round import Sidecar
+
+    def say(text: str) -> None:
+        typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
+        sys.stdout.flush()
+
+    history = History(predictor, log)
+    say(f"learned from {history.advice.jobs:,} jobs")
+    book = None if ledger is None else Ledger(ledger)
+    signals = None if once else Signals()
+    try:
+
+        def stopped() -> bool:
+            return (stop_file is not None and stop_file.exists()) or (signals is not None and signals.asked())
+
+        sidecar = Sidecar(
+            Slurm(), history.predict, bounds, SystemClock(), getuser(), say, book, stopped=stopped, test_options=self_test, stays=not once
+        )
+        done = _teller(sidecar, history, None if metrics is None else Metrics(metrics, say), say)
+        if signals is None:
+            report = sidecar.round()
+            if not report.answered:
+                raise SlurmError(report.why)
+            _tell_once(report, as_json, done, say)
+        else:
+            keep_on(sidecar, bounds.every, signals.asked, signals.wait, done)
+    finally:
+        if signals is not None:
+            signals.restore()
+        if book is not None:
+            book.close()
+
+
+def _teller(sidecar: Sidecar, history: History, metrics: Metrics | None, say: Callable[[str], None]) -> Callable[[Report], None]:
+    """What is done after each round: one line if it differs from the last one, the metrics, and a look at the log."""
+    from walltime.adjust.loop import describe
+
+    last = ""
+
+    def done(report: Report) -> None:
+        nonlocal last
+        line = describe(report)
+        if line != last:
+            say(line)
+        last = line
+        if metrics is not None:
+            metrics.write(report, sidecar.short, sidecar.clock.time())
+        wrong = history.refresh()
+        if wrong:
+            say(f"the job log could not be read again, what was learned before holds: {wrong}")
+
+    return done
+
+
+def _tell_once(report: Report, as_json: bool, done: Callable[[Report], None], say: Callable[[str], None]) -> None:
+    """Print a single round, with the jobs that would be adjusted."""
+    done(report)
+    if as_json:
+        from dataclasses import asdict
+
+        from walltime.cli import common
+        from walltime.provenance import version
+
+        common.print_json({**asdict(report), "version": version()})
+        return
+    for key, minutes in report.wanted.items():
+        say(f"job {key}: TimeMin {minutes} minutes")
+    for reason, count in report.reasons.items():
+        say(f"left alone: {count} ({reason})")
+
+
+def _words() -> list[str]:
+    """The command line, without --print-unit, with whole paths."""
+    import shutil
+
+    program = shutil.which(sys.argv[0]) or "/usr/local/bin/walltime"
+    words = [program, *(word for word in sys.argv[1:] if word != "--print-unit")]
+    paths = ("--history", "--ledger", "--stop-file", "--metrics")
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in paths and equals:
+            words[place] = f"{name}={Path(value).absolute()}"
+        elif words[place - 1] in paths:
+            words[place] = str(Path(word).absolute())
+    return words

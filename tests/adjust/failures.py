@@ -1,0 +1,272 @@
+"""The side-car on the cluster of `fake.py`, with failures at random, and what must hold all the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import walltime as wt
+from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
+from tests.traces import trace_path
+from walltime.adjust.commands import Slurm
+from walltime.adjust.ledger import Entry, Ledger, LedgerError
+from walltime.adjust.round import Report, Sidecar
+from walltime.adjust.rules import Bounds
+
+EVERY = 60.0
+FAULTS = ("fail", "hang", "late", "lost", "killed before", "killed after")
+MOST_DOWN = 180
+"""Seconds for which the side-car, or slurmctld, is down at most."""
+
+
+class FailingLedger(Ledger):
+    """A ledger whose disk is full at times, and that the side-car is killed at."""
+
+    full = False
+    rng: random.Random
+    risk = 0.0
+    killed = 0
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self._base.execute("PRAGMA synchronous=OFF")  # what is killed here is a process, not the machine
+
+    def write(self, entry: Entry, now: float, detail: str = "") -> None:
+        self._fail()
+        super().write(entry, now, detail)
+        self._kill()
+
+    def note(self, name: str, value: str) -> None:
+        self._fail()
+        super().note(name, value)
+        self._kill()
+
+    def _fail(self) -> None:
+        self._kill()
+        if self.full:
+            raise LedgerError("database or disk is full")
+
+    def _kill(self) -> None:
+        if self.rng.random() < self.risk:
+            self.killed += 1
+            raise KilledError
+
+
+class LazyLedger(FailingLedger):
+    """Planted: nothing is on disk before the 50th entry."""
+
+    waiting: list[tuple[Entry, float]]
+
+    def write(self, entry: Entry, now: float, detail: str = "") -> None:
+        self._fail()
+        self.waiting = [*getattr(self, "waiting", []), (entry, now)]
+        if len(self.waiting) >= 50:
+            for one in self.waiting:
+                Ledger.write(self, *one)
+            self.waiting = []
+        self._kill()
+
+
+class KeepingSidecar(Sidecar):
+    """Planted: limits are not raised again."""
+
+    def _raise(self, job, target, report):
+        return True
+
+
+class ForgetfulSidecar(Sidecar):
+    """Planted: nothing but its own memory is looked at after a restart."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.entries.clear()
+
+
+@dataclass
+class Story:
+    """What happened: `failures` by kind; `violations`: what must not have happened."""
+
+    failures: dict[str, int] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    adjusted: int = 0
+    given_back: int = 0
+    backfilled: int = 0
+    rounds: int = 0
+    least_left: float = float("inf")
+
+    def count(self, kind: str) -> None:
+        self.failures[kind] = self.failures.get(kind, 0) + 1
+
+
+def play(
+    folder: Path,
+    jobs: Sequence[Job],
+    nodes: int,
+    seed: int,
+    risk: float,
+    soft: bool = False,
+    sidecar_class: type[Sidecar] = Sidecar,
+    ledger_class: type[FailingLedger] = FailingLedger,
+) -> Story:
+    """Run the jobs to their end with a side-car; `risk`: probability of a failure at each command and each write."""
+    rng = random.Random(seed)
+    cluster = FakeSlurm(nodes, [Job(**{**job.__dict__, "others": {}}) for job in jobs], soft=soft, grows=rng.random() < 0.5)
+    cluster.rng = rng
+    story = Story()
+    runtimes = {job.key: job.runtime for job in jobs}
+    shares = {job.key: rng.uniform(0.1, 1.3) for job in jobs}
+    switch = Switch()
+
+    def fault(words: tuple[str, ...]) -> str | None:
+        if rng.random() >= risk * switch.on:
+            return None
+        kind = rng.choice(FAULTS)
+        story.count(kind)
+        return kind
+
+    def begin() -> Sidecar:
+        ledger = ledger_class(folder)
+        ledger.rng, ledger.risk, ledger.full = rng, risk / 4 * switch.on, switch.full
+        switch.ledger = ledger
+        return sidecar_class(
+            Slurm(cluster, timeout=10),
+            lambda job, now: runtimes[job.key] * shares[job.key] if job.key in runtimes else None,
+            Bounds(every=EVERY, floor=10, share=1.0),
+            cluster.clock,
+            "sidecar",
+            lambda text: None,
+            ledger,
+            stopped=lambda: switch.stopped,
+        )
+
+    cluster.fault = fault
+    folder.mkdir(exist_ok=True)
+    sidecar = begin()
+    while cluster.coming or any(job.user != "sidecar" for job in (*cluster.waiting(), *cluster.running())):
+        if story.rounds > 20_000:
+            story.violations.append("the queue does not end")
+            break
+        begun = cluster.clock.now
+        try:
+            tell(story, sidecar.round(), cluster)
+        except KilledError:
+            story.count("killed")
+            switch.ledger.close()
+            cluster.advance(rng.uniform(5, MOST_DOWN))
+            while True:
+                try:
+                    sidecar = begin()
+                    break
+                except KilledError:
+                    switch.ledger.close()
+        happen(cluster, rng, risk, switch, story)
+        cluster.advance(max(EVERY - (cluster.clock.now - begun), 1))
+        story.rounds += 1
+        if story.rounds % 400 == 0:
+            check_calm(cluster, sidecar, switch, story)
+    switch.ledger.close()
+    story.violations += cluster.violations
+    story.backfilled = len(cluster.backfilled)
+    return story
+
+
+class Switch:
+    """What is set from outside the side-car."""
+
+    on = True
+    full = False
+    stopped = False
+    ledger: FailingLedger
+
+
+def tell(story: Story, report: Report, cluster: FakeSlurm) -> None:
+    story.adjusted += report.set_now
+    story.given_back += report.given_back
+    if report.least_left is not None and not cluster.clock.wrong:
+        story.least_left = min(story.least_left, report.least_left)
+
+
+def happen(cluster: FakeSlurm, rng: random.Random, risk: float, switch: Switch, story: Story) -> None:
+    """What users, administrators and machines do between two rounds."""
+    if not switch.on:
+        return
+    now = cluster.clock.now
+    cluster.advance(rng.uniform(0, 30))  # so that it is not always at the same place between two rounds
+    if rng.random() < risk * 8 and cluster.waiting():
+        job = rng.choice(cluster.waiting())
+        if job.user != "sidecar":
+            story.count("user changes his limit")
+            cluster.user_changes_limit(job, max(1, min(int(job.limit * rng.uniform(0.3, 3)), 2880)))
+    if rng.random() < risk and cluster.running():
+        job = rng.choice(cluster.running())
+        if job.user != "sidecar":
+            story.count("requeue")
+            cluster.requeue(job)
+    if rng.random() < risk:
+        story.count("slurmctld restarts")
+        cluster.boot += 1
+        cluster.down_until = now + rng.uniform(5, MOST_DOWN)
+    if rng.random() < risk:
+        story.count("reservation")
+        cluster.reservations = [("maintenance", now + rng.uniform(600, 12_000), now + 13_000)]
+    if rng.random() < risk:
+        story.count("disk full" if not switch.full else "disk has room")
+        switch.full = not switch.full
+        switch.ledger.full = switch.full
+    if rng.random() < risk:
+        story.count("clock is set")
+        cluster.clock.wrong = rng.choice([0, 3600, -3600, 86400])
+    if rng.random() < risk and (cluster.soft or cluster.boot < 0):
+        story.count("option dropped")
+        cluster.soft = False
+    elif rng.random() < risk / 4:
+        story.count("option set")
+        cluster.soft = True
+
+
+def check_calm(cluster: FakeSlurm, sidecar: Sidecar, switch: Switch, story: Story) -> None:
+    """Some rounds without failures, of which the last ones take everything back: no give-back may be left over then."""
+    before = (switch.on, switch.full)
+    switch.on, switch.full, switch.ledger.full, switch.ledger.risk = False, False, False, 0.0
+    cluster.late.clear()
+    cluster.advance(MOST_DOWN)
+    for stopped in (False, True, True, True):
+        switch.stopped = stopped
+        tell(story, sidecar.round(), cluster)
+        cluster.advance(1)
+    for job in cluster.running():
+        if job.limit < job.wanted:
+            story.violations.append(f"job {job.key} still has {job.limit} of {job.wanted} minutes")
+    for job in cluster.waiting():
+        if job.time_min:
+            story.violations.append(f"job {job.key} still has TimeMin {job.time_min}")
+        if job.limit < job.wanted:
+            story.violations.append(f"waiting job {job.key} has {job.limit} of {job.wanted} minutes")
+    switch.stopped = False
+    switch.on, switch.full = before
+
+
+def busy(count: int = 200, nodes: int = 32, seed: int = 1) -> list[Job]:
+    """Made-up jobs of a busy cluster: many long limits, short runtimes."""
+    rng = random.Random(seed)
+    jobs, now = [], float(BEGIN)
+    for number in range(1, count + 1):
+        now += rng.expovariate(1 / 120)
+        limit = rng.choice([15, 30, 60, 120, 180])
+        runtime = int(limit * 60 * min(rng.choice([0.05, 0.2, 0.5, 0.9, 1.2]), 1.2))
+        jobs.append(Job(number, f"u{number % 5}", rng.choice([1, 1, 2, 4, 8, 8, nodes]), max(runtime, 20), limit, int(now)))
+    return jobs
+
+
+def kth(first: int, count: int) -> list[Job]:
+    """A stretch of the KTH log, in half the time; its machine has 100 nodes."""
+    log = wt.read(trace_path("KTH-SP2-1996-2"))
+    jobs = []
+    for number, k in enumerate(range(first, first + count), 1):
+        limit = max(int(log.requested[k]) // 60, 1)
+        submit = BEGIN + (int(log.submit[k]) - int(log.submit[first])) // 2
+        user = f"u{log.columns['user'][k]}"
+        jobs.append(Job(number, user, min(int(log.procs[k]), 100), max(int(log.runtime[k]), 10), min(limit, 2880), submit))
+    return jobs

@@ -1,0 +1,54 @@
+"""`walltime slurm adjust`: what is wrong gets one line, what is asked for is printed."""
+
+import pytest
+
+from tests.cli import HEADER, call, one_line
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(HEADER + "".join(f"{k} {k * 100} {50 * (k % 2)} 60 1 -1 -1 1 600 -1 1 1 1 -1 -1 -1 -1 -1\n" for k in range(1, 30)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "--history"),
+        (["--history", "none.swf"], "none.swf"),
+        (["--history", "LOG", "--act"], "--ledger"),
+        (["--history", "LOG", "--ledger", "x"], "--act"),
+        (["--history", "LOG", "--json"], "--once"),
+        (["--history", "LOG", "--floor", "1"], "rounds"),
+        (["--history", "LOG", "--every", "0"], "between two rounds"),
+        (["--history", "LOG", "--share", "0"], "share"),
+        (["--history", "LOG", "--metrics", "x.txt"], ".prom"),
+        (["--history", "LOG", "--predictor", "tsafrir07"], "tang13"),
+        (["--history", "LOG", "--predictor", "tang13:key=x"], "unknown key"),
+        (["--history", "LOG", "--predictor", "nonsense"], "nonsense"),
+    ],
+)
+def test_wrong_calls_get_one_line(capsys, log, words, told):
+    assert told in one_line(*call(capsys, "slurm", "adjust", *(str(log) if word == "LOG" else word for word in words)))
+
+
+def test_without_a_cluster(capsys, log, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, out, err = call(capsys, "slurm", "adjust", "--history", log, "--once", "--json")
+    assert (status, out) == (1, "")
+    assert "scontrol show config" in err.splitlines()[-1]
+
+
+def test_a_ledger_that_cannot_be(capsys, log, tmp_path):
+    status, _, err = call(capsys, "slurm", "adjust", "--history", log, "--act", "--ledger", tmp_path / "missing")
+    assert status == 2
+    assert "cannot be used as a ledger" in err
+
+
+def test_what_is_printed(capsys):
+    assert "slurm_job_modify" in call(capsys, "slurm", "adjust", "--print-guard")[1]
+    status, out, _ = call(capsys, "slurm", "adjust", "--print-unit")
+    assert status == 0
+    assert "Restart=always" in out
+    assert "StartLimitIntervalSec=0" in out

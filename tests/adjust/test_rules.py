@@ -1,0 +1,305 @@
+"""Which jobs may be adjusted, what is read of the cluster, what may get onto a command line, and the ledger: by hand."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.adjust.fake import BEGIN, FakeSlurm, Job, record
+from tests.slurm_text import samples
+from walltime.adjust.commands import Answer, DeniedError, Slurm, run
+from walltime.adjust.facts import SlurmError, read_facts
+from walltime.adjust.ledger import Entry, Ledger, LedgerError, State
+from walltime.adjust.queue import read_queue
+from walltime.adjust.round import Sidecar
+from walltime.adjust.rules import Bounds, RunMinutes, read_run_minutes, time_min_of, why_never
+from walltime.errors import PolicyError
+
+CONFIG = "SchedulerType           = sched/backfill\nSLURM_VERSION = 24.11.5\nSchedulerParameters = bf_continue,time_min_as_soft_limit\n"
+PARTITIONS = "PartitionName=main Nodes=n[1-4] MaxTime=2-00:00:00\nPartitionName=free Nodes=n[3-9] MaxTime=UNLIMITED\n"
+NONE = "No reservations in the system\n"
+FACTS = read_facts([CONFIG, PARTITIONS, NONE])
+NOW = float(BEGIN)
+
+
+def queued(**changes):
+    """A waiting job that may be adjusted, but for these changes of its record."""
+    job = Job(7, "ann", 1, 60, 60, BEGIN - 100, limit=60)
+    [found] = read_queue(json.dumps({"jobs": [record(job) | changes]}), tasks=3)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, None),
+        ({"time_limit": None}, "no time limit"),
+        ({"time_limit": {"set": False, "infinite": True, "number": 0}}, "no time limit"),
+        ({"priority": 0}, "held"),
+        ({"hold": True}, "held"),
+        ({"state_reason": "JobHeldAdmin"}, "held"),
+        ({"het_job_id": 7}, "heterogeneous"),
+        ({"deadline": {"set": True, "infinite": False, "number": BEGIN + 9}}, "Deadline"),
+        ({"licenses": "matlab:1"}, "licences"),
+        ({"resv_name": "course"}, "reservation"),
+        ({"partition": "main,nowhere"}, "unknown"),
+        ({"state_reason": "AssocGrpCPURunMinutesLimit"}, "running minutes"),
+        ({"state_reason": "DependencyNeverSatisfied"}, "cannot start yet"),
+        ({"eligible_time": BEGIN + 50}, "cannot start yet"),
+    ],
+)
+def test_who_is_never_adjusted(changes, why):
+    found = why_never(queued(**changes), FACTS, RunMinutes(), Bounds(), NOW)
+    assert found is None if why is None else why in found
+
+
+def test_only_chosen_accounts_and_partitions():
+    assert why_never(queued(), FACTS, RunMinutes(), Bounds(accounts=frozenset({"bio"})), NOW) is None
+    assert "account" in why_never(queued(), FACTS, RunMinutes(), Bounds(accounts=frozenset({"chem"})), NOW)
+    assert "partition" in why_never(queued(partition="main,free"), FACTS, RunMinutes(), Bounds(partitions=frozenset({"main"})), NOW)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "after", "crosses"),
+    [("n[4-5]", 3600, True), ("n[5-6]", 3600, False), ("(null)", 3600, True), ("n4", 3600 + 200, True), ("n4", 3600 + 300, False)],
+)
+def test_reservations_within_the_users_limit(nodes, after, crosses):
+    start, end = ("2027-01-15T08:00:00", "2027-01-15T20:00:00")
+    facts = read_facts([CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n"])
+    now = facts.reservations[0].start - after
+    assert (why_never(queued(eligible_time=1), facts, RunMinutes(), Bounds(), now) is not None) == crosses
+    assert why_never(queued(eligible_time=1), facts, RunMinutes(), Bounds(), facts.reservations[0].end) is None
+
+
+def test_limits_on_running_minutes():
+    associations = "root||||\nscience|root||cpu=100\nbio|science|||\nbio||ann|\nart|root|||\nart||cy|cpu=3\n"
+    limits = read_run_minutes(associations, "normal|||\nshort||cpu=9|\n")
+    assert limits == RunMinutes(True, frozenset({"science", "bio"}), frozenset({"short"}), frozenset({"cy"}))
+    facts = replace(FACTS, settings=FACTS.settings | {"AccountingStorageEnforce": "associations,limits,safe"})
+    assert "running minutes" in why_never(queued(), facts, limits, Bounds(), NOW)
+    assert why_never(queued(account="art"), facts, limits, Bounds(), NOW) is None
+    assert "running minutes" in why_never(queued(account="art", qos="short"), facts, limits, Bounds(), NOW)
+    assert "could not be read" in why_never(queued(), facts, RunMinutes(known=False), Bounds(), NOW)
+
+
+def test_time_min():
+    bounds = Bounds(floor=10, gain=0.5)
+    assert [time_min_of(s, 60, bounds) for s in (1, 600, 601, 1800, 1801, float("nan"))] == [10, 10, 11, 30, None, None]
+    assert time_min_of(1, 10, bounds) is None
+
+
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"floor": 1}, {"every": 300}, {"share": 0}, {"gain": 2}, {"a_minute": 0}, {"tasks": 0}])
+def test_impossible_bounds(wrong):
+    with pytest.raises(PolicyError):
+        Bounds(**wrong)
+
+
+def test_tasks_of_an_array_have_their_own_names():
+    rest = {"job_id": 9, "array_job_id": 9, "array_task_id": None, "array_task_string": "1-7:2,20%3"}
+    job = record(Job(9, "ann", 1, 60, 60, 0, limit=60))
+    one = {"job_id": 15, "array_job_id": 9, "array_task_id": {"set": True, "infinite": False, "number": 0}}
+    keys = [found.key for found in read_queue(json.dumps({"jobs": [job | rest, job | one]}), tasks=3)]
+    assert keys == ["9_1", "9_3", "9_5", "9_0"]
+
+
+@pytest.mark.parametrize("folder", ["", "24.11", "26.05"])
+def test_real_outputs(folder):
+    jobs = read_queue((samples() / folder / "squeue.json").read_text(), tasks=5)
+    assert len(jobs) >= 8
+    behind = next(job for job in jobs if job.name == "behind" or job.name == "wide")
+    assert behind.limit == 30
+    assert behind.user == "alice"
+
+
+def test_the_mode_is_that_of_the_settings():
+    assert FACTS.soft_limit
+    assert not read_facts([CONFIG.replace("24.11.5", "23.02.1"), PARTITIONS, NONE]).soft_limit
+    assert not read_facts([CONFIG.replace("soft_limit", "soft_limits"), PARTITIONS, NONE]).soft_limit
+    assert FACTS.longest(["main"]) == 2880
+    assert FACTS.longest(["main", "free"]) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"jobs": 3}', '{"jobs": [{}]}', "null"])
+def test_what_is_no_queue(text):
+    with pytest.raises(SlurmError):
+        read_queue(text, tasks=1)
+
+
+@pytest.mark.parametrize("texts", [[], ["x"], [CONFIG], [CONFIG, PARTITIONS], [CONFIG, "PartitionName=a Nodes=n MaxTime=soon\n", NONE]])
+def test_what_is_no_cluster(texts):
+    with pytest.raises(SlurmError):
+        read_facts(texts)
+
+
+def test_commands_are_lists_and_keys_are_numbers():
+    asked = []
+
+    def runner(words, timeout):
+        asked.append(list(words))
+        return Answer(0, "", "")
+
+    slurm = Slurm(runner)
+    slurm.set_time_min("7_3", 12)
+    slurm.set_limit("7", None)
+    assert asked == [["scontrol", "update", "JobId=7_3", "TimeMin=12"], ["scontrol", "update", "JobId=7", "TimeLimit=UNLIMITED"]]
+    for key in ("7 TimeLimit=1", "7;reboot", "-1", "", "7_", "0", "7\n"):
+        with pytest.raises(SlurmError):
+            slurm.set_limit(key, 1)
+    assert len(asked) == 2
+
+
+def test_answers_of_commands(tmp_path):
+    assert run(["sh", "-c", "echo a; echo b >&2; exit 3"], 10) == Answer(3, "a\n", "b\n")
+    assert run(["sh", "-c", "sleep 5"], 0.2).status is None
+    assert run([str(tmp_path / "nothing")], 1).status == 127
+    with pytest.raises(DeniedError):
+        Slurm(lambda words, timeout: Answer(1, "", "slurm_update error: Access/permission denied")).set_time_min("7", 1)
+
+
+ENTRY = Entry("7_1", "ann", 12, 60, None, 0, True, State.INTENT, 5.0)
+
+
+def test_the_ledger_is_on_disk_and_belongs_to_one(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.write(ENTRY, 5.0)
+    with pytest.raises(LedgerError, match="another side-car"):
+        Ledger(tmp_path)
+    ledger.note("tested", "yes")
+    ledger.close()
+    again = Ledger(tmp_path)
+    assert again.entries() == {"7_1": ENTRY}
+    assert again.noted("tested") == "yes"
+    again.forget(["7_1"])
+    assert again.entries() == {}
+    again.close()
+
+
+def test_a_ledger_that_is_none(tmp_path):
+    (tmp_path / "ledger.sqlite").write_text("nothing of the kind, but long enough to be looked at\n" * 50)
+    with pytest.raises(LedgerError, match="is no ledger"):
+        Ledger(tmp_path)
+    with pytest.raises(LedgerError, match="cannot be used"):
+        Ledger(tmp_path / "missing")
+
+
+def sidecar(cluster, tmp_path=None, **options):
+    said = []
+    ledger = None if tmp_path is None else Ledger(tmp_path)
+    return Sidecar(
+        Slurm(cluster), lambda job, now: 600.0, Bounds(share=1.0), cluster.clock, "sidecar", said.append, ledger, **options
+    ), said
+
+
+def crowd(**options):
+    """A cluster whose nodes are all busy, with jobs that wait."""
+    jobs = [Job(1, "ann", 4, 5000, 120, BEGIN), *(Job(k, "ann", 4, 1200, 60, BEGIN) for k in range(2, 8))]
+    cluster = FakeSlurm(4, jobs, **options)
+    cluster.advance(60)
+    return cluster
+
+
+def test_a_dry_run_changes_nothing_and_says_what_it_would():
+    cluster = crowd(soft=True)
+    report = sidecar(cluster)[0].round()
+    assert cluster.updates == []
+    assert list(report.wanted.values()) == [10] * 6
+    assert report.why == "dry run"
+
+
+def test_without_the_guard_nothing_is_changed(tmp_path):
+    cluster = crowd(guard=False)
+    one, said = sidecar(cluster, tmp_path)
+    for _ in range(5):
+        report = one.round()
+        cluster.advance(30)
+    assert "the guard in job_submit.lua is missing" in report.why
+    assert all(job.time_min == 0 for job in cluster.waiting())
+    assert any("self-test: FAILED" in text for text in said)
+    one.ledger.close()
+
+
+def test_a_full_disk_stops_all_changes(tmp_path, monkeypatch):
+    cluster = crowd(soft=True)
+    one, said = sidecar(cluster, tmp_path)
+
+    def full(entry, now, detail=""):
+        raise LedgerError("database or disk is full")
+
+    monkeypatch.setattr(one.ledger, "write", full)
+    one.round()
+    assert cluster.updates == []
+    assert any("ALARM" in text for text in said)
+    one.ledger.close()
+
+
+def test_a_dropped_option_takes_all_back_first(tmp_path):
+    cluster = crowd(soft=True)
+    one, _ = sidecar(cluster, tmp_path)
+    one.round()
+    assert sum(job.time_min == 10 for job in cluster.waiting()) == 6
+    cluster.updates.clear()
+    cluster.soft = False
+    report = one.round()
+    assert [words[-1] for words in cluster.updates[:6]] == ["TimeMin=0"] * 6
+    assert report.adjusted == 0
+    one.ledger.close()
+
+
+def test_users_own_time_min_and_the_stop_file(tmp_path):
+    cluster = crowd(soft=True)
+    cluster.jobs["3"].time_min = 5
+    stop = []
+    one, _ = sidecar(cluster, tmp_path, stopped=lambda: bool(stop))
+    report = one.round()
+    assert report.reasons == {"TimeMin is the user's own": 1}
+    stop.append(1)
+    one.round()
+    assert [job.time_min for job in cluster.waiting()] == [0, 5, 0, 0, 0, 0]
+    one.ledger.close()
+
+
+def test_limits_on_the_number_of_changes(tmp_path):
+    cluster = crowd(soft=True)
+    one, _ = sidecar(cluster, tmp_path)
+    one.bounds = Bounds(share=0.5)
+    one.round()
+    assert sum(job.time_min > 0 for job in cluster.waiting()) == 3
+    one.bounds = Bounds(share=1.0, a_minute=4)
+    one.round()
+    assert sum(job.time_min > 0 for job in cluster.waiting()) == 4
+    one.ledger.close()
+
+
+def test_not_all_tasks_of_an_array_become_records(tmp_path):
+    cluster = crowd(soft=True)
+    for place, job in enumerate(cluster.waiting()):
+        job.others = {"array_job_id": 2, "array_task_id": place}
+    asked = []
+
+    def runner(words, timeout):
+        if words[1] != "update":
+            return cluster(words, timeout)
+        key, minutes = (word.partition("=")[2] for word in words[2:])
+        asked.append(key)
+        return cluster(("scontrol", "update", f"JobId={int(key.partition('_')[2]) + 2}", f"TimeMin={minutes}"), timeout)
+
+    one, _ = sidecar(cluster, tmp_path)
+    one.slurm, one.bounds = Slurm(runner), Bounds(share=1.0, tasks=2)
+    one.round()
+    report = one.round()
+    assert asked == ["2_0", "2_1"]
+    assert report.reasons == {"enough tasks of its array have one": 4}
+    one.ledger.close()
+
+
+def test_a_denial_leaves_advice_only(tmp_path):
+    cluster = crowd(soft=True)
+
+    def runner(words, timeout):
+        return Answer(1, "", "Access/permission denied") if words[1] == "update" else cluster(words, timeout)
+
+    one, _ = sidecar(cluster, tmp_path)
+    one.slurm = Slurm(runner)
+    one.round()
+    assert "denied" in one.round().why
+    one.ledger.close()
