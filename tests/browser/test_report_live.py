@@ -47,9 +47,24 @@ def page(schedules, tmp_path_factory):
 
 
 def view_of(tab, k=0):
-    """The stretch of time that a Gantt chart shows, s."""
-    tab.wait_for_timeout(60)  # two frames
-    return tuple(map(float, tab.locator(".gantt canvas").nth(k).get_attribute("data-view").split()))
+    """The stretch of time that a Gantt chart shows, s, once it has come to rest."""
+    before, view = None, ""
+    for _ in range(50):
+        tab.wait_for_timeout(60)  # two frames
+        before, view = view, tab.locator(".gantt canvas").nth(k).get_attribute("data-view")
+        if view == before:
+            break
+    return tuple(map(float, view.split()))
+
+
+def until(tab, look, right):
+    """What is seen, as soon as it is right; after two seconds, what is seen then."""
+    for _ in range(60):
+        seen = look()
+        if right(seen):
+            break
+        tab.wait_for_timeout(30)
+    return seen
 
 
 def box_of(tab, k=0):
@@ -108,10 +123,10 @@ def test_gantt__hover_shows_the_job_that_is_there(tabs, page, schedules):
             x = left + width * (time - begin) / (end - begin)
             y = top + height * (1 - (first[s] + count[s] / 2) / w.machine_procs)
             tab.mouse.move(x, y)
-            tab.wait_for_timeout(30)
-            shown = tab.locator(".tip").inner_text()
             index = job[s]
-            assert shown.startswith(f"Job {w.job_id[index]} of user {w.columns['user'][index]}\n")
+            whose = f"Job {w.job_id[index]} of user {w.columns['user'][index]}\n"
+            shown = until(tab, tab.locator(".tip").inner_text, lambda text, whose=whose: text.startswith(whose))
+            assert shown.startswith(whose)
             assert f"{w.procs[index]} processor" in shown
             assert f"ran {human_time(schedule.runtime[index])}" in shown
             assert ("did not wait" if schedule.wait[index] == 0 else f"waited {human_time(schedule.wait[index])}") in shown
@@ -305,10 +320,13 @@ def test_charts__values_under_the_pointer(tabs, page, schedules):
         box = over.bounding_box()
         for share in (0.11, 0.5, 0.83):
             tab.mouse.move(box["x"] + share * box["width"], box["y"] + 20)
-            tab.wait_for_timeout(30)
-            values = tab.locator(f"{chart} .u-value").all_inner_texts()
-            shown = [float(value.rstrip(" %")) for value in values[1:]]
             near = [[own[k] for own in of] for k in range(int(share * 500) - 2, int(share * 500) + 2)]
+
+            def values(chart=chart):
+                texts = tab.locator(f"{chart} .u-value").all_inner_texts()[1:]
+                return [float(text.rstrip(" %").replace("--", "nan")) for text in texts]
+
+            shown = until(tab, values, lambda seen, near=near: any(np.allclose(seen, one, atol=0.5) for one in near))
             assert any(np.allclose(shown, one, atol=0.5) for one in near), (shown, near)
     tab.locator("#live-wait").focus()
     tab.keyboard.press("ArrowRight")
