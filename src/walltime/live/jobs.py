@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -172,3 +173,29 @@ def expanded(job: LiveJob, tasks: list[int], most: int) -> Iterator[LiveJob]:
     """The tasks of a record of a pending array, each as a job of its own; Slurm's expected start is only that of the first."""
     for k, task in enumerate(tasks):
         yield replace(job, task=task, array_limit=most, expected=job.expected if k == 0 else None)
+
+
+def gather(
+    what: str, records: Sequence[Any], jobs_of: Callable[[Any], list[LiveJob]], counts: Counter[str], notes: list[str]
+) -> list[LiveJob]:
+    """The jobs of these records; what is left out is counted by LIVE_RULES, and the first bad records are noted.
+
+    `jobs_of` raises ValueError for a bad record, OverflowError for an array of too many tasks. `what`: the name of a record in notes.
+    """
+    found: list[LiveJob] = []
+    for place, record in enumerate(records, 1):
+        try:
+            more = jobs_of(record)
+        except ValueError as error:
+            counts["bad_record"] += 1
+            if counts["bad_record"] <= 3:
+                notes.append(f"{what} {place} of squeue: {harmless(str(error), 200)}.")
+            continue
+        except OverflowError:
+            counts["too_many_tasks"] += 1
+            continue
+        if len(found) + len(more) > MOST_JOBS:
+            counts["too_many_tasks"] += len(more)
+            continue
+        found += more
+    return found

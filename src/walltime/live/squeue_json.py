@@ -6,36 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.live.jobs import MOST, MOST_JOBS, RUNNING, WAITING, LiveJob, expanded, gpus_of, memory_of, tasks_of, why_left_out
+from walltime.live.jobs import MOST, RUNNING, WAITING, LiveJob, expanded, gather, gpus_of, memory_of, tasks_of, why_left_out
 from walltime.wording import harmless
 
 _LONGEST = 4096
 """A text of more characters is cut."""
 
 
-class _OddError(Exception):
+class _OddError(ValueError):
     """A value that cannot be what it should be."""
 
 
 def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[LiveJob]:
     """The jobs of these records; what is left out is counted by LIVE_RULES, and the first bad records are noted."""
-    found: list[LiveJob] = []
-    for place, record in enumerate(records, 1):
-        try:
-            more = _job(record, counts)
-        except (_OddError, ValueError) as error:
-            counts["bad_record"] += 1
-            if counts["bad_record"] <= 3:
-                notes.append(f"Record {place} of squeue: {harmless(str(error), 200)}.")
-            continue
-        except OverflowError:
-            counts["too_many_tasks"] += 1
-            continue
-        if len(found) + len(more) > MOST_JOBS:
-            counts["too_many_tasks"] += len(more)
-            continue
-        found += more
-    return found
+    return gather("Record", records, lambda record: _job(record, counts), counts, notes)
 
 
 def _job(record: Any, counts: Counter[str]) -> list[LiveJob]:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
-from walltime.errors import WorkloadError
-from walltime.live.jobs import MOST_JOBS, RUNNING, WAITING, LiveJob, expanded, gpus_of, tasks_of, why_left_out
+from walltime.live.jobs import RUNNING, WAITING, LiveJob, expanded, gather, gpus_of, tasks_of, why_left_out
 from walltime.machine.files import length_of
 from walltime.wording import harmless
 
@@ -40,25 +39,7 @@ _NONE = ("", "N/A", "(null)", "n/a", "NONE", "Unknown")
 
 def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[LiveJob]:
     """The jobs of these lines, printed with FORMAT; `zone`: of local times, where they are no Unix times."""
-    found: list[LiveJob] = []
-    for place, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            more = _job(line, counts, zone)
-        except (ValueError, WorkloadError) as error:
-            counts["bad_record"] += 1
-            if counts["bad_record"] <= 3:
-                notes.append(f"Line {place} of squeue: {harmless(str(error), 200)}.")
-            continue
-        except OverflowError:
-            counts["too_many_tasks"] += 1
-            continue
-        if len(found) + len(more) > MOST_JOBS:
-            counts["too_many_tasks"] += len(more)
-            continue
-        found += more
-    return found
+    return gather("Line", lines, lambda line: _job(line, counts, zone) if line.strip() else [], counts, notes)
 
 
 def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[LiveJob]:
