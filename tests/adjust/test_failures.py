@@ -48,7 +48,7 @@ def test_a_thousand_failures_shorten_no_job(tmp_path):
     "planted",
     [
         {"sidecar_class": KeepingSidecar, "risk": 0},
-        {"ledger_class": LazyLedger, "risk": RISK},
+        {"ledger_class": LazyLedger, "risk": 3 * RISK},
         {"sidecar_class": ForgetfulSidecar, "risk": RISK},
     ],
     ids=["no give-back", "ledger not flushed", "ledger not read"],

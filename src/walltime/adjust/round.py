@@ -149,7 +149,21 @@ class Sidecar:
         self._take_back(unwanted, report)
         report.adjusted = len(held) - len(unwanted)
         self._adjust(waiting, facts, now, report, act=ready and steady)
+        if report.set_now:
+            self._look_again(now, report)
         return report
+
+    def _look_again(self, now: float, report: Report) -> None:
+        """See that jobs wait with their new TimeMin and their old limit.
+
+        Backfill may start one before the next round. Its user's limit is then known; without this look he might have changed it while
+        TimeMin was being set, and the job would be raised to the longest limit that he can have chosen.
+        """
+        try:
+            self._reconcile(self.slurm.queue(self.bounds.tasks), now, report)
+        except SlurmError as error:
+            report.failures += 1
+            self.say(f"what was set is not seen yet: {error}")
 
     # ------------------------------------------------------------------------------------------------------- what must be undone
 
@@ -215,6 +229,8 @@ class Sidecar:
                 self._raise(job, entry.limit, report)
             elif job.limit is not None:
                 state = State.SET if job.time_min == entry.time_min else State.CLEAR
+                if entry.state is State.INTENT and state is State.SET:
+                    self.say(f"job {job.key}: TimeMin is seen")
                 self._keep(entry, entry.but(state=state, limit=job.limit, restarts=job.restarts), now)
         for key in gone:
             del self.entries[key]
