@@ -25,3 +25,16 @@ def trace_path(name: str) -> Path:
         if path.is_file():
             return path
     pytest.skip(f"log {name} is not in {trace_folder()}; set WALLTIME_TRACES to a folder that has it")
+
+
+def published_folder() -> Path:
+    """The folder in which other groups' published results are looked for; it need not exist."""
+    return Path(os.environ.get("WALLTIME_PUBLISHED") or _FALLBACK.with_name("published"))
+
+
+def published_path(name: str) -> Path:
+    """Path of a published result, relative to the folder; skips the test where it is missing."""
+    path = published_folder() / name
+    if path.is_file():
+        return path
+    pytest.skip(f"{name} is not in {published_folder()}; set WALLTIME_PUBLISHED to a folder that has it")

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from walltime.policy import WFP as WFP
     from walltime.policy import Choice as Choice
     from walltime.policy import Conservative as Conservative
+    from walltime.policy import Dialect as Dialect
     from walltime.policy import Easy as Easy
     from walltime.policy import Fcfs as Fcfs
     from walltime.policy import Hybrid as Hybrid
@@ -163,6 +164,7 @@ _NAMES = {
         "WFP",
         "Choice",
         "Conservative",
+        "Dialect",
         "Easy",
         "Hybrid",
         "NoBackfilling",

@@ -53,6 +53,7 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
         workload,
         data.draw(policies(kind), label="policy"),
         coincident=coincident,
+        dialect=data.draw(st.sampled_from(("papers", "papers:expiry=silent")), label="dialect"),
         overrun=data.draw(st.sampled_from(OVERRUN)),
         prediction=wt.Prediction(
             data.draw(predictors(again=history == "simulation"), label="predictor"),
@@ -73,7 +74,8 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     predictor = data.draw(st.sampled_from((wt.LastRun(), wt.Tang13(key="all", statistic="p10", least=1, window=None))))
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
-    assert_engines_agree(workload, policy, prediction=wt.Prediction(predictor, believe=believe, correction=correction))
+    dialect = data.draw(st.sampled_from(("papers", "predictsim", "papers:expiry=silent")), label="dialect")
+    assert_engines_agree(workload, policy, dialect=dialect, prediction=wt.Prediction(predictor, believe=believe, correction=correction))
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
@@ -88,7 +90,9 @@ def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coinci
     with pytest.MonkeyPatch.context() as patch:  # the queue is indexed from a few jobs on, and has to be indexed anew
         patch.setattr(index, "LONG", 3)
         patch.setattr(index, "SHORT", 2)
-        assert_engines_agree(workload, policy, coincident=coincident, prediction=wt.Prediction(predictor, believe=believe))
+        dialect = data.draw(st.sampled_from(("papers", "papers:expiry=silent")), label="dialect")
+        prediction = wt.Prediction(predictor, believe=believe)
+        assert_engines_agree(workload, policy, coincident=coincident, dialect=dialect, prediction=prediction)
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)

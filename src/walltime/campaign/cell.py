@@ -135,6 +135,8 @@ class Cell:
         """
         settings = self.settings
         settings["trace"] = sha256
+        if settings["dialect"] == "papers":
+            del settings["dialect"]  # so that cells have the keys that they had before there were dialects
         if machine is None:
             del settings["cluster"]  # so that cells without one have the keys that they had before there was any
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.logs.filters import select
-from walltime.policy import parse_order
+from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
 from walltime.schedule.overrun import OVERRUN
 from walltime.schedule.scheduler import parse_scheduler
@@ -93,6 +93,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("cluster", str, None, "a machine of several pools: a file like cluster.toml, relative to the plan's folder"),
         Dimension("overrun", str, "kill", "rule for jobs that run longer than requested", _one_of(*OVERRUN)),
         Dimension("coincident", str, "batch", "order and passes of simultaneous events", _one_of("batch", "sequential")),
+        Dimension("dialect", str, "papers", "how the rules are read: the name of a dialect", Dialect.of),
     )
 }
 """The parameters of a plan's tables `fixed`, `grid` and `zip`, in their order."""

@@ -17,6 +17,7 @@ from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.machine.files import parse_machine
+from walltime.policy import Dialect
 from walltime.provenance import version
 from walltime.schedule.batch import Case, Lane
 from walltime.schedule.variation import Variation
@@ -113,13 +114,14 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
 def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None) -> Lane:
     """The lane of this thread for the cell's workload; a new one if the workload or the kind of simulation changes."""
     s = cell.settings
-    what = (cell.workload, sha256, cell.trim, s["coincident"], s["overrun"], cell.dynamics, machine)
+    rules = Dialect.of(s["dialect"], None if s["coincident"] == "batch" else s["coincident"])
+    what = (cell.workload, sha256, cell.trim, rules, s["overrun"], cell.dynamics, machine)
     if getattr(_of_thread, "what", None) != what:
         _of_thread.what = None
         _of_thread.lane = None  # released before the next one is made, so that there are never two
         workload = _workload(cell, file, sha256)
         on = None if machine is None else parse_machine(machine, s["cluster"])
-        _of_thread.lane = Lane(workload, cell.trim, s["coincident"], s["overrun"], cell.dynamics, on)
+        _of_thread.lane = Lane(workload, cell.trim, rules, s["overrun"], cell.dynamics, on)
         _of_thread.what = what
     lane: Lane = _of_thread.lane
     return lane

@@ -25,7 +25,8 @@ def audit(
     estimates: o.EstimatesOption = "user",
     seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
-    coincident: o.CoincidentOption = o.Coincident.batch,
+    coincident: o.CoincidentOption = None,
+    dialect: o.DialectOption = "papers",
     feedback: o.FeedbackOption = False,
     cluster: o.ClusterOption = None,
     reading: Reading,
@@ -46,7 +47,7 @@ def audit(
     workload = workload.with_feedback(feedback).with_estimates(model, seed)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
     bounded = scheduler is None or scheduler.prediction is None
-    rules: dict[str, Any] = {"overrun": overrun.value, "coincident": coincident.value}
+    rules: dict[str, Any] = {"overrun": overrun.value, "dialect": o.read_dialect(dialect, coincident)}
     report = check(workload, read_schedule(schedule), chosen, bounded=bounded, placement=placement, **rules)
     if as_json:
         common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": chosen.label if chosen else None, **report.as_dict()})

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from walltime.estimates import EstimateModel
     from walltime.machine import Machine
+    from walltime.policy import Dialect
     from walltime.schedule import Fairness, Schedule, Spread
     from walltime.schedule.scheduler import Scheduler
     from walltime.workload import Workload
@@ -155,7 +156,7 @@ def run_policy(
     workload: Workload,
     policy: Scheduler | str,
     *,
-    coincident: str,
+    dialect: Dialect | str = "papers",
     overrun: str,
     dynamics: bool = False,
     machine: Machine | None = None,
@@ -166,7 +167,7 @@ def run_policy(
 
     scheduler = Scheduler.of(policy)
     with progress_bar(len(workload), scheduler.label) as progress:
-        return simulate(workload, scheduler, coincident=coincident, overrun=overrun, dynamics=dynamics, machine=machine, progress=progress)
+        return simulate(workload, scheduler, dialect=dialect, overrun=overrun, dynamics=dynamics, machine=machine, progress=progress)
 
 
 def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
@@ -419,6 +420,7 @@ def run_record(
         "feedback": w.feedback,
         "overrun": schedule.overrun,
         "coincident": schedule.coincident,
+        "dialect": schedule.dialect.label,
         "trim": trim,
         "seed": seed,
         "seconds": {"read": seconds_read, **schedule.seconds, "measure": measure},

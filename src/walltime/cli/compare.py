@@ -139,6 +139,7 @@ def as_object(
         "estimates",
         "overrun",
         "coincident",
+        "dialect",
         "trim",
         "seed",
         "version",

@@ -39,7 +39,7 @@ def demo(
     log = out.with_name(LOG)
     common.check_output(log, (".swf.gz",))
     workload = write_log(log, jobs, procs, load, seed)
-    schedules = [common.run_policy(workload, name, coincident="batch", overrun="kill") for name in POLICIES]
+    schedules = [common.run_policy(workload, name, overrun="kill") for name in POLICIES]
     spread = common.find_spread(schedules, "none")
     cautions = cautions_of(schedules, "none", spread=spread)
     easy = schedules[1]

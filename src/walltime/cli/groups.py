@@ -131,7 +131,8 @@ class Scheduling:
     estimates_list: o.EstimatesListOption = None
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = o.Overrun.kill
-    coincident: o.CoincidentOption = o.Coincident.batch
+    coincident: o.CoincidentOption = None
+    dialect: o.DialectOption = "papers"
     feedback: o.FeedbackOption = False
     replications: o.ReplicationsOption = 1
     trim: o.TrimOption = o.Trim.none
@@ -165,8 +166,15 @@ class Scheduling:
 
     @property
     def rules(self) -> dict[str, Any]:
-        """How simultaneous events and overruns are handled, by name."""
-        return {"coincident": self.coincident.value, "overrun": self.overrun.value}
+        """How the rules are read, and overruns handled, by name; raises PolicyError for an unknown dialect."""
+        return {"dialect": o.read_dialect(self.dialect, self.coincident), "overrun": self.overrun.value}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The same as they are called in files and tables."""
+        dialect = self.rules["dialect"]
+        named = {} if dialect.name in ("papers", "pyss") else {"dialect": dialect.label}
+        return {"coincident": dialect.coincident, **named, "overrun": self.overrun.value}
 
 
 def _only(option: str, values: list[T]) -> T:

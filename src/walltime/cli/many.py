@@ -70,12 +70,12 @@ def run_many(
     cells = replication_cells(results, combinations)
     trim = run.trim.value
     if report is not None:
-        settings = {"command": common.command_line(), "shake": part.shake or None, "feedback": run.feedback or None, **run.rules}
+        settings = {"command": common.command_line(), "shake": part.shake or None, "feedback": run.feedback or None, **run.settings}
         settings |= {"estimates": list(models) if len(models) > 1 else run.estimates, **(_loads(bases) if len(bases) > 1 else {})}
         write_replicated_report(report, results, shown, combinations=combinations, trim=trim, settings=settings)
     if out is not None:
         common.write_rows(cells, out)
-    shared = {"trace": trace, "shake": part.shake, "trim": trim, **run.rules}
+    shared = {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}
     if combinations is not None:
         record = common.replication_object(shown, [], **shared) | {"seeds": list(run.seeds)} | _loads(bases) | {"estimates": list(models)}
         _show_combinations(results, combinations, run, record | {"report": report}, as_json)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from walltime.policy import Dialect
 
 
 class Overrun(StrEnum):
@@ -238,8 +241,22 @@ OverrunOption = Annotated[
     ),
 ]
 CoincidentOption = Annotated[
-    Coincident,
-    typer.Option("--coincident", help="Simultaneous events: one pass after all of them, or one pass after each.", rich_help_panel=RUN),
+    Coincident | None,
+    typer.Option(
+        "--coincident",
+        help="Simultaneous events: one pass after all of them, or one pass after each. Default: that of the dialect, batch for papers.",
+        rich_help_panel=RUN,
+    ),
+]
+DialectOption = Annotated[
+    str,
+    typer.Option(
+        "--dialect",
+        metavar="NAME",
+        help="How the rules are read: as in the papers, or as a published simulator reads them: pyss, predictsim, ...; "
+        "papers:shadow=kept changes one reading.",
+        rich_help_panel=RUN,
+    ),
 ]
 TrimOption = Annotated[
     Trim,
@@ -285,3 +302,10 @@ FigureOption = Annotated[
     ),
 ]
 ReportOption = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)]
+
+
+def read_dialect(name: str, coincident: Coincident | None) -> Dialect:
+    """The dialect of these two options; raises PolicyError if it is unknown."""
+    from walltime.policy import Dialect
+
+    return Dialect.of(name, None if coincident is None else coincident.value)

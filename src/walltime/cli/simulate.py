@@ -126,7 +126,7 @@ def simulate(
         record["out"] = str(out)
     common.draw_figures(drawn, [schedule], run.trim.value)
     if timeline is not None:
-        write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.rules)
+        write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.settings)
         record["timeline"] = str(timeline)
     breakdowns = breakdown_rows(schedule, groupings, run.trim.value)
     if groupings:

@@ -41,6 +41,11 @@ def run(state, rules, jobs, events, later, waits, running, notes, queue, index, 
         if now == NEVER:
             return DONE if state.started == jobs.size else STUCK
         state.now = now
+        if predicting is not None:
+            if rules.quiet_expiry and _nothing_but_expiry(state, events):
+                correct_expired(state, rules, jobs, running, predicting)
+                budget -= 1
+                continue
         arrived = state.queue_last
         if rules.sequential:
             _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
@@ -65,6 +70,14 @@ def _next_event(state, rules, jobs, events, running, predicting):
     if state.events > 0:
         now = min(now, events[0].rank)
     return min(now, next_expiry(state, rules, jobs, running, predicting))
+
+
+@kernel
+def _nothing_but_expiry(state, events):
+    """Whether nothing happens now but that predictions of running jobs expire."""
+    if state.next_due == state.now or state.next_arrival == state.now:
+        return False
+    return state.events == 0 or events[0].rank > state.now
 
 
 @kernel

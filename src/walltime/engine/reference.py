@@ -41,7 +41,7 @@ class Reference:
 
     `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
     each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`). `known`: the columns and
-    the calendar that orders and policies may read.
+    the calendar that orders and policies may read. `expiry`: `silent` if no pass follows where nothing but predictions expires.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Reference:
         dynamics: bool = False,
         predictions: Predictions | None = None,
         known: Known | None = None,
+        expiry: str = "pass",
     ):
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
@@ -67,6 +68,7 @@ class Reference:
         self.machine_procs = machine_procs
         self.policy = policy
         self.coincident = coincident
+        self.expiry = expiry
         self.dynamics = dynamics
         self.now = 0
         self.waiting: list[Job] = []  # in order of arrival
@@ -102,15 +104,19 @@ class Reference:
         while True:
             times = [job.end for job in self.running] + [self.now] * len(self.terminating)
             times += [job.submit for job in self._arriving[:1]]
-            times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
+            expiries = [job.expected_end for job in self.running if self._can_be_corrected(job)]
             if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
                 times += [job.reservation for job in self.waiting]
+            others, times = times, times + expiries
             self._woken = 0 if times else self._woken + 1
             if self._wake_ups and (times or self.waiting) and self._woken <= PATIENCE:
                 times.append(min(self._wake_ups))
             if not times:
                 break
             self.now = min(times)
+            if self.expiry == "silent" and self.now not in (*others, *self._wake_ups):
+                self._correct_expired()
+                continue
             self._wake_ups.discard(self.now)
             if self.coincident == "batch":
                 self._all_events()

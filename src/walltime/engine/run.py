@@ -42,10 +42,11 @@ class Simulation(Pieces):
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is the real
     runtime, `believed` the one that the scheduler plans with. `coincident`: how simultaneous events are handled, `batch`
-    or `sequential` (see `walltime.simulate`). With feedback, `after` and `think` (int64) give for each job the index of an earlier
-    job (-1 for none) and the seconds after its end at which this job is submitted. After `run` the results are
-    `start` and `submit` (int64 s), `kind` (uint8) and `reserved_start` (int64 s, -1 for none). With `log`, the starts are recorded,
-    and `dynamics` computes the effects of backfilling. With a `prediction`, the runtimes are predicted, and the results include
+    or `sequential` (see `walltime.simulate`). `expiry`: whether the expiry of a prediction brings a `pass` or is `silent`. With
+    feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the seconds after its end at
+    which this job is submitted. After `run` the results are `start` and `submit` (int64 s), `kind` (uint8) and `reserved_start` (int64
+    s, -1 for none). With `log`, the starts are recorded, and `dynamics` computes the effects of backfilling. With a `prediction`, the
+    runtimes are predicted, and the results include
     `predicted` (int64 s), `basis` (uint8) and `corrections` (int64). `known`: the columns and the calendar that custom orders
     read; missing columns are -1 everywhere. Without it, requests equal the believed runtimes.
 
@@ -67,6 +68,7 @@ class Simulation(Pieces):
         log: bool = False,
         prediction: Prediction | None = None,
         known: Known | None = None,
+        expiry: str = "pass",
     ):
         arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
         if after is not None and think is not None:
@@ -83,7 +85,7 @@ class Simulation(Pieces):
         self._policy, self._known, self._prediction = policy, known or Known({"requested": believed}), prediction
         self._thinking = 0 if think is None else int(np.maximum(think, 0).sum())
         self._working = int(np.maximum(runtime, believed).sum())
-        rules = self._lower(policy, machine_procs, coincident)
+        rules = self._lower(policy, machine_procs, coincident, expiry)
         jobs = records(JOB, len(submit))
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         nobody = np.zeros(0, np.int64)
@@ -155,7 +157,7 @@ class Simulation(Pieces):
         """The jobs in the order in which they started, int64; empty if nothing was logged."""
         return np.ascontiguousarray(self._memory.notes.job)
 
-    def _lower(self, policy: Policy, machine_procs: int, coincident: str) -> Any:
+    def _lower(self, policy: Policy, machine_procs: int, coincident: str, expiry: str) -> Any:
         """The policy as a record of numbers."""
         passes = policy.passes
         if passes is None:
@@ -171,6 +173,7 @@ class Simulation(Pieces):
             depth=depth,
             backfill=int(passes.backfills),
             sequential=int(coincident == "sequential"),
+            quiet_expiry=int(expiry == "silent"),
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
             order_threshold=_threshold(policy, mode),

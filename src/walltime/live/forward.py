@@ -98,7 +98,6 @@ class Forward:
             kind=simulation.kind,
             reserved_start=simulation.reserved_start,
             overrun="kill",
-            coincident="batch",
             placement=replace(
                 placement,
                 partition=placement.partition[chosen],

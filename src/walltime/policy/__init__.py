@@ -2,6 +2,7 @@
 
 from walltime.policy.base import Backfilling, Passes, Policy
 from walltime.policy.conservative import Conservative
+from walltime.policy.dialect import DIALECTS, PAPERS, READINGS, Dialect
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import files_in, placed
@@ -26,16 +27,20 @@ def __getattr__(name: str) -> type[Policy]:
 
 
 __all__ = [
+    "DIALECTS",
     "FCFS",
     "ORDERS",
+    "PAPERS",
     "POLICIES",
     "POLICY_NAMES",
+    "READINGS",
     "SJF",
     "WFP",
     "Backfilling",
     "Calendar",
     "Choice",
     "Conservative",
+    "Dialect",
     "Easy",
     "Hybrid",
     "Known",

@@ -132,6 +132,9 @@ def _check(schedules: Sequence[Schedule]) -> None:
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
     """The settings of the runs: one value if all share it, else one for each."""
     options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident", "engine")}
+    dialects = [s.dialect.label for s in schedules]
+    if set(dialects) != {"papers"}:
+        options["dialect"] = dialects
     policies = [s.policy for s in schedules]
     options["order"] = [p.order.name for p in policies]
     backfilling = [p for p in policies if isinstance(p, Backfilling)]

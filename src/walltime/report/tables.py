@@ -292,15 +292,16 @@ def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
 def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
     """The options of a command on the log with which these schedules come about, or None if they cannot be spelled."""
     workload = schedules[0].workload
-    runs = {(s.overrun, s.coincident) for s in schedules}
+    runs = {(s.overrun, s.dialect) for s in schedules}
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
     varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
     on_pools = any(s.placement is not None for s in schedules)
     if on_pools or len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
         return None
-    ((overrun, coincident),) = runs
+    ((overrun, dialect),) = runs
+    rules = ["--coincident", dialect.coincident] if dialect.name in ("papers", "pyss") else ["--dialect", dialect.label]
     policies = [word for s in schedules for word in ("--policy", s.label)]
-    return ["--procs", str(workload.machine_procs), *policies, "--overrun", overrun, "--coincident", coincident]
+    return ["--procs", str(workload.machine_procs), *policies, "--overrun", overrun, *rules]
 
 
 def _can_be_spelled(schedule: Schedule) -> bool:

@@ -87,8 +87,8 @@ def _nobody_asks() -> None:
 
 def _start(schedule: Result, workload: Workload, scheduler: Scheduler, job: int, alive: Callable[[], None]) -> int:
     """When the job starts in this workload, s; `alive` is called now and then."""
-    rules = (schedule.coincident, schedule.overrun)
-    if needs_reference(scheduler.policy, schedule.coincident, scheduler.prediction):
+    rules = (schedule.dialect, schedule.overrun)
+    if needs_reference(scheduler.policy, schedule.dialect, scheduler.prediction):
         alive()
         engine = new_reference(Reference, workload, scheduler, *rules)
         engine.run()

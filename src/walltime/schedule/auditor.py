@@ -15,7 +15,7 @@ import numpy as np
 from walltime import notebook
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
-from walltime.policy import FCFS, Policy
+from walltime.policy import FCFS, PAPERS, Dialect, Policy
 from walltime.schedule.kind import Kind
 from walltime.schedule.machine_rules import MACHINE_CHECKS, broken_rules, skipped_rules
 from walltime.schedule.overrun import effective_times
@@ -118,7 +118,8 @@ def audit(
     policy: Policy | None = None,
     *,
     overrun: str = "kill",
-    coincident: str = "batch",
+    coincident: str | None = None,
+    dialect: Dialect | str = PAPERS,
     bounded: bool = True,
     placement: Placement | None = None,
     slots: tuple[Array, Array, Array, Array] | None = None,
@@ -129,8 +130,8 @@ def audit(
     rules for all schedules are checked. `bounded`: whether the runtimes that the scheduler planned with are upper bounds,
     which predictions are not. `placement`: what the jobs need on a machine of several pools, from `walltime.machine.place`, whose
     workload is then given; a column `given` of the schedule, as in `Schedule.given`, tells which pools they had. The rules of policies
-    are for one number of processors, and are not checked then. `slots`: as in `Schedule`, the nodes that jobs had.
-    Raises PolicyError for an unknown overrun rule.
+    are for one number of processors, and are not checked then. `slots`: as in `Schedule`, the nodes that jobs had. `dialect`,
+    `coincident`: as in `simulate`. Raises PolicyError for an unknown overrun rule or dialect.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -138,7 +139,7 @@ def audit(
     2 jobs, 13 rules checked, none broken
     """
     check_workload(workload)
-    return _Audit(workload, schedule, policy, overrun, coincident, bounded, placement, slots).report()
+    return _Audit(workload, schedule, policy, overrun, Dialect.of(dialect, coincident), bounded, placement, slots).report()
 
 
 class _Audit:
@@ -150,7 +151,7 @@ class _Audit:
         schedule: Mapping[str, Array],
         policy: Policy | None,
         overrun: str,
-        coincident: str,
+        dialect: Dialect,
         bounded: bool,
         placement: Placement | None,
         slots: tuple[Array, Array, Array, Array] | None,
@@ -160,8 +161,8 @@ class _Audit:
         self.bounded = bounded
         self.placement = placement
         self.file = schedule
-        self.policy = policy
-        self.coincident = coincident
+        self.policy = None if policy is None else dialect.apply(policy)
+        self.coincident = dialect.coincident
         self.overrun = overrun
         self.runtime, self.believed = effective_times(workload, overrun)
         self.skipped: dict[str, str] = {}

@@ -15,7 +15,7 @@ from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
 from walltime.machine import Machine
-from walltime.policy import Calendar, Easy, Known, Policy
+from walltime.policy import PAPERS, Calendar, Dialect, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import needs_reference
 from walltime.schedule.known import known_to
@@ -122,7 +122,8 @@ def simulate_many(
     cases: Sequence[Case],
     *,
     trim: str = "none",
-    coincident: str = "batch",
+    coincident: str | None = None,
+    dialect: Dialect | str = PAPERS,
     overrun: str = "kill",
     dynamics: bool = False,
     machine: Machine | None = None,
@@ -134,7 +135,8 @@ def simulate_many(
     The workload's arrays are shared. Each of the `workers` (threads; default: one per core) allocates the memory of one
     simulation and reuses it, so memory does not grow with the number of cases; the estimates of the random f-model are
     drawn in the kernel. The results equal those of `simulate` for each case, for any number of workers. `trim`: as in
-    `Schedule.summary`; `coincident, overrun, dynamics, machine`: as in `simulate`. `progress` is called with the number of cases done.
+    `Schedule.summary`; `coincident, dialect, overrun, dynamics, machine`: as in `simulate`. `progress` is called
+    with the number of cases done.
 
     Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.
 
@@ -155,6 +157,7 @@ def simulate_many(
             raise PolicyError(fault)
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
+    rules = Dialect.of(dialect, coincident)
     metrics.measured(np.zeros(0, np.int64), 0, trim)  # rejects an unknown trim before anything runs
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     if machine is None:
@@ -162,7 +165,7 @@ def simulate_many(
     in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
 
     def make_worker() -> Callable[[int, Callable[[int], None]], _Found]:
-        lane = Lane(workload, trim, coincident, overrun, dynamics, machine)
+        lane = Lane(workload, trim, rules, overrun, dynamics, machine)
 
         def run(place: int, check: Callable[[int], None]) -> _Found:
             summary, record = lane.run(cases[in_order[place]], check)
@@ -204,7 +207,7 @@ def _kind(case: Case) -> str:
 class Lane:
     """The memory of one simulation at a time, reused for the next; for one thread."""
 
-    def __init__(self, workload: Workload, trim: str, coincident: str, overrun: str, dynamics: bool, machine: Machine | None = None):
+    def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.averages import FIELDS
         from walltime.engine.load import load
         from walltime.engine.run import Simulation
@@ -214,7 +217,7 @@ class Lane:
         if dynamics:
             load("dynamics")
         self.workload, self.machine = workload, machine
-        self.trim, self.coincident, self.overrun, self.dynamics = trim, coincident, overrun, dynamics
+        self.trim, self.dialect, self.overrun, self.dynamics = trim, dialect, overrun, dynamics
         jobs = len(workload)
         self.dependencies = workload.dependencies() if workload.feedback else (None, None)
         self.simulation: Simulation | None = None
@@ -234,7 +237,7 @@ class Lane:
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
         self.plain = None
-        if self.machine is not None or needs_reference(case.policy, self.coincident, case.prediction):
+        if self.machine is not None or needs_reference(self.dialect.apply(case.policy), self.dialect, case.prediction):
             return self.run_plainly(case, check)
         w, simulation = self.workload, self.simulation
         requested, runtime, believed = self.times(case)
@@ -244,8 +247,9 @@ class Lane:
         if simulation is None or self.kind != kind:
             columns = (w.submit, runtime, believed, w.procs)
             after, think = self.dependencies
-            rules = (w.machine_procs, case.policy, self.coincident)
-            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction, known)
+            readings = self.dialect
+            rules = (w.machine_procs, readings.apply(case.policy), readings.coincident)
+            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction, known, readings.expiry)
             simulation.compile()
             self.simulation, self.kind = simulation, kind
         else:
@@ -266,7 +270,7 @@ class Lane:
             w = w.with_believed(model)
         elif model is not None:
             w = w.with_estimates(model, case.seed)
-        rules: dict[str, Any] = {"coincident": self.coincident, "overrun": self.overrun, "dynamics": self.dynamics}
+        rules: dict[str, Any] = {"dialect": self.dialect, "overrun": self.overrun, "dynamics": self.dynamics}
         begin = time.thread_time()
         self.plain = simulate(w, case.policy, prediction=case.prediction, machine=self.machine, progress=check, **rules)
         self.kernel_seconds += time.thread_time() - begin if self.plain.engine == "kernel" else 0.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from walltime.engine.learning import Prediction as LoweredPrediction
 from walltime.engine.reference import Reference
-from walltime.policy import Policy
+from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective_times
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Reference)
 
 
-def needs_reference(policy: Policy, coincident: str, prediction: Prediction | None) -> str:
+def needs_reference(policy: Policy, dialect: Dialect, prediction: Prediction | None) -> str:
     """What only the reference engine can do, as the beginning of a sentence; empty if the kernel can do all of it."""
     if policy.passes is None:
         return f"{policy.label} runs"
-    if coincident == "one-by-one":
+    if dialect.coincident == "one-by-one":
         return "simultaneous events one by one run"
     if prediction is not None and not prediction.runs_compiled:
         return f"the predictor {prediction.predictor.label} is plain Python and runs"
@@ -39,7 +39,7 @@ def lowered_prediction(workload: Workload, scheduler: Scheduler, overrun: str) -
 
 
 def new_kernel(
-    workload: Workload, scheduler: Scheduler, coincident: str, overrun: str, lowered: LoweredPrediction | None, log: bool = False
+    workload: Workload, scheduler: Scheduler, dialect: Dialect, overrun: str, lowered: LoweredPrediction | None, log: bool = False
 ) -> Simulation:
     """The compiled engine before the first event; `lowered` as `lowered_prediction` gives it, `log`: whether starts are noted."""
     from walltime.engine.run import Simulation
@@ -48,10 +48,11 @@ def new_kernel(
     after, think = workload.dependencies() if workload.feedback else (None, None)
     known = known_to(scheduler.policy, workload, workload.requested)
     columns = (workload.submit, runtime, believed, workload.procs)
-    return Simulation(*columns, workload.machine_procs, scheduler.policy, coincident, after, think, log, lowered, known)
+    rules = (workload.machine_procs, scheduler.policy, dialect.coincident)
+    return Simulation(*columns, *rules, after, think, log, lowered, known, dialect.expiry)
 
 
-def new_reference(kind: type[R], workload: Workload, scheduler: Scheduler, coincident: str, overrun: str, dynamics: bool = False) -> R:
+def new_reference(kind: type[R], workload: Workload, scheduler: Scheduler, dialect: Dialect, overrun: str, dynamics: bool = False) -> R:
     """The reference engine, or one derived from it, before the first event."""
     runtime, believed = effective_times(workload, overrun)
     submit, length, planned, procs = (column.tolist() for column in (workload.submit, runtime, believed, workload.procs))
@@ -60,5 +61,5 @@ def new_reference(kind: type[R], workload: Workload, scheduler: Scheduler, coinc
     predictions = None if chosen is None else for_reference(chosen, workload, workload.requested, runtime, believed)
     known = known_to(scheduler.policy, workload, workload.requested)
     lists = known._replace(columns={name: values.tolist() for name, values in known.columns.items()})
-    rules = (workload.machine_procs, scheduler.policy, coincident, after, think, dynamics, predictions, lists)
-    return kind(submit, length, planned, procs, *rules)
+    rules = (workload.machine_procs, scheduler.policy, dialect.coincident, after, think, dynamics, predictions, lists)
+    return kind(submit, length, planned, procs, *rules, expiry=dialect.expiry)

@@ -101,7 +101,7 @@ def fair_starts(schedule: Schedule, jobs: Array, *, workers: int | None = None, 
     if schedule.placement is not None:
         raise PolicyError("fair starts are not known on a machine of several pools yet; leave them out")
     scheduler = Scheduler(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
-    rules: dict[str, Any] = {"coincident": schedule.coincident, "overrun": schedule.overrun, "engine": schedule.engine}
+    rules: dict[str, Any] = {"dialect": schedule.dialect, "overrun": schedule.overrun, "engine": schedule.engine}
 
     def make_worker() -> Callable[[int, Callable[[int], None]], int]:
         def run(number: int, check: Callable[[int], None]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.machine import Machine
-from walltime.policy import Policy
+from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
@@ -68,7 +68,8 @@ def replicate(
     *,
     prediction: Prediction | Predictor | str | None = None,
     trim: str = "none",
-    coincident: str = "batch",
+    coincident: str | None = None,
+    dialect: Dialect | str = PAPERS,
     overrun: str = "kill",
     machine: Machine | None = None,
     workers: int | None = None,
@@ -104,7 +105,9 @@ def replicate(
     def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, Any]]:
         def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
             workload = workload_of(seeds[number])
-            schedule = simulate(workload, scheduler, coincident=coincident, overrun=overrun, machine=machine, progress=check)
+            schedule = simulate(
+                workload, scheduler, coincident=coincident, dialect=dialect, overrun=overrun, machine=machine, progress=check
+            )
             return schedule.summary(trim), None if keep is None else keep(schedule)
 
         return run

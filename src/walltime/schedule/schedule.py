@@ -13,7 +13,7 @@ import numpy as np
 from walltime import metrics, notebook
 from walltime.errors import PolicyError
 from walltime.machine import Placement
-from walltime.policy import Policy
+from walltime.policy import PAPERS, Dialect, Policy
 from walltime.schedule.auditor import AuditReport, audit
 from walltime.schedule.breakdown import MEASURES, breakdown
 from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
@@ -44,7 +44,8 @@ class Schedule:
     `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 if it never had one.
     `submitted`: int64 seconds, the submit times if they depend on the schedule (feedback), else None. `seconds`: duration of
     the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
-    without a predictor. `engine`: the engine used, `kernel` or `reference`. On a machine of several pools, `placement`: what the jobs
+    without a predictor. `engine`: the engine used, `kernel` or `reference`. `dialect`: the readings of
+    the rules. On a machine of several pools, `placement`: what the jobs
     need there; `given`: the processors and units of the second resource that each job had of each pool, int64, shape (jobs, pools, 2).
     Under Slurm's scheduling, `slots`: what jobs had of single nodes, four int64 arrays: the job's place in the workload, the node,
     processors, units of the second resource; `limit`: the limit under which each job ran, int64 s, None if it was everybody's request.
@@ -58,7 +59,7 @@ class Schedule:
     kind: Array
     reserved_start: Array
     overrun: str = "kill"
-    coincident: str = "batch"
+    dialect: Dialect = PAPERS
     submitted: Array | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     dynamics: metrics.Dynamics | None = None
@@ -74,6 +75,11 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"<Schedule {self.label}: {len(self):,} jobs of {self.workload.origin.name}>"
+
+    @property
+    def coincident(self) -> str:
+        """How simultaneous events were handled."""
+        return self.dialect.coincident
 
     @property
     def label(self) -> str:
@@ -262,7 +268,7 @@ class Schedule:
 
         With predictions no policy guarantees a latest start, since predictions are not upper bounds.
         """
-        rules = {"overrun": self.overrun, "coincident": self.coincident}
+        rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect}
         columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
         bounded = self.predictions is None
         return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, slots=self.slots, **rules)
@@ -317,5 +323,11 @@ class Schedule:
         from walltime.schedule.files import write_schedule
 
         return write_schedule(
-            Path(path), self.workload, self.columns(), policy=self.label, overrun=self.overrun, coincident=self.coincident
+            Path(path),
+            self.workload,
+            self.columns(),
+            policy=self.label,
+            overrun=self.overrun,
+            coincident=self.coincident,
+            dialect=self.dialect.label,
         )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.engine.reference import COINCIDENT, Reference
+from walltime.engine.reference import Reference
 from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.metrics import Dynamics
-from walltime.policy import Policy
+from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.on_machine import run_on_machine
@@ -33,7 +34,8 @@ def simulate(
     workload: Workload,
     policy: Policy | Scheduler | str,
     *,
-    coincident: str = "batch",
+    coincident: str | None = None,
+    dialect: Dialect | str = PAPERS,
     overrun: str = "kill",
     prediction: Prediction | Predictor | str | None = None,
     engine: str = "auto",
@@ -44,7 +46,8 @@ def simulate(
     """Replay the workload under the policy and return the schedule.
 
     `policy`: a policy, or the specification of a scheduler as on the command line, such as `easy:order=sjf`, optionally with a
-    predictor. `coincident`, for simultaneous events: `batch` handles all terminations of an instant, then all arrivals, then makes one
+    predictor. `dialect`: how the rules are read, the name of a `walltime.Dialect`, or one. `coincident`, in place of the dialect's,
+    for simultaneous events: `batch` handles all terminations of an instant, then all arrivals, then makes one
     pass; `sequential` makes a pass after every event, arrivals before terminations, and jobs whose expected end is this very instant
     count as ended; `one-by-one` is the same with terminations before arrivals. `overrun`, for jobs that run longer than requested:
     `kill` ends them at their request; `extend` raises the request and the scheduler's estimate to the runtime; `overrun` lets them
@@ -69,22 +72,22 @@ def simulate(
     """
     check_workload(workload)
     scheduler = Scheduler.of(policy, prediction)
+    rules = Dialect.of(dialect, coincident)
+    scheduler = replace(scheduler, policy=rules.apply(scheduler.policy))
     policy, chosen = scheduler.policy, scheduler.prediction
     if engine not in ENGINES:
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
-    if coincident not in COINCIDENT:
-        raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
-    needs = needs_reference(policy, coincident, chosen)
+    needs = needs_reference(policy, rules, chosen)
     if engine == "kernel" and needs:
         raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
     ran = "reference" if needs or engine == "reference" else "kernel"
     if machine is not None:
-        return _on_machine(workload, scheduler, machine, overrun, coincident, dynamics, ran, progress)
+        return _on_machine(workload, scheduler, machine, overrun, rules, dynamics, ran, progress)
     runtime, _ = effective_times(workload, overrun)
     record = None
     if ran == "reference":
         begin = time.perf_counter()
-        reference = new_reference(Reference, workload, scheduler, coincident, overrun, dynamics)
+        reference = new_reference(Reference, workload, scheduler, rules, overrun, dynamics)
         reference.run()
         if chosen is not None:
             jobs = reference.jobs
@@ -101,7 +104,7 @@ def simulate(
 
         lowered = lowered_prediction(workload, scheduler, overrun)
         predicting = time.perf_counter()
-        simulation = new_kernel(workload, scheduler, coincident, overrun, lowered, dynamics)
+        simulation = new_kernel(workload, scheduler, rules, overrun, lowered, dynamics)
         simulation.compile()
         if dynamics:
             load("dynamics")
@@ -124,7 +127,7 @@ def simulate(
         kind=kind,
         reserved_start=reserved_start,
         overrun=overrun,
-        coincident=coincident,
+        dialect=rules,
         submitted=submitted if workload.feedback else None,
         seconds=seconds,
         dynamics=found,
@@ -138,16 +141,16 @@ def _on_machine(
     scheduler: Scheduler,
     machine: Machine,
     overrun: str,
-    coincident: str,
+    dialect: Dialect,
     dynamics: bool,
     engine: str,
     progress: Callable[[int], None] | None,
 ) -> Schedule:
-    if dynamics or coincident != "batch":
-        what = "the effects of backfilling are not recorded" if dynamics else f"simultaneous events are a batch, not {coincident},"
+    if dynamics or dialect != PAPERS:
+        what = "the effects of backfilling are not recorded" if dynamics else f"the dialect is papers, not {dialect.label},"
         raise PolicyError(f"{what} on a machine of several pools")
     found = run_on_machine(workload, scheduler, machine, overrun, engine, progress)
-    return Schedule(policy=scheduler.policy, overrun=overrun, coincident=coincident, **found)
+    return Schedule(policy=scheduler.policy, overrun=overrun, dialect=dialect, **found)
 
 
 def dynamics_of(simulation: Simulation) -> Dynamics:

@@ -103,7 +103,7 @@ def shaking_spread(
                 w = schedule.workload
                 if id(w) not in shaken:
                     shaken[id(w)] = shake(w, SHAKE, seed)
-                rules: dict[str, Any] = {"coincident": schedule.coincident, "overrun": schedule.overrun}
+                rules: dict[str, Any] = {"dialect": schedule.dialect, "overrun": schedule.overrun}
                 rules["machine"] = None if schedule.placement is None else schedule.placement.machine
                 found.append(simulate(shaken[id(w)], scheduler, progress=check, **rules).summary(trim))
             return found

@@ -17,7 +17,7 @@ import numpy as np
 from walltime.engine.reference import Reference
 from walltime.errors import EngineError
 from walltime.machine import Placement
-from walltime.policy import FCFS, Conservative, Easy, Hybrid, Policy
+from walltime.policy import FCFS, Conservative, Dialect, Easy, Hybrid, Policy
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.known import known_to
 from walltime.schedule.prediction import PredictionRecord
@@ -51,7 +51,7 @@ class Result(Protocol):
     @property
     def overrun(self) -> str: ...  # noqa: D102
     @property
-    def coincident(self) -> str: ...  # noqa: D102
+    def dialect(self) -> Dialect: ...  # noqa: D102
     @property
     def placement(self) -> Placement | None: ...  # noqa: D102
     @property
@@ -96,7 +96,7 @@ def watch(schedule: Result, job: int) -> Iterator[Snapshot]:
     Raises EngineError if it starts at another time than in the schedule, which then is not the one that this scheduler makes.
     """
     scheduler = scheduler_of(schedule)
-    reference = needs_reference(scheduler.policy, schedule.coincident, scheduler.prediction)
+    reference = needs_reference(scheduler.policy, schedule.dialect, scheduler.prediction)
     for seen in (_watch_reference if reference else _watch_kernel)(schedule, scheduler, job):
         started = job in seen.lengths
         if started and seen.now != schedule.start[job]:
@@ -115,7 +115,7 @@ def watch(schedule: Result, job: int) -> Iterator[Snapshot]:
 
 def _watch_kernel(schedule: Result, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
     lowered = lowered_prediction(schedule.workload, scheduler, schedule.overrun)
-    simulation = new_kernel(schedule.workload, scheduler, schedule.coincident, schedule.overrun, lowered, log=True)
+    simulation = new_kernel(schedule.workload, scheduler, schedule.dialect, schedule.overrun, lowered, log=True)
     state, jobs, queue, notes = (getattr(simulation.memory, name) for name in ("state", "jobs", "queue", "notes"))
     rank = _Rank(schedule, scheduler, jobs.order_length)
     submit = int(schedule.submit[job])
@@ -244,7 +244,7 @@ class _Watched(Reference):
 
 
 def _watch_reference(schedule: Result, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
-    engine = new_reference(_Watched, schedule.workload, scheduler, schedule.coincident, schedule.overrun)
+    engine = new_reference(_Watched, schedule.workload, scheduler, schedule.dialect, schedule.overrun)
     engine.watched, engine.seen = job, []
     with suppress(_Started):
         engine.run()

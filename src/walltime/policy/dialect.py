@@ -1,0 +1,147 @@
+"""Dialects: named sets of readings, one for each published simulator whose schedules differ from those of the papers as read here.
+
+A reading is what a program does where the papers leave a point open, or what it does instead. Readings that concern the whole run are
+fields of `Dialect`; those of policies are options of these policies, and a dialect sets them for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeVar, get_args
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Policy
+
+Coincident = Literal["batch", "sequential", "one-by-one"]
+Expiry = Literal["pass", "silent"]
+P = TypeVar("P", bound=Policy)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A point that programs read differently: its `values`, the default first, and what it is about."""
+
+    name: str
+    values: tuple[str, ...]
+    about: str
+
+
+READINGS: dict[str, Reading] = {
+    reading.name: reading
+    for reading in (
+        Reading("coincident", get_args(Coincident), "simultaneous events: one pass after all of them, or one after each"),
+        Reading("expiry", get_args(Expiry), "when a running job outlives its prediction: a pass at once, or at the next event"),
+        Reading("extra", ("all", "literal"), "extra nodes of EASY: all at the shadow time, or until the first job that suffices"),
+        Reading("shadow", ("afresh", "kept"), "shadow time of EASY: found for every backfilled job, or kept until a job ends"),
+        Reading("compression", ("once", "fixpoint", "always"), "when conservative backfilling moves its reservations forward"),
+    )
+}
+"""Every reading that a dialect can set. Those that are no field of `Dialect` are options of policies, of the same name."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A set of readings.
+
+    `name`: empty for one that has none. `coincident`: simultaneous events (see `walltime.simulate`). `expiry`: whether the expiry of a
+    running job's prediction brings a scheduling `pass`, or only moves the job's expected end, which the next pass sees (`silent`).
+    `options`: readings of policies: names of options of theirs, and values. `source`: what it was read from. `checked`: how.
+
+    >>> Dialect.of("predictsim").expiry, Dialect.of("papers:coincident=sequential").label
+    ('silent', 'pyss')
+    """
+
+    name: str = ""
+    coincident: Coincident = "batch"
+    expiry: Expiry = "pass"
+    options: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    checked: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in self.readings().items():
+            if name not in READINGS:
+                raise PolicyError(f"unknown reading {name!r}; known are {', '.join(READINGS)}")
+            if value not in READINGS[name].values:
+                what = "way to handle simultaneous events" if name == "coincident" else f"reading of {name}"
+                raise PolicyError(f"unknown {what} {value!r}; known are {', '.join(READINGS[name].values)}")
+
+    @staticmethod
+    def of(dialect: Dialect | str, coincident: str | None = None) -> Dialect:
+        """The dialect of this name, or a name with readings that differ: `papers:coincident=sequential,shadow=kept`.
+
+        `coincident`: in place of the dialect's own. Raises PolicyError for an unknown name, reading or value.
+        """
+        found = dialect if isinstance(dialect, Dialect) else _parse(dialect)
+        return found if coincident is None or coincident == found.coincident else found.but(coincident=coincident)
+
+    def readings(self) -> dict[str, str]:
+        """The readings that it sets, by name."""
+        return {"coincident": self.coincident, "expiry": self.expiry, **dict(self.options)}
+
+    def but(self, **readings: str) -> Dialect:
+        """The dialect with other readings; it has the name of the one that has the same, or none."""
+        own = {name: readings.pop(name) for name in ("coincident", "expiry") if name in readings}
+        options = tuple(sorted((dict(self.options) | readings).items()))
+        other = replace(self, name="", source="", checked="", options=options, **own)  # type: ignore[arg-type]
+        return next((known for known in DIALECTS.values() if known._differing() == other._differing()), other)
+
+    def _differing(self) -> dict[str, str]:
+        return {name: value for name, value in self.readings().items() if value != READINGS[name].values[0]}
+
+    @property
+    def label(self) -> str:
+        """Its name, or `papers:` and the readings that differ."""
+        return self.name or "papers:" + ",".join(f"{name}={value}" for name, value in sorted(self._differing().items()))
+
+    def apply(self, policy: P) -> P:
+        """The policy with the dialect's readings, where it has such options and they are at their defaults."""
+        mine = {field.name: field.default for field in fields(policy)}
+        changes: dict[str, Any] = {name: value for name, value in self.options if name in mine and getattr(policy, name) == mine[name]}
+        return replace(policy, **changes) if changes else policy
+
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("papers", source="feitelson98, mualem01, tsafrir06 and tang13, as docs/background/interpretations.md reads them"),
+        Dialect(
+            "pyss",
+            coincident="sequential",
+            source="the program pyss of the group behind mualem01 and tsafrir06",
+            checked="EASY on KTH-SP2 and SDSC-SP2 equals the published schedules of a program derived from it, job for job",
+        ),
+        Dialect(
+            "predictsim",
+            coincident="sequential",
+            expiry="silent",
+            source="the program predictsim of gaussier15, a fork of pyss",
+            checked="EASY, EASY with exact runtimes, with and without shortest job backfilled first, and EASY++ on KTH-SP2 and SDSC-SP2 "
+            "equal the published schedules, job for job",
+        ),
+        Dialect(
+            "mualem01-measured",
+            coincident="one-by-one",
+            options=(("extra", "literal"), ("shadow", "kept")),
+            source="the monthly rows of Table 1 of mualem01",
+            checked="with jobs that run as long as in the log, five months of EASY on KTH-SP2 agree to the last printed digit",
+        ),
+    )
+}
+"""The dialects by name."""
+
+
+def _parse(text: str) -> Dialect:
+    name, _, rest = text.strip().lower().partition(":")
+    if name not in DIALECTS:
+        raise PolicyError(f"unknown dialect {text!r}; known are {', '.join(DIALECTS)}")
+    readings = {}
+    for part in filter(None, rest.split(",")):
+        key, _, value = part.partition("=")
+        if key.strip() not in READINGS or not value:
+            raise PolicyError(f"{part!r} is no reading of the dialect {text!r}; its readings are {', '.join(READINGS)}")
+        readings[key.strip()] = value.strip()
+    return DIALECTS[name].but(**readings) if readings else DIALECTS[name]
+
+
+PAPERS = DIALECTS["papers"]
