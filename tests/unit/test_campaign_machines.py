@@ -81,7 +81,7 @@ def test_simulate_many__on_a_machine(plan):
     [
         ('"small.toml"', '"none.toml"', "none.toml: cannot be read"),
         ('groups = ["class"]', "dynamics = true", "dynamics are not known on a machine of several pools"),
-        ("procs = 64", 'procs = 64\ncoincident = "sequential"', "coincident events one by one are not known on a machine"),
+        ("procs = 64", 'procs = 64\ncoincident = "sequential"', "dialects, and coincident events one by one, are not known on a machine"),
     ],
 )
 def test_bad_plans__one_line(capsys, plan, old, new, words):

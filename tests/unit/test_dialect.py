@@ -76,7 +76,7 @@ def test_expiry__with_and_without_a_pass(engine, dialect, starts):
 
 
 def test_batches_and_replications_take_a_dialect():
-    w = jobs([0, 0, 0, 0], [10, 5, 100, 100], [10, 5, 100, 100], [5, 7, 2, 2], machine=10)
+    w = jobs([0, 0, 0, 1], [10, 5, 100, 100], [10, 5, 100, 100], [5, 7, 2, 2], machine=10)
     batch = wt.schedule.simulate_many(w, [wt.schedule.Case(wt.Easy())], dialect="papers:shadow=kept")
     schedule = wt.simulate(w, "easy", dialect="papers:shadow=kept")
     assert batch.summaries[0] == schedule.summary()

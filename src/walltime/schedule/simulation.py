@@ -147,7 +147,7 @@ def _on_machine(
     progress: Callable[[int], None] | None,
 ) -> Schedule:
     if dynamics or dialect != PAPERS:
-        what = "the effects of backfilling are not recorded" if dynamics else f"the dialect is papers, not {dialect.label},"
+        what = "the effects of backfilling are not recorded" if dynamics else f"rules are read as in the papers, not {dialect.label},"
         raise PolicyError(f"{what} on a machine of several pools")
     found = run_on_machine(workload, scheduler, machine, overrun, engine, progress)
     return Schedule(policy=scheduler.policy, overrun=overrun, dialect=dialect, **found)
