@@ -57,6 +57,16 @@ def test_kernel__equals_reference_on_small_workloads(kind, coincident, data):
 
 
 @pytest.mark.parametrize("coincident", COINCIDENT)
+@LARGE
+@given(data=st.data())
+def test_kernel__equals_reference_with_a_window(coincident, data):
+    workload = data.draw(st.one_of(workloads(), crowded()), label="workload")
+    policy = dataclasses.replace(data.draw(policies("fcfs"), label="policy"), window=data.draw(st.integers(1, 6), label="window"))
+    for overrun in OVERRUN:
+        assert_engines_agree(workload, policy, coincident, overrun)
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @LARGE
 @given(data=st.data())

@@ -94,3 +94,73 @@ def test_the_command_line_takes_a_dialect(capsys, tmp_path):
     assert status == 2
     assert "unknown dialect 'french'" in err
     assert len(err.strip().splitlines()) == 1
+
+
+def starts(workload, scheduler, **options):
+    return wt.simulate(workload, scheduler, **options).start.tolist()
+
+
+def test_decisions__a_committed_job_starts_before_one_that_would_now_come_first():
+    # At 1 job 2 is chosen, and needs the whole machine until 10; job 3 arrives at 2, is shorter, and would come first at 10.
+    w = jobs([0, 1, 2], [10, 8, 5], [10, 8, 5], [3, 4, 4])
+    assert starts(w, wt.NoBackfilling(order=wt.SJF)) == [0, 15, 10]
+    assert starts(w, wt.NoBackfilling(order=wt.SJF, decisions="committed")) == [0, 10, 18]
+
+
+def test_decisions__the_next_job_is_chosen_at_once():
+    # Jobs 3 and 4 arrive while job 2 is committed; when it starts, the shorter one of the two is chosen and starts beside it.
+    w = jobs([0, 1, 2, 2], [10, 8, 5, 4], [10, 8, 5, 4], [3, 3, 1, 1])
+    assert starts(w, wt.NoBackfilling(order=wt.SJF, decisions="committed")) == [0, 10, 14, 10]
+
+
+def test_window__only_the_first_jobs_to_arrive_are_ordered():
+    # All wait until 10, each for the whole machine. In a window of two job 4, the shortest, gets in when one has left.
+    w = jobs([0, 1, 2, 3], [10, 8, 5, 4], [10, 8, 5, 4], [4, 4, 4, 4])
+    assert starts(w, wt.NoBackfilling(order=wt.SJF)) == [0, 19, 14, 10]
+    assert starts(w, wt.NoBackfilling(order=wt.SJF, window=2)) == [0, 19, 10, 15]
+    assert starts(w, wt.NoBackfilling(order=wt.SJF, window=1)) == starts(w, wt.NoBackfilling())
+
+
+def test_window__nobody_beyond_it_is_backfilled():
+    w = jobs([0, 1, 2, 3], [10, 8, 9, 4], [10, 8, 9, 4], [3, 4, 2, 1])
+    assert starts(w, wt.Easy()) == [0, 10, 18, 3]
+    assert starts(w, wt.Easy(window=2)) == [0, 10, 18, 18]
+
+
+def test_ends__before_the_shadow_time_or_by_it():
+    w = jobs([0, 1, 2], [10, 8, 8], [10, 8, 8], [3, 4, 1])
+    assert starts(w, wt.Easy()) == [0, 10, 2]
+    assert starts(w, wt.Easy(ends="before")) == [0, 10, 18]
+
+
+def test_extra_nodes__none_means_that_all_end_by_the_shadow_time():
+    w = jobs([0, 1, 2], [10, 8, 20], [10, 8, 20], [2, 3, 1])
+    assert starts(w, wt.Easy()) == [0, 10, 2]
+    assert starts(w, wt.Easy(extra="none")) == [0, 10, 10]
+
+
+def test_shadow_time__once_is_not_found_anew_when_a_job_ends_early():
+    # The head, job 3, is to start at 20; job 1 ends at 5 instead of 10, and job 2 at 10 instead of 20. Job 4, of 12 s, arrives at 6:
+    # it fits before 20, which `kept` has found anew at 5 as well. At 5 nothing changes for the head, which needs both to end.
+    w = jobs([0, 0, 1, 11], [10, 30, 5, 12], [20, 40, 5, 12], [2, 1, 4, 1])
+    assert starts(w, wt.Easy(shadow="once", extra="none")) == [0, 0, 30, 11]
+
+
+def test_arrivals_first__terminations_of_one_instant_come_one_by_one():
+    # Jobs 1 and 2 end at 10. Under `sequential` both count as gone, so job 3 has room; else job 4 takes what the first one leaves.
+    w = jobs([0, 0, 1, 2], [10, 10, 8, 5], [10, 10, 8, 5], [2, 2, 4, 2])
+    assert starts(w, wt.Hybrid(depth=0), coincident="sequential") == [0, 0, 10, 18]
+    assert starts(w, wt.Hybrid(depth=0), coincident="arrivals-first") == [0, 0, 15, 10]
+
+
+def test_arrivals_first__and_terminations_first():
+    # At 10 job 1 ends and job 3 arrives, which comes first. Before that termination there is room for neither.
+    w = jobs([0, 1, 10], [10, 8, 5], [20, 8, 5], [3, 3, 2])
+    assert starts(w, wt.NoBackfilling(order=wt.SJF), coincident="arrivals-first") == [0, 15, 10]
+    assert starts(w, wt.NoBackfilling(order=wt.SJF), coincident="one-by-one") == [0, 10, 18]
+
+
+@pytest.mark.parametrize("option", [{"window": -1}, {"window": 1.5}, {"decisions": "none"}, {"ends": "after"}])
+def test_readings_that_there_are_not(option):
+    with pytest.raises(PolicyError):
+        wt.Easy(**option)

@@ -29,7 +29,7 @@ def list_items(
     """List the papers and their items."""
     from walltime.cli import common
     from walltime.papers.items import items_of
-    from walltime.papers.names import PAPERS, label_of, paper_name
+    from walltime.papers.names import PAPERS, label_of, paper_name, titled
     from walltime.papers.printed_numbers import printed
 
     papers = [paper_name(paper)] if paper is not None else list(PAPERS)
@@ -49,7 +49,7 @@ def list_items(
         return
     for name, items in found.items():
         rows = [[item.name, item.title] for item in items]
-        common.print_table(f"{name} ({label_of(name)}): {printed(name).title}", ["item", "what it is"], rows)
+        common.print_table(f"{titled(name)}: {printed(name).title}", ["item", "what it is"], rows)
         typer.echo(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
 
 

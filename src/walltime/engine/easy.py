@@ -13,7 +13,7 @@ from walltime.engine.index import index_places, keep_index, leave_hole, may_back
 from walltime.engine.jit import kernel
 from walltime.engine.machine import start_job
 from walltime.engine.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK
-from walltime.engine.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, place_of, rank
+from walltime.engine.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, first_in_window, place_of, rank
 
 
 @kernel
@@ -26,6 +26,8 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
     """
     if ordered is not None:
+        if rules.window > 0:
+            return _start_in_window(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
         if rules.order != BY_ARRIVAL and not rules.order_reads_time:
             enter_newcomers(state, rules, jobs, queue, ordered.heads)
     if state.freed == 0 and _same_head(state, rules, jobs, queue, ordered):
@@ -98,6 +100,26 @@ def _start_heads(state, rules, jobs, running, events, notes, queue, index, order
         if jobs[job].procs > state.free:
             state.blocked = job
             return
+        _leave(state, rules, jobs, queue, index, ordered, place)
+        start_job(state, rules, jobs, running, events, notes, predicting, job)
+
+
+@kernel
+def _start_in_window(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
+    """Start the first of the jobs in the window while it fits; returns an upper bound of the steps taken (carastan17)."""
+    state.looked_at, state.freed, state.blocked, steps = state.queue_last, 0, -1, 1
+    while True:
+        while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
+            state.queue_first += 1
+            state.holes -= 1
+        if state.queue_first == state.queue_last:
+            return steps
+        place = first_in_window(state, rules, jobs, queue)
+        steps += rules.window
+        job = np.int64(queue[place].job)
+        if jobs[job].procs > state.free:
+            state.blocked = job
+            return steps
         _leave(state, rules, jobs, queue, index, ordered, place)
         start_job(state, rules, jobs, running, events, notes, predicting, job)
 

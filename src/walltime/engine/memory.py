@@ -62,14 +62,15 @@ JOB = _dtype("submit runtime believed order_length own_length run_length procs s
 reservation; -1 for none."""
 
 RULES = _dtype(
-    "mode procs depth backfill sequential order order_parameter order_reads_time backfill_order backfill_parameter "
+    "mode procs depth backfill window sequential order order_parameter order_reads_time backfill_order backfill_parameter "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
     "quiet_expiry order_threshold",
     {"order_threshold": np.float64},
 )
 """A policy, lowered to numbers.
 
-`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `order`, `backfill_order`: one of BY_..., with the
+`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many waiting jobs, the first to arrive,
+are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the
 exponent as its parameter, or the address called by callbacks.py; `order_reads_time`: whether the scores of waiting jobs change.
 `long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predict`, `started`, `observe`:
 addresses of the compiled predictor, 0 for none; the rest is how predictions are used and corrected. `quiet_expiry`: whether no pass

@@ -110,6 +110,20 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
 
 
 @kernel
+def first_in_window(state, rules, jobs, queue):
+    """The place of the first job, as of now, of those in the window; the queue must not be empty."""
+    best, least, seen, place = -1, math.inf, 0, state.queue_first
+    while place < state.queue_last and seen < rules.window:
+        if queue[place].procs != HOLE:
+            own = rank(rules.order, rules.order_parameter, state.now, jobs, np.int64(queue[place].job))
+            if best < 0 or own < least:
+                best, least = place, own
+            seen += 1
+        place += 1
+    return best
+
+
+@kernel
 def first_in_heap(state, jobs, heads):
     """The first waiting job, -1 if there is none; items of started jobs are dropped."""
     while state.heads > 0 and jobs[heads[0].job].start >= 0:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Slurm, Wfp
-from walltime.policy.base import needs_nodes
+from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Slurm, UserOrder, Wfp
+from walltime.policy.base import Heading, needs_nodes
 from walltime.policy.known import Known
 from walltime.policy.plain import Sight, ask, why_stuck
 
-COINCIDENT = ("batch", "sequential", "one-by-one")
+COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
 
@@ -79,6 +79,8 @@ class Reference:
         self.overdue = False  # a running job was overdue at the last pass
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
+        self._committed: Job | None = None  # the head that was chosen
+        self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
         self.predictions = predictions
         self.known = known or Known({})
         self._sight = Sight(self.known)
@@ -141,15 +143,17 @@ class Reference:
     def _one_event(self) -> None:
         """One event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
 
-        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination. Predictions
-        that expire now are corrected before the first event of this instant; if there is none, they are the event.
+        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination, except with
+        `arrivals-first`. Predictions that expire now are corrected before the first event of this instant; if there is none, they are
+        the event.
         """
-        for job in [job for job in self.running if job.expected_end == self.now == job.end]:
+        ending = [job for job in self.running if job.expected_end == self.now == job.end]
+        for job in ending if self.coincident != "arrivals-first" else ():
             self.running.remove(job)
             self.terminating.append(job)
         self._correct_expired()
         arrives = bool(self._arriving) and self._arriving[0].submit == self.now
-        if arrives and self.coincident == "sequential":
+        if arrives and self.coincident != "one-by-one":
             self._arrive()
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]
@@ -261,7 +265,10 @@ class Reference:
         return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
     def _score(self, job: Job, order: Order) -> float:
-        """Score of a waiting job; what is not a number is the lowest."""
+        """Score of a waiting job; what is not a number is the lowest. One that does not change while the job waits is kept."""
+        key = (order, job.index, job.order_length)
+        if key in self._scores:
+            return self._scores[key]
         others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
         if order.reads_calendar:
             if self.known.calendar is None:
@@ -269,7 +276,10 @@ class Reference:
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
         value = order.score(self.now - job.submit, job.order_length, job.procs, job.submit, **others)
-        return -math.inf if math.isnan(value) else value
+        value = -math.inf if math.isnan(value) else value
+        if isinstance(order, UserOrder) and not order.reads_time:
+            self._scores[key] = value
+        return value
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
         """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""
@@ -290,7 +300,7 @@ class Reference:
                 self._predict(job)
         match self.policy:
             case NoBackfilling():
-                self._start_heads(self.policy.order)
+                self._start_heads(self.policy)
             case Easy() | Hybrid(depth=1):
                 self._easy(self.policy)
             case Hybrid(depth=0):
@@ -308,24 +318,39 @@ class Reference:
             case _:
                 raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
 
-    def _start_heads(self, order: Order) -> list[Job]:
+    def _start_heads(self, policy: Policy) -> list[Job]:
         """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
-        queue = self._in_order(self.waiting, order)
+        queue = self._queue(policy)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
             self._start(head, self._kind_behind(head, ()))
+            if isinstance(policy, Heading) and not policy.reads_as_papers:
+                queue = self._queue(policy)
+        return queue
+
+    def _queue(self, policy: Policy) -> list[Job]:
+        """The queue in order, the head first: of all waiting jobs, or of those in the window; or first the one that was committed."""
+        if not isinstance(policy, Heading) or policy.reads_as_papers:
+            return self._in_order(self.waiting, policy.order)
+        if self._committed is not None and self._committed.start < 0:
+            return [self._committed, *(job for job in self.waiting if job is not self._committed)]
+        queue = self._in_order(self.waiting[: policy.window or None], policy.order)
+        if policy.decisions == "committed":
+            self._committed = queue[0] if queue else None
         return queue
 
     def _easy(self, policy: Easy | Hybrid) -> None:
         """Algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
         while True:
-            queue = self._start_heads(policy.order)
+            queue = self._start_heads(policy)
             if not queue:
                 return
             head, others = queue[0], self._near_enough(queue[1:], queue[0], policy.order)
             kept_for, shadow, extra = self._kept
-            if self.terminated or kept_for is not head or not isinstance(policy, Easy) or policy.shadow == "afresh":
-                shadow, extra = self._shadow(head, literal=isinstance(policy, Easy) and policy.extra == "literal")
+            reading = policy if isinstance(policy, Easy) else Easy()
+            if kept_for is not head or reading.shadow == "afresh" or (self.terminated and reading.shadow == "kept"):
+                shadow, extra = self._shadow(head, literal=reading.extra == "literal")
+                extra = 0 if reading.extra == "none" else extra
                 self._kept, self.terminated = (head, shadow, extra), False
             if head.reserved_start < 0:
                 head.reserved_start = shadow
@@ -334,7 +359,8 @@ class Reference:
             # 2. Find a backfill job.
             free = self.free
             for job in self._in_order(others, policy.backfill_order or policy.order):
-                ends_by_shadow = job.procs <= free and self.now + job.believed <= shadow
+                ends = self.now + job.believed
+                ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and reading.ends == "by"))
                 uses_extra_nodes = job.procs <= min(free, extra)
                 if ends_by_shadow or uses_extra_nodes:
                     self._backfill(job, head)
@@ -385,7 +411,7 @@ class Reference:
 
     def _backfill_without_reservation(self, policy: Hybrid) -> None:
         """The heads that fit, then whoever fits; nobody has a reservation."""
-        queue = self._start_heads(policy.order)
+        queue = self._start_heads(policy)
         if queue:
             queue = self._near_enough(queue, queue[0], policy.order)
         for job in self._in_order(queue, policy.backfill_order or policy.order):

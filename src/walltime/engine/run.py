@@ -172,6 +172,7 @@ class Simulation(Pieces):
             procs=int(machine_procs),
             depth=depth,
             backfill=int(passes.backfills),
+            window=passes.window,
             sequential=int(coincident == "sequential"),
             quiet_expiry=int(expiry == "silent"),
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, Order
@@ -19,6 +19,8 @@ class Passes(NamedTuple):
     """how many waiting jobs have a reservation; None for all"""
     backfills: bool = True
     """whether a job may overtake another"""
+    window: int = 0
+    """how many waiting jobs, the first to arrive, are in the queue; 0 for all; without backfilling only"""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,30 @@ class Policy:
 
     def _is(self, implied: dict[str, Any]) -> bool:
         return all(getattr(self, name) == value for name, value in implied.items())
+
+
+@dataclass(frozen=True)
+class Heading(Policy):
+    """A policy for which the head of the queue is special.
+
+    `decisions`: the head is whoever comes first in every pass (`revised`, default), or, with `committed`, the job that was chosen, until
+    it starts. `window`: only so many waiting jobs, the first to arrive, are in the queue; 0 for all. With other values than
+    the default nothing is promised, and but for a window without backfilling they run on the reference engine.
+    """
+
+    decisions: Literal["revised", "committed"] = field(default="revised", kw_only=True)
+    window: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("decisions", self.decisions, ("revised", "committed"))
+        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 0:
+            raise PolicyError(f"the window must be a whole number of jobs, or 0 for all, not {self.window!r}")
+
+    @property
+    def reads_as_papers(self) -> bool:
+        """Whether the head is found as in the papers."""
+        return self.decisions == "revised" and self.window == 0
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 from walltime.errors import PolicyError
 from walltime.policy.base import Policy
+from walltime.policy.orders import FCFS
 
-Coincident = Literal["batch", "sequential", "one-by-one"]
+Coincident = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
 Expiry = Literal["pass", "silent"]
 P = TypeVar("P", bound=Policy)
 
@@ -24,6 +25,12 @@ class Reading:
     name: str
     values: tuple[str, ...]
     about: str
+    number: bool = False
+    """whether any whole number is a value"""
+
+    def knows(self, value: str) -> bool:
+        """Whether this is one of the values."""
+        return value in self.values or (self.number and value.isdecimal())
 
 
 READINGS: dict[str, Reading] = {
@@ -31,8 +38,14 @@ READINGS: dict[str, Reading] = {
     for reading in (
         Reading("coincident", get_args(Coincident), "simultaneous events: one pass after all of them, or one after each"),
         Reading("expiry", get_args(Expiry), "when a running job outlives its prediction: a pass at once, or at the next event"),
-        Reading("extra", ("all", "literal"), "extra nodes of EASY: all at the shadow time, or until the first job that suffices"),
-        Reading("shadow", ("afresh", "kept"), "shadow time of EASY: found for every backfilled job, or kept until a job ends"),
+        Reading("decisions", ("revised", "committed"), "the head of the queue: found in every pass, or kept until it starts"),
+        Reading("window", ("0",), "how many of the waiting jobs, the first to arrive, are in the queue; 0 for all", number=True),
+        Reading("extra", ("all", "literal", "none"), "extra nodes of EASY: all, until the first job that suffices, none"),
+        Reading(
+            "shadow", ("afresh", "kept", "once"), "shadow time of EASY: found for each backfilled job, until a job ends, once for a head"
+        ),
+        Reading("ends", ("by", "before"), "backfilled jobs of EASY end by the shadow time, or before it"),
+        Reading("backfill_order", ("order", "fcfs"), "order in which EASY tries jobs: that of the queue, or of arrival"),
         Reading("compression", ("once", "fixpoint", "always"), "when conservative backfilling moves its reservations forward"),
     )
 }
@@ -62,7 +75,7 @@ class Dialect:
         for name, value in self.readings().items():
             if name not in READINGS:
                 raise PolicyError(f"unknown reading {name!r}; known are {', '.join(READINGS)}")
-            if value not in READINGS[name].values:
+            if not READINGS[name].knows(value):
                 what = "way to handle simultaneous events" if name == "coincident" else f"reading of {name}"
                 raise PolicyError(f"unknown {what} {value!r}; known are {', '.join(READINGS[name].values)}")
 
@@ -97,7 +110,8 @@ class Dialect:
     def apply(self, policy: P) -> P:
         """The policy with the dialect's readings, where it has such options and they are at their defaults."""
         mine = {field.name: field.default for field in fields(policy)}
-        changes: dict[str, Any] = {name: value for name, value in self.options if name in mine and getattr(policy, name) == mine[name]}
+        own = {name: value for name, value in self.options if name in mine and getattr(policy, name) == mine[name]}
+        changes = {name: _as_option(name, value) for name, value in own.items()}
         return replace(policy, **changes) if changes else policy
 
 
@@ -120,6 +134,19 @@ DIALECTS: dict[str, Dialect] = {
             "equal the published schedules, job for job",
         ),
         Dialect(
+            "rlscheduler",
+            coincident="arrivals-first",
+            options=(("backfill_order", "fcfs"), ("decisions", "committed"), ("ends", "before"), ("extra", "none"), ("shadow", "once")),
+            source="the program RLScheduler of zhang20",
+            checked="if jobs run as long as in the log, the twenty means of Table V of zhang20 for its formulas, to the last digit",
+        ),
+        Dialect(
+            "sc17",
+            options=(("window", "32"),),
+            source="the program of carastan17, whose policies order the first 32 jobs that have arrived and wait",
+            checked="medians on a reconstruction of SDSC-BLUE-2000 are near the printed ones, and without the window far from them",
+        ),
+        Dialect(
             "mualem01-measured",
             coincident="one-by-one",
             options=(("extra", "literal"), ("shadow", "kept")),
@@ -129,6 +156,15 @@ DIALECTS: dict[str, Dialect] = {
     )
 }
 """The dialects by name."""
+
+
+def _as_option(name: str, value: str) -> Any:
+    """A reading's value as the option of policies has it."""
+    if READINGS[name].number:
+        return int(value)
+    if name == "backfill_order":
+        return FCFS if value == "fcfs" else None
+    return value
 
 
 def _parse(text: str) -> Dialect:

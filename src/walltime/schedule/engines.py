@@ -24,8 +24,8 @@ def needs_reference(policy: Policy, dialect: Dialect, prediction: Prediction | N
     """What only the reference engine can do, as the beginning of a sentence; empty if the kernel can do all of it."""
     if policy.passes is None:
         return f"{policy.label} runs"
-    if dialect.coincident == "one-by-one":
-        return "simultaneous events one by one run"
+    if dialect.coincident in ("arrivals-first", "one-by-one"):
+        return f"simultaneous events {'one by one' if dialect.coincident == 'one-by-one' else 'with arrivals first'} run"
     if prediction is not None and not prediction.runs_compiled:
         return f"the predictor {prediction.predictor.label} is plain Python and runs"
     return ""

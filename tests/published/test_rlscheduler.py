@@ -1,0 +1,31 @@
+"""The published program of zhang20 on its ten windows of two generated logs: the means printed in its Table V."""
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.traces import published_path
+from walltime.papers.zhang20.windows import FORMULAS, windows
+
+PRINTED = {
+    ("lublin_256", "fcfs"): (7273.77, 235.82),
+    ("lublin_256", "wfp3"): (19753.53, 133.87),
+    ("lublin_256", "unicep"): (22274.74, 307.23),
+    ("lublin_256", "sjf"): (277.35, 73.31),
+    ("lublin_256", "f1"): (258.37, 75.07),
+    ("lublin_256_new2", "fcfs"): (7842.47, 247.61),
+    ("lublin_256_new2", "wfp3"): (9523.18, 318.35),
+    ("lublin_256_new2", "unicep"): (11265.31, 379.59),
+    ("lublin_256_new2", "sjf"): (787.89, 91.99),
+    ("lublin_256_new2", "f1"): (698.34, 148.25),
+}
+"""Without and with backfilling."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("log", "formula"), PRINTED)
+def test_rlscheduler__gives_the_printed_means_to_the_last_digit(log, formula):
+    parts = windows(wt.read(published_path(f"rlscheduler/{log}.swf.gz")))
+    for policy, printed in zip((wt.NoBackfilling, wt.Easy), PRINTED[log, formula], strict=True):
+        schedules = [wt.simulate(part, policy(order=FORMULAS[formula]), dialect="rlscheduler", overrun="overrun") for part in parts]
+        assert f"{np.mean([schedule.summary().mean_bounded_slowdown for schedule in schedules]):.2f}" == f"{printed:.2f}"
