@@ -216,7 +216,7 @@ def test_items__every_printed_table_and_figure_is_there():
 def test_paper_name__takes_the_label_or_the_name_in_any_case():
     assert [paper_name(label) for label in ("P1", "p2", "P3", "P4")] == list(PAPERS)[:4]
     assert [paper_name(name.upper()) for name in PAPERS] == list(PAPERS)
-    assert [label_of(name) for name in PAPERS] == list(ALIASES)
+    assert [label_of(name) for name in PAPERS if label_of(name)] == list(ALIASES)
     assert printed("P2") is printed("mualem01")
     assert items_of("P2", "T3") == items_of("mualem01", "t3")
     with pytest.raises(PolicyError, match="unknown paper"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from walltime.papers import drawing
 from walltime.papers.carastan17.sequences import ORDERS, measure, sequences
@@ -86,11 +87,11 @@ def _beside(study: Study, subject: Subject, name: str, runtimes: str, dialect: s
 
 
 def _figure(subject: Subject, found: dict[tuple[str, str, str], np.ndarray]) -> Chart:
-    def draw(axes: object, row: int, column: int) -> None:
+    def draw(axes: Axes, row: int, column: int) -> None:
         runtimes = list(RUNTIMES)[column]
         values = {way: [float(np.median(found[way, runtimes, name])) for name in ORDERS] for way, _, _ in WAYS}
-        drawing.bars(axes, values, list(ORDERS))  # type: ignore[arg-type]
-        axes.set_yscale("log")  # type: ignore[attr-defined]
+        drawing.bars(axes, values, list(ORDERS))
+        axes.set_yscale("log")
 
     figure = drawing.panels([f"{word} runtimes" if word == "exact" else word for word in RUNTIMES], ["median slowdown"], draw)
     keys = [(way, runtimes) for way, _, _ in WAYS for runtimes in RUNTIMES]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from walltime.metrics.confidence import mean_interval
+from walltime.papers import drawing
 from walltime.papers.item import Item
-from walltime.papers.results import Claim, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.papers.zhang20.windows import AS_MEANT, FORMULAS, MEANT, measure, windows
@@ -60,15 +62,29 @@ def as_meant(study: Study) -> list[Part]:
 def under_easy(study: Study) -> list[Part]:
     """All formulas as queue orders of EASY as the papers define it, with paired intervals over the windows."""
     rows: list[list[str | Value]] = []
+    means: dict[str, dict[str, list[float]]] = {}
     for subject in study.subjects:
         found = run(study, subject, AS_MEANT, True, "meant", "papers")
+        programs = run(study, subject, AS_MEANT, True, "meant", "rlscheduler")
+        means[subject.name] = {"rlscheduler with backfilling": _means(programs), "EASY": _means(found)}
         for name, values in found.items():
             gain = mean_interval(values - found["fcfs"]) if len(values) > 1 and name != "fcfs" else None
             told = "" if gain is None else f"{gain.low:+,.1f} to {gain.high:+,.1f}"
-            in_dialect = run(study, subject, {name: AS_MEANT[name]}, True, "meant", "rlscheduler")[name]
-            rows.append([subject.name, name, Value(float(values.mean()), digits=2), told, Value(float(in_dialect.mean()), digits=2)])
+            rows.append([subject.name, name, Value(float(values.mean()), digits=2), told, Value(float(programs[name].mean()), digits=2)])
     columns = ["log", "order", "EASY", "minus EASY with FCFS (90 %)", "rlscheduler with backfilling"]
+
+    def draw(axes: Axes, row: int, column: int) -> None:
+        drawing.bars(axes, list(means.values())[column], list(AS_MEANT))
+        drawing.from_zero(axes)
+
+    data: dict[str, list[str | float]] = {
+        "log": [name for name, ways in means.items() for _ in ways],
+        "backfilling": [way for ways in means.values() for way in ways],
+    }
+    data |= {name: [values[place] for ways in means.values() for values in ways.values()] for place, name in enumerate(AS_MEANT)}
+    caption = "Mean bounded slowdown, mean over the windows, by queue order: as the program backfills, and under EASY."
     return [
+        Chart("easy-orders", drawing.panels(list(means), ["mean bounded slowdown"], draw), caption, data),
         Table("easy", "Mean bounded slowdown under EASY, by queue order", columns, rows, _note(study)),
         Notes(
             [
@@ -90,6 +106,10 @@ def run(
     found = study.kept(f"{subject.name}: {_word(backfilling)}, {dialect}", tasks, measure)
     values = np.array([one["slowdown"] for one in found]).reshape(-1, count)
     return dict(zip(formulas, values, strict=True))
+
+
+def _means(found: Found) -> list[float]:
+    return [float(values.mean()) for values in found.values()]
 
 
 def _beside(study: Study, subject: Subject, backfilling: bool, formula: str, values: np.ndarray) -> Value:
