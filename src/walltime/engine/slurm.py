@@ -22,7 +22,7 @@ from walltime.engine.cluster_pass import count_towards_limits, within_limits
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
-from walltime.engine.slurm_nodes import add_block, choose, earliest, keep, note_bound, room_until
+from walltime.engine.slurm_nodes import add_block, choose, could_start, earliest, keep, note_bound, room_until
 from walltime.engine.slurm_priority import count_end, priority_of, rank_users, sum_up_use
 
 
@@ -292,28 +292,35 @@ def _cycle(
 ):  # fmt: skip
     """One cycle of backfill; returns about how many steps it took.
 
-    Where only jobs behind those of the last cycle have come since, its plan holds and is continued. Jobs behind the last one that could
-    start now, or that has had no reservation yet, change nothing, so they are not planned.
+    Where only jobs behind those of the last cycle have come since, its plan holds and is continued. It goes as far as the last job that
+    could start now, or that has had no reservation yet: those behind it change nothing.
     """
     if not state.holds:
         state.users_counted += 1
         state.tested = state.seen_to = state.bounds = 0
         for p in range(len(partitions)):
             partitions[p].tested = partitions[p].reserved = 0
+        for n in range(len(nodes)):
+            plan.kept_from[n] = NEVER
         _see_outages(state, outs, out_nodes, plan)
         _plan_running(state, rules, jobs, running, plan)
     before, begun_at = state.started, state.tested
-    last = _last_that_matters(state, jobs, nodes, partitions, nodes_of, queue)
-    holds = last == state.waiting and rules.least_age == 0
-    first, state.seen_to = state.seen_to, last
-    for i in range(first, last):
-        index = queue[i]
+    state.holds = 1 if rules.least_age == 0 else 0
+    _see_free_nodes(state, nodes, plan)
+    last = state.waiting
+    if len(limits) == 0:  # else some jobs are passed over, and do not count
+        last = min(last, state.seen_to + rules.most_tested - state.tested)
+    last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
+    while state.seen_to < last:
+        index = queue[state.seen_to]
         job = jobs[index]
         part = partitions[job.partition]
         if not within_limits(jobs, limits, limits_of, index):
+            state.seen_to += 1
             continue
         if state.tested == rules.most_tested:
             break
+        state.seen_to += 1
         state.tested += 1
         if _is_one_too_many(state, rules, part, of_user, of_user_in_partition, len(partitions), job):
             continue
@@ -324,7 +331,8 @@ def _cycle(
         if begin > state.now and not no_claim:
             note_bound(state, jobs, plan, index, length, begin)
         if begin == NEVER:
-            holds &= no_claim  # else it may come within the window
+            if not no_claim:  # it may come within the window
+                state.holds = 0
             continue
         choose(state, jobs, nodes, nodes_of, plan, index)
         if begin > state.now:
@@ -333,44 +341,43 @@ def _cycle(
                 job.reserved_start = begin
             from_ = max(begin // rules.resolution * rules.resolution, state.now)
             keep(state, plan, from_, -(-(begin + length) // rules.resolution) * rules.resolution)
-            continue
-        job.kind = BACKFILLED
-        limit = job.believed
-        if job.time_min > 0 and not rules.soft:
-            room = room_until(state, plan, state.now + job.believed) - state.now
-            if room < job.believed:
-                limit = max(job.time_min, room // 60 * 60)
-        place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
-        _plan_started(state, running[place].expected, plan, index)
-        if rules.most_started > 0 and state.started - before >= rules.most_started:
-            break
-    state.holds = 1 if holds and state.started == before else 0
+        else:
+            job.kind = BACKFILLED
+            limit = job.believed
+            if job.time_min > 0 and not rules.soft:
+                room = room_until(state, plan, state.now + job.believed) - state.now
+                if room < job.believed:
+                    limit = max(job.time_min, room // 60 * 60)
+            place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
+            _plan_started(state, running[place].expected, plan, index)
+            if rules.most_started > 0 and state.started - before >= rules.most_started:
+                break
+        last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
     if state.started > before:
-        state.news = 1
+        state.news, state.holds = 1, 0
         _drop_started(state, jobs, queue)
     return (state.tested - begun_at) * (8 + len(nodes) // 8 + state.blocks)
 
 
+@kernel
+def _see_free_nodes(state, nodes, plan):
+    """Note the nodes of which something is free."""
+    state.free = 0
+    for n in range(len(nodes)):
+        if nodes[n].free_procs > 0:
+            plan.free[state.free] = n
+            state.free += 1
+
+
 @called_kernel
-def _last_that_matters(state, jobs, nodes, partitions, nodes_of, queue):
-    """The place in the queue behind the last job that has had no reservation yet, or for which there would be room but for the plan."""
-    for p in range(len(partitions)):
-        part = partitions[p]
-        part.free_procs = part.free_nodes = part.whole_nodes = 0
-        for k in range(nodes_of.first[p], nodes_of.first[p + 1]):
-            node = nodes[nodes_of.items[k]]
-            part.free_procs += node.free_procs
-            part.free_nodes += 1 if node.free_procs > 0 else 0
-            part.whole_nodes += 1 if node.free_procs == node.procs else 0
-    for i in range(state.waiting - 1, -1, -1):
-        job = jobs[queue[i]]
-        part = partitions[job.partition]
-        room = part.free_nodes >= job.nodes and part.free_procs >= job.procs
-        if job.whole > 0:
-            room = part.whole_nodes >= job.nodes
-        if room or job.reserved_start < 0:
-            return i + 1
-    return 0
+def _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last):
+    """The place behind the last job, before the place `last`, that could start now by the plan so far, or needs its first reservation."""
+    while last > state.seen_to:
+        job = jobs[queue[last - 1]]
+        if (job.reserved_start < 0 and not rules.starts_only) or could_start(state, nodes, member, plan, job):
+            break
+        last -= 1
+    return last
 
 
 @kernel

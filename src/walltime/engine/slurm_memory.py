@@ -27,29 +27,29 @@ runs; `first`, `count`: its nodes in `Slots`. `submit` becomes the time from whi
 
 SLURM_RULES = _dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
-    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill multifactor fair_tree period weight_age "
+    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only multifactor fair_tree period weight_age "
     "weight_share longest_age decay",
     dict.fromkeys(("weight_age", "weight_share", "longest_age", "decay"), np.float64),
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
-`decay`: what use counts after a `period`."""
+`starts_only`: whether nobody asks for `reserved_start`; `decay`: what use counts after a `period`."""
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
-    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted holds tested seen_to bounds"
+    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free"
 )
 """`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
 up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use; `fit_*`: what a job could have of the nodes that it can use;
 `stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
 number of one that has no room. `holds`: whether the plan of the last cycle still holds for the jobs that it tried: `tested` of the first
-`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written."""
+`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written; `free`: entries of `Plan.free`."""
 
 NODE = _dtype("procs second free_procs free_second closed")
 """A node: what it has, what is free, and whether a blocked job has closed it."""
 
-PARTITION = _dtype("closed tried tested reserved free_procs free_nodes whole_nodes")
+PARTITION = _dtype("closed tried tested reserved")
 """A partition: whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs tried and reservations made in this
-cycle of backfill; what is free when it begins: processors, nodes with some, and whole nodes."""
+cycle of backfill."""
 
 SLOT = np.dtype([("node", np.int32), ("procs", np.int32), ("second", np.int32)])
 """What a job has of a node."""
@@ -79,7 +79,10 @@ LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": n
 
 
 class Plan(NamedTuple):
-    """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch."""
+    """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch.
+
+    `free`: the nodes of which something was free when the cycle began; `kept_from`: for each node, when its first block begins.
+    """
 
     blocks: Records
     by_begin: Array
@@ -92,6 +95,8 @@ class Plan(NamedTuple):
     heap: Records
     mine: Array
     bounds: Records
+    free: Array
+    kept_from: Array
 
 
 class Tree(NamedTuple):
@@ -195,6 +200,8 @@ def new_slurm_memory(
             heap=records(ITEM, size),
             mine=np.zeros(size, np.int64),
             bounds=records(BOUND, BOUNDS),
+            free=np.zeros(size, np.int64),
+            kept_from=np.zeros(size, np.int64),
         ),
         tree=Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
         of_user=np.zeros(users, COUNTED).view(np.recarray),

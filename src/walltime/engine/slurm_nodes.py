@@ -126,6 +126,25 @@ def _enough(state, jobs, index):
     return job.whole > 0 or (state.fit_procs >= job.procs and state.fit_second >= job.second)
 
 
+@kernel
+def could_start(state, nodes, member, plan, job):
+    """Whether there is room for a job now, among the nodes of `plan.free`, by the plan so far."""
+    length = job.time_min if job.time_min > 0 else job.believed
+    fit_nodes = fit_procs = fit_second = 0
+    for k in range(state.free):
+        n = plan.free[k]
+        node = nodes[n]
+        if plan.kept_from[n] < state.now + length or node.free_second < job.each or not member[job.partition, n]:
+            continue
+        if node.free_procs == node.procs if job.whole else node.free_procs > 0:
+            fit_nodes += 1
+            fit_procs += node.free_procs
+            fit_second += node.free_second
+    if fit_nodes < job.nodes:
+        return False
+    return job.whole > 0 or (fit_procs >= job.procs and fit_second >= job.second)
+
+
 @called_kernel
 def choose(state, jobs, nodes, nodes_of, plan, index):
     """Choose nodes for a job among those that it sees, of which there are enough: `plan.chosen`.
@@ -200,6 +219,9 @@ def add_block(state, plan, begin, end, first, count):
     """Add a block of nodes that are in `plan.nodes`, in order of begin and of end."""
     blocks, block = plan.blocks, state.blocks
     blocks[block].begin, blocks[block].end, blocks[block].first, blocks[block].count = begin, end, first, count
+    if end > state.now:
+        for k in range(first, first + count):
+            plan.kept_from[plan.nodes[k]] = min(plan.kept_from[plan.nodes[k]], begin)
     i = block
     while i > 0 and blocks[plan.by_begin[i - 1]].begin > begin:
         plan.by_begin[i] = plan.by_begin[i - 1]
