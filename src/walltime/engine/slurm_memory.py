@@ -36,10 +36,10 @@ SLURM_RULES = _dtype(
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
-    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free"
+    "chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free"
 )
 """`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
-up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use; `fit_*`: what a job could have of the nodes that it can use;
+up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use;
 `stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
 number of one that has no room. `holds`: whether the plan of the last cycle still holds for the jobs that it tried: `tested` of the first
 `seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written; `free`: entries of `Plan.free`."""

@@ -1,7 +1,7 @@
 """Nodes for a job: when there are enough of them, and which ones it gets (slurm.py has the rules).
 
 A job looks at the nodes of its partition as they are at some time: what is free, and whether they are kept for others. As that time goes
-on, `Plan.view` and the sums in the state are changed where something changes, not made anew.
+on, `Plan.seen` and sums over it are changed where something changes, not made anew.
 """
 
 from __future__ import annotations
@@ -17,42 +17,80 @@ def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, l
 
     Afterwards `plan.seen` shows the nodes at that time.
     """
-    part = jobs[index].partition
-    if _least_start(state, jobs, plan, index, length) > latest:
-        return NEVER
-    _look(state, jobs, nodes, nodes_of, plan, index)
-    blocks, by_begin, by_end, releases = plan.blocks, plan.by_begin, plan.by_end, plan.releases
-    release = begun = ended = 0
+    job, seen, blocks, by_begin, by_end, releases = jobs[index], plan.seen, plan.blocks, plan.by_begin, plan.by_end, plan.releases
+    # The loops below are where a simulation spends its time: what they need is in local variables, not in the records.
+    part, whole, each, need_nodes, need_procs, need_second = job.partition, job.whole, job.each, job.nodes, job.procs, job.second
+    first_node, last_node, release_count, block_count = nodes_of.first[part], nodes_of.first[part + 1], state.releases, state.blocks
     least = time = _least_start(state, jobs, plan, index, length)
-    while time <= latest:
-        while release < state.releases and releases[release].time <= time:
-            other = jobs[releases[release].job]
-            for k in range(other.first, other.first + other.count):
-                n = slots[k].node
-                if member[part, n]:
-                    _sum_up(state, jobs, nodes, plan, index, n, -1)
-                    plan.seen[n].procs += slots[k].procs
-                    plan.seen[n].second += slots[k].second
-                    _sum_up(state, jobs, nodes, plan, index, n, 1)
-            release += 1
-        while begun < state.blocks and blocks[by_begin[begun]].begin < time + length:
-            if blocks[by_begin[begun]].end > least:
-                _block(state, jobs, nodes, member, plan, index, by_begin[begun], 1)
-            begun += 1
-        while ended < state.blocks and blocks[by_end[ended]].end <= time:
-            if blocks[by_end[ended]].end > least:
-                _block(state, jobs, nodes, member, plan, index, by_end[ended], -1)
+    if least > latest:
+        return NEVER
+    for k in range(first_node, last_node):
+        n = nodes_of.items[k]
+        seen[n].procs, seen[n].second, seen[n].blocked = nodes[n].free_procs, nodes[n].free_second, nodes[n].closed
+    release = begun = ended = 0
+    while release < release_count and releases[release].time <= least:
+        first = jobs[releases[release].job].first
+        for k in range(first, first + jobs[releases[release].job].count):
+            seen[slots[k].node].procs += slots[k].procs
+            seen[slots[k].node].second += slots[k].second
+        release += 1
+    while begun < block_count and blocks[by_begin[begun]].begin < least + length:
+        block = by_begin[begun]
+        if blocks[block].end > least:
+            for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
+                seen[plan.nodes[k]].blocked += 1
+        begun += 1
+    fit_nodes = fit_procs = fit_second = 0
+    for k in range(first_node, last_node):
+        n = nodes_of.items[k]
+        if _usable(seen[n], nodes[n].procs, whole, each):
+            fit_nodes += 1
+            fit_procs += seen[n].procs
+            fit_second += seen[n].second
+    while True:
+        while ended < block_count and blocks[by_end[ended]].end <= time:
+            block = by_end[ended]
+            if blocks[block].end > least:
+                for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
+                    n = plan.nodes[k]
+                    seen[n].blocked -= 1
+                    if member[part, n] and _usable(seen[n], nodes[n].procs, whole, each):
+                        fit_nodes += 1
+                        fit_procs += seen[n].procs
+                        fit_second += seen[n].second
             ended += 1
-        if _enough(state, jobs, index):
+        if fit_nodes >= need_nodes and (whole > 0 or (fit_procs >= need_procs and fit_second >= need_second)):
             return time
         time = NEVER
-        if release < state.releases:
+        if release < release_count:
             time = releases[release].time
-        if ended < state.blocks:
+        if ended < block_count:
             time = min(time, blocks[by_end[ended]].end)
-        if time == NEVER:
+        if time > latest:
             return NEVER
-    return NEVER
+        while release < release_count and releases[release].time <= time:
+            first = jobs[releases[release].job].first
+            for k in range(first, first + jobs[releases[release].job].count):
+                n = slots[k].node
+                before = _usable(seen[n], nodes[n].procs, whole, each)
+                seen[n].procs += slots[k].procs
+                seen[n].second += slots[k].second
+                if member[part, n] and _usable(seen[n], nodes[n].procs, whole, each):
+                    fit_nodes += 0 if before else 1
+                    fit_procs += slots[k].procs if before else seen[n].procs
+                    fit_second += slots[k].second if before else seen[n].second
+            release += 1
+        while begun < block_count and blocks[by_begin[begun]].begin < time + length:
+            block = by_begin[begun]
+            if blocks[block].end > least:
+                for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
+                    n = plan.nodes[k]
+                    if member[part, n] and _usable(seen[n], nodes[n].procs, whole, each):
+                        fit_nodes -= 1
+                        fit_procs -= seen[n].procs
+                        fit_second -= seen[n].second
+                    seen[n].blocked += 1
+            begun += 1
 
 
 @called_kernel
@@ -78,52 +116,11 @@ def note_bound(state, jobs, plan, index, length, time):
 
 
 @kernel
-def _look(state, jobs, nodes, nodes_of, plan, index):
-    """See the nodes of a job's partition as they are now."""
-    state.fit_nodes = state.fit_procs = state.fit_second = 0
-    part = jobs[index].partition
-    for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
-        n = nodes_of.items[k]
-        plan.seen[n].procs, plan.seen[n].second, plan.seen[n].blocked = nodes[n].free_procs, nodes[n].free_second, nodes[n].closed
-        _sum_up(state, jobs, nodes, plan, index, n, 1)
-
-
-@kernel
-def _block(state, jobs, nodes, member, plan, index, block, sign):
-    """The nodes of a block begin (1) or cease (-1) to be kept for others."""
-    for k in range(plan.blocks[block].first, plan.blocks[block].first + plan.blocks[block].count):
-        n = plan.nodes[k]
-        if member[jobs[index].partition, n]:
-            _sum_up(state, jobs, nodes, plan, index, n, -1)
-            plan.seen[n].blocked += sign
-            _sum_up(state, jobs, nodes, plan, index, n, 1)
-
-
-@kernel
-def _usable(jobs, nodes, plan, index, n):
-    """Whether a job can use a node as it is seen."""
-    node, job = plan.seen[n], jobs[index]
-    if node.blocked > 0 or node.second < job.each:
+def _usable(seen, procs, whole, each):
+    """Whether a job can use a node of so many processors as it is seen: one of whole nodes, with `each` of the second resource or more."""
+    if seen.blocked > 0 or seen.second < each:
         return False
-    return node.procs == nodes[n].procs if job.whole else node.procs > 0
-
-
-@kernel
-def _sum_up(state, jobs, nodes, plan, index, n, sign):
-    """Add a node to what a job could have, or take it out, if it is usable."""
-    if _usable(jobs, nodes, plan, index, n):
-        state.fit_nodes += sign
-        state.fit_procs += sign * plan.seen[n].procs
-        state.fit_second += sign * plan.seen[n].second
-
-
-@kernel
-def _enough(state, jobs, index):
-    """Whether what a job could have is enough."""
-    job = jobs[index]
-    if state.fit_nodes < job.nodes:
-        return False
-    return job.whole > 0 or (state.fit_procs >= job.procs and state.fit_second >= job.second)
+    return seen.procs == procs if whole > 0 else seen.procs > 0
 
 
 @kernel
@@ -152,10 +149,10 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
     Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until what is left fits into one; of these the smallest.
     """
     runs, heap, seen, part = plan.runs, plan.heap, plan.seen, jobs[index].partition
-    count, last = 0, -2
+    need, count, last = jobs[index], 0, -2
     for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
         n = nodes_of.items[k]
-        if not _usable(jobs, nodes, plan, index, n):
+        if not _usable(seen[n], nodes[n].procs, need.whole, need.each):
             continue
         if last != k - 1:
             runs[count].first, runs[count].nodes, runs[count].procs, runs[count].second = k, 0, 0, 0
@@ -168,7 +165,6 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
         run.second += seen[n].second
     for i in range(count):
         push(heap, i, -runs[i].procs, i, i)
-    need = jobs[index]
     left_nodes, left_procs, left_second = need.nodes, need.procs, need.second
     state.chosen = 0
     while left_nodes > 0 or left_procs > 0 or left_second > 0:
