@@ -22,7 +22,7 @@ from walltime.engine.cluster_pass import count_towards_limits, within_limits
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
-from walltime.engine.slurm_nodes import add_block, choose, could_start, earliest, keep, note_bound, room_until
+from walltime.engine.slurm_nodes import add_block, add_step, choose, could_start, earliest, keep, least_start, note_bound, room_until
 from walltime.engine.slurm_priority import count_end, priority_of, rank_users, sum_up_use
 
 
@@ -113,7 +113,7 @@ def _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of,
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = first[k]
-        if earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, 1, state.now) == NEVER:
+        if earliest(jobs, nodes, nodes_of, member, slots, plan, 0, 0, index, 1, state.now, state.now) == NEVER:
             state.no_room = index + 1
             return
         choose(state, jobs, nodes, nodes_of, plan, index)
@@ -248,7 +248,7 @@ def _main_pass(
             continue
         if not within_limits(jobs, limits, limits_of, index):
             continue
-        if earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, job.believed, state.now) == state.now:
+        if earliest(jobs, nodes, nodes_of, member, slots, plan, 0, state.blocks, index, job.believed, state.now, state.now) == state.now:
             choose(state, jobs, nodes, nodes_of, plan, index)
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
             _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, job.believed)
@@ -303,10 +303,10 @@ def _cycle(
         for n in range(len(nodes)):
             plan.kept_from[n] = NEVER
         _see_outages(state, outs, out_nodes, plan)
-        _plan_running(state, rules, jobs, running, plan)
+        _plan_running(state, rules, jobs, running, slots, plan)
     before, begun_at = state.started, state.tested
     state.holds = 1 if rules.least_age == 0 else 0
-    _see_free_nodes(state, nodes, plan)
+    _see_what_is_free(state, nodes, plan)
     last = state.waiting
     if len(limits) == 0:  # else some jobs are passed over, and do not count
         last = min(last, state.seen_to + rules.most_tested - state.tested)
@@ -327,7 +327,8 @@ def _cycle(
         length = job.time_min if job.time_min > 0 else job.believed
         no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
         latest = state.now if no_claim else state.now + rules.window
-        begin = earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest)
+        least = least_start(state, jobs, plan, index, length, latest)
+        begin = earliest(jobs, nodes, nodes_of, member, slots, plan, state.releases, state.blocks, index, length, least, latest)
         if begin > state.now and not no_claim:
             note_bound(state, jobs, plan, index, length, begin)
         if begin == NEVER:
@@ -339,8 +340,7 @@ def _cycle(
             part.reserved += 1
             if job.reserved_start < 0:
                 job.reserved_start = begin
-            from_ = max(begin // rules.resolution * rules.resolution, state.now)
-            keep(state, plan, from_, -(-(begin + length) // rules.resolution) * rules.resolution)
+            keep(state, plan, begin, length, rules.resolution)
         else:
             job.kind = BACKFILLED
             limit = job.believed
@@ -349,7 +349,8 @@ def _cycle(
                 if room < job.believed:
                     limit = max(job.time_min, room // 60 * 60)
             place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
-            _plan_started(state, running[place].expected, plan, index)
+            _see_what_is_free(state, nodes, plan)
+            _plan_started(state, jobs, slots, running[place].expected, plan, index)
             if rules.most_started > 0 and state.started - before >= rules.most_started:
                 break
         last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
@@ -360,10 +361,11 @@ def _cycle(
 
 
 @kernel
-def _see_free_nodes(state, nodes, plan):
-    """Note the nodes of which something is free."""
-    state.free = 0
+def _see_what_is_free(state, nodes, plan):
+    """Note the nodes of which something is free, and how many processors are."""
+    state.free = state.free_procs = 0
     for n in range(len(nodes)):
+        state.free_procs += nodes[n].free_procs
         if nodes[n].free_procs > 0:
             plan.free[state.free] = n
             state.free += 1
@@ -401,21 +403,25 @@ def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, j
 
 
 @kernel
-def _plan_running(state, rules, jobs, running, plan):
+def _plan_running(state, rules, jobs, running, slots, plan):
     """When the running jobs give their nodes back; one that is overdue in a second, or after half of what its limit leaves it."""
-    state.releases = 0
+    state.releases = state.steps = 0
     for i in range(state.running):
         time = running[i].expected
         if time <= state.now:
             job = jobs[running[i].job]
             left = (job.start + job.limit - state.now) // 2 if rules.soft and rules.half and job.time_min > 0 else 0
             time = state.now + max(1, left)
-        _plan_started(state, time, plan, running[i].job)
+        _plan_started(state, jobs, slots, time, plan, running[i].job)
 
 
 @kernel
-def _plan_started(state, time, plan, index):
+def _plan_started(state, jobs, slots, time, plan, index):
     """Add a job to those that will give their nodes back."""
+    procs = 0
+    for k in range(jobs[index].first, jobs[index].first + jobs[index].count):
+        procs += slots[k].procs
+    add_step(state, plan, time, procs)
     i = state.releases
     while i > 0 and plan.releases[i - 1].time > time:
         plan.releases[i].time, plan.releases[i].job = plan.releases[i - 1].time, plan.releases[i - 1].job

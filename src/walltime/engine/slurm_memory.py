@@ -36,13 +36,14 @@ SLURM_RULES = _dtype(
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
-    "chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free"
+    "chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free free_procs steps"
 )
 """`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
 up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use;
 `stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
 number of one that has no room. `holds`: whether the plan of the last cycle still holds for the jobs that it tried: `tested` of the first
-`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written; `free`: entries of `Plan.free`."""
+`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written; `free`,
+`steps`: entries of `Plan.free` and `Plan.steps`; `free_procs`: processors that are free now."""
 
 NODE = _dtype("procs second free_procs free_second closed")
 """A node: what it has, what is free, and whether a blocked job has closed it."""
@@ -72,6 +73,9 @@ BOUND = _dtype("partition procs nodes second each whole length time")
 sooner, since within a cycle nothing becomes free."""
 BOUNDS = 64
 
+STEP = _dtype("time change")
+"""A change of the processors that are free on the whole machine."""
+
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
 LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": np.float64})
@@ -81,7 +85,8 @@ LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": n
 class Plan(NamedTuple):
     """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch.
 
-    `free`: the nodes of which something was free when the cycle began; `kept_from`: for each node, when its first block begins.
+    `free`: the nodes of which something was free when the cycle began; `kept_from`: for each node, when its first block begins;
+    `steps`: what running jobs give back and blocks keep, in order of time, added up.
     """
 
     blocks: Records
@@ -95,6 +100,7 @@ class Plan(NamedTuple):
     heap: Records
     mine: Array
     bounds: Records
+    steps: Records
     free: Array
     kept_from: Array
 
@@ -200,6 +206,7 @@ def new_slurm_memory(
             heap=records(ITEM, size),
             mine=np.zeros(size, np.int64),
             bounds=records(BOUND, BOUNDS),
+            steps=records(STEP, count + 2 * tested),
             free=np.zeros(size, np.int64),
             kept_from=np.zeros(size, np.int64),
         ),

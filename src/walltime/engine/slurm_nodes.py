@@ -12,16 +12,15 @@ from walltime.engine.profile import NEVER
 
 
 @called_kernel
-def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest):
-    """The earliest time from now on, up to `latest`, at which there are nodes for a job that nobody else has for `length`; else NEVER.
+def earliest(jobs, nodes, nodes_of, member, slots, plan, release_count, block_count, index, length, least, latest):
+    """The earliest time from `least` to `latest` at which there are nodes for a job that nobody else has for `length`; else NEVER.
 
-    Afterwards `plan.seen` shows the nodes at that time.
+    Counted are so many releases and blocks of the plan. Afterwards `plan.seen` shows the nodes at that time.
     """
     job, seen, blocks, by_begin, by_end, releases = jobs[index], plan.seen, plan.blocks, plan.by_begin, plan.by_end, plan.releases
     # The loops below are where a simulation spends its time: what they need is in local variables, not in the records.
     part, whole, each, need_nodes, need_procs, need_second = job.partition, job.whole, job.each, job.nodes, job.procs, job.second
-    first_node, last_node, release_count, block_count = nodes_of.first[part], nodes_of.first[part + 1], state.releases, state.blocks
-    least = time = _least_start(state, jobs, plan, index, length)
+    first_node, last_node, time = nodes_of.first[part], nodes_of.first[part + 1], least
     if least > latest:
         return NEVER
     for k in range(first_node, last_node):
@@ -94,8 +93,12 @@ def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, l
 
 
 @called_kernel
-def _least_start(state, jobs, plan, index, length):
-    """A time before which a job cannot start, by what jobs that ask for less have found in this cycle."""
+def least_start(state, jobs, plan, index, length, latest):
+    """A time before which a job cannot start by the plan, NEVER if that is after `latest`.
+
+    It is the latest that jobs asking for less have found in this cycle; and from it on, the first at which as many processors as it needs
+    are free on the whole machine, wherever they are, and stay so for its length.
+    """
     job, least = jobs[index], state.now
     for k in range(min(state.bounds, len(plan.bounds))):
         bound = plan.bounds[k]
@@ -103,7 +106,27 @@ def _least_start(state, jobs, plan, index, length):
             same = bound.partition == job.partition and bound.whole == job.whole
             if same and bound.second <= job.second and bound.each <= job.each:
                 least = bound.time
-    return least
+    if least > latest:
+        return NEVER
+    need = job.nodes if job.whole else max(job.nodes, job.procs)
+    steps, i, free, begin = plan.steps, 0, state.free_procs, least
+    while i < state.steps and steps[i].time <= least:
+        free += steps[i].change
+        i += 1
+    if free < need:
+        begin = NEVER
+    while i < state.steps:
+        time = steps[i].time
+        if (begin < NEVER and time >= begin + length) or (begin == NEVER and time > latest):
+            return begin
+        while i < state.steps and steps[i].time == time:
+            free += steps[i].change
+            i += 1
+        if free < need:
+            begin = NEVER
+        elif begin == NEVER:
+            begin = time
+    return begin
 
 
 @kernel
@@ -201,13 +224,29 @@ def _suffices(run, whole, left_nodes, left_procs, left_second):
 
 
 @called_kernel
-def keep(state, plan, begin, end):
-    """Keep the nodes that have been chosen free in [begin, end)."""
-    first = state.planned
+def keep(state, plan, begin, length, resolution):
+    """Keep the nodes that have been chosen free for `length` from `begin` on, and at least to multiples of the resolution."""
+    first, free = state.planned, 0
     for k in range(state.chosen):
         plan.nodes[state.planned] = plan.chosen[k].node
+        free += plan.seen[plan.chosen[k].node].procs
         state.planned += 1
-    add_block(state, plan, begin, end, first, state.chosen)
+    until = -(-(begin + length) // resolution) * resolution
+    add_block(state, plan, max(begin // resolution * resolution, state.now), until, first, state.chosen)
+    # Not to the multiples, between which blocks may overlap: a sum must not count a node twice.
+    add_step(state, plan, begin, -free)
+    add_step(state, plan, begin + length, free)
+
+
+@kernel
+def add_step(state, plan, time, change):
+    """Add a change of the processors that are free to the sum over the machine."""
+    steps, i = plan.steps, state.steps
+    while i > 0 and steps[i - 1].time > time:
+        steps[i].time, steps[i].change = steps[i - 1].time, steps[i - 1].change
+        i -= 1
+    steps[i].time, steps[i].change = time, change
+    state.steps += 1
 
 
 @kernel
