@@ -22,7 +22,18 @@ from walltime.engine.cluster_pass import count_towards_limits, within_limits
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
-from walltime.engine.slurm_nodes import add_block, add_step, choose, could_start, earliest, keep, least_start, note_bound, room_until
+from walltime.engine.slurm_nodes import (
+    add_block,
+    add_step,
+    choose,
+    could_start,
+    earliest,
+    keep,
+    least_by_bounds,
+    least_by_sum,
+    note_bound,
+    room_until,
+)
 from walltime.engine.slurm_priority import count_end, priority_of, rank_users, sum_up_use
 
 
@@ -113,7 +124,7 @@ def _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of,
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = first[k]
-        if earliest(jobs, nodes, nodes_of, member, slots, plan, 0, 0, index, 1, state.now, state.now) == NEVER:
+        if earliest(jobs, nodes, member, slots, plan, 0, 0, index, 1, state.now, state.now) == NEVER:
             state.no_room = index + 1
             return
         choose(state, jobs, nodes, nodes_of, plan, index)
@@ -134,8 +145,8 @@ def _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals,
     state.running -= 1
     job = jobs[index]
     for k in range(job.first, job.first + job.count):
-        nodes[slots[k].node].free_procs += slots[k].procs
-        nodes[slots[k].node].free_second += slots[k].second
+        nodes.free_procs[slots[k].node] += slots[k].procs
+        nodes.free_second[slots[k].node] += slots[k].second
     count_towards_limits(jobs, limits, limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, tree, index)
@@ -248,7 +259,7 @@ def _main_pass(
             continue
         if not within_limits(jobs, limits, limits_of, index):
             continue
-        if earliest(jobs, nodes, nodes_of, member, slots, plan, 0, state.blocks, index, job.believed, state.now, state.now) == state.now:
+        if earliest(jobs, nodes, member, slots, plan, 0, state.blocks, index, job.believed, state.now, state.now) == state.now:
             choose(state, jobs, nodes, nodes_of, plan, index)
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
             _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, job.believed)
@@ -256,11 +267,11 @@ def _main_pass(
             part.closed = 1
             closed += 1
             for k in range(nodes_of.first[job.partition], nodes_of.first[job.partition + 1]):
-                nodes[nodes_of.items[k]].closed = 1
+                nodes.closed[nodes_of.items[k]] = 1
             if closed == len(partitions):
                 break
-    for n in range(len(nodes) if closed > 0 else 0):
-        nodes[n].closed = 0
+    for n in range(len(nodes.procs) if closed > 0 else 0):
+        nodes.closed[n] = 0
     if state.holds:
         state.blocks, state.planned, state.releases = held
         state.bounds = bounds
@@ -300,7 +311,7 @@ def _cycle(
         state.tested = state.seen_to = state.bounds = 0
         for p in range(len(partitions)):
             partitions[p].tested = partitions[p].reserved = 0
-        for n in range(len(nodes)):
+        for n in range(len(nodes.procs)):
             plan.kept_from[n] = NEVER
         _see_outages(state, outs, out_nodes, plan)
         _plan_running(state, rules, jobs, running, slots, plan)
@@ -327,9 +338,11 @@ def _cycle(
         length = job.time_min if job.time_min > 0 else job.believed
         no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
         latest = state.now if no_claim else state.now + rules.window
-        least = least_start(state, jobs, plan, index, length, latest)
-        begin = earliest(jobs, nodes, nodes_of, member, slots, plan, state.releases, state.blocks, index, length, least, latest)
-        if begin > state.now and not no_claim:
+        begin = bound = least_by_bounds(state, jobs, plan, index, length, latest)
+        if bound <= latest:
+            least = least_by_sum(state, jobs, plan, index, length, bound, latest)
+            begin = earliest(jobs, nodes, member, slots, plan, state.releases, state.blocks, index, length, least, latest)
+        if begin > bound and not no_claim:
             note_bound(state, jobs, plan, index, length, begin)
         if begin == NEVER:
             if not no_claim:  # it may come within the window
@@ -357,16 +370,16 @@ def _cycle(
     if state.started > before:
         state.news, state.holds = 1, 0
         _drop_started(state, jobs, queue)
-    return (state.tested - begun_at) * (8 + len(nodes) // 8 + state.blocks)
+    return (state.tested - begun_at) * (8 + len(nodes.procs) // 8 + state.blocks)
 
 
 @kernel
 def _see_what_is_free(state, nodes, plan):
     """Note the nodes of which something is free, and how many processors are."""
     state.free = state.free_procs = 0
-    for n in range(len(nodes)):
-        state.free_procs += nodes[n].free_procs
-        if nodes[n].free_procs > 0:
+    for n in range(len(nodes.procs)):
+        state.free_procs += nodes.free_procs[n]
+        if nodes.free_procs[n] > 0:
             plan.free[state.free] = n
             state.free += 1
 
@@ -440,8 +453,8 @@ def _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, p
     for k in range(state.chosen):
         chosen, slot = plan.chosen[k], slots[state.slots]
         slot.node, slot.procs, slot.second = chosen.node, chosen.procs, chosen.second
-        nodes[chosen.node].free_procs -= chosen.procs
-        nodes[chosen.node].free_second -= chosen.second
+        nodes.free_procs[chosen.node] -= chosen.procs
+        nodes.free_second[chosen.node] -= chosen.second
         state.slots += 1
     count_towards_limits(jobs, limits, limits_of, index, 1)
     push(events, state.events, start + job.runtime, state.started, index)

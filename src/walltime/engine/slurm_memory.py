@@ -27,8 +27,8 @@ runs; `first`, `count`: its nodes in `Slots`. `submit` becomes the time from whi
 
 SLURM_RULES = _dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
-    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only multifactor fair_tree period weight_age "
-    "weight_share longest_age decay",
+    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only multifactor fair_tree period "
+    "weight_age weight_share longest_age decay",
     dict.fromkeys(("weight_age", "weight_share", "longest_age", "decay"), np.float64),
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
@@ -39,14 +39,10 @@ SLURM_STATE = _dtype(
     "chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free free_procs steps"
 )
 """`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
-up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use;
-`stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
-number of one that has no room. `holds`: whether the plan of the last cycle still holds for the jobs that it tried: `tested` of the first
-`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written; `free`,
-`steps`: entries of `Plan.free` and `Plan.steps`; `free_procs`: processors that are free now."""
-
-NODE = _dtype("procs second free_procs free_second closed")
-"""A node: what it has, what is free, and whether a blocked job has closed it."""
+up next; `slots`, `blocks`, `planned`, `releases`, `chosen`, `free`, `steps`: entries in use; `stamp`: the number of the cycle; `at_first`,
+`begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room. `holds`: whether
+the plan of the last cycle still holds for the jobs that it tried: `tested` of the first `seen_to` of the queue; `bounds`: how many of
+`Plan.bounds` have been written; `free_procs`: processors of the machine that are free now."""
 
 PARTITION = _dtype("closed tried tested reserved")
 """A partition: whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs tried and reservations made in this
@@ -60,9 +56,6 @@ BLOCK = _dtype("begin end first count")
 
 OUT = _dtype("begin end phase first count")
 """An outage; `phase`: 0 unknown, 1 known or begun; its nodes are in `SlurmMemory.out_nodes`."""
-
-SEEN = _dtype("procs second blocked")
-"""A node as a job sees it at some time: what is free then, and by how much it is blocked."""
 
 RELEASE = _dtype("time job")
 STRETCH = _dtype("first last nodes procs second")
@@ -82,6 +75,24 @@ LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": n
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
+class NodeStates(NamedTuple):
+    """Nodes: what each has, what is free, and whether a blocked job has closed it."""
+
+    procs: Array
+    second: Array
+    free_procs: Array
+    free_second: Array
+    closed: Array
+
+
+class Seen(NamedTuple):
+    """Nodes as a job sees them at some time: what is free then, and by how many blocks they are kept for others."""
+
+    procs: Array
+    second: Array
+    blocked: Array
+
+
 class Plan(NamedTuple):
     """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch.
 
@@ -94,7 +105,7 @@ class Plan(NamedTuple):
     by_end: Array
     nodes: Array
     releases: Records
-    seen: Records
+    seen: Seen
     chosen: Records
     runs: Records
     heap: Records
@@ -121,7 +132,7 @@ class SlurmMemory(NamedTuple):
     state: Records
     rules: Records
     jobs: Records
-    nodes: Records
+    nodes: NodeStates
     partitions: Records
     nodes_of: Lists
     member: Array
@@ -148,9 +159,7 @@ def new_slurm_memory(
 ) -> SlurmMemory:
     """Memory before the first event."""
     count, size, parts = len(jobs), len(machine.procs), len(machine.partitions)
-    nodes = records(NODE, size)
-    nodes.procs = nodes.free_procs = machine.procs
-    nodes.second = nodes.free_second = machine.second
+    procs, second = (np.array(own, np.int64) for own in (machine.procs, machine.second))
     member = np.zeros((parts, size), np.uint8)
     for p, own in enumerate(machine.partitions):
         member[p, own] = 1
@@ -178,7 +187,7 @@ def new_slurm_memory(
         state=record(SLURM_STATE, next_sum=rules.period),
         rules=rules,
         jobs=jobs,
-        nodes=nodes,
+        nodes=NodeStates(procs, second, procs.copy(), second.copy(), np.zeros(size, np.int64)),
         partitions=records(PARTITION, parts),
         nodes_of=as_lists([list(own) for own in machine.partitions]),
         member=member,
@@ -200,7 +209,7 @@ def new_slurm_memory(
             by_end=np.zeros(blocks, np.int64),
             nodes=np.empty(planned, np.int32),
             releases=records(RELEASE, count),
-            seen=records(SEEN, size),
+            seen=Seen(*(np.zeros(size, np.int64) for _ in Seen._fields)),
             chosen=np.zeros(size, SLOT).view(np.recarray),
             runs=records(STRETCH, size),
             heap=records(ITEM, size),

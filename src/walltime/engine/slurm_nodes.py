@@ -12,7 +12,7 @@ from walltime.engine.profile import NEVER
 
 
 @called_kernel
-def earliest(jobs, nodes, nodes_of, member, slots, plan, release_count, block_count, index, length, least, latest):
+def earliest(jobs, nodes, member, slots, plan, release_count, block_count, index, length, least, latest):
     """The earliest time from `least` to `latest` at which there are nodes for a job that nobody else has for `length`; else NEVER.
 
     Counted are so many releases and blocks of the plan. Afterwards `plan.seen` shows the nodes at that time.
@@ -20,43 +20,42 @@ def earliest(jobs, nodes, nodes_of, member, slots, plan, release_count, block_co
     job, seen, blocks, by_begin, by_end, releases = jobs[index], plan.seen, plan.blocks, plan.by_begin, plan.by_end, plan.releases
     # The loops below are where a simulation spends its time: what they need is in local variables, not in the records.
     part, whole, each, need_nodes, need_procs, need_second = job.partition, job.whole, job.each, job.nodes, job.procs, job.second
-    first_node, last_node, time = nodes_of.first[part], nodes_of.first[part + 1], least
+    size, time = len(nodes.procs), least
     if least > latest:
         return NEVER
-    for k in range(first_node, last_node):
-        n = nodes_of.items[k]
-        seen[n].procs, seen[n].second, seen[n].blocked = nodes[n].free_procs, nodes[n].free_second, nodes[n].closed
+    for n in range(size):
+        seen.procs[n], seen.second[n] = nodes.free_procs[n], nodes.free_second[n]
+        seen.blocked[n] = nodes.closed[n] + 1 - member[part, n]  # those of other partitions are kept for others, too
     release = begun = ended = 0
     while release < release_count and releases[release].time <= least:
         first = jobs[releases[release].job].first
         for k in range(first, first + jobs[releases[release].job].count):
-            seen[slots[k].node].procs += slots[k].procs
-            seen[slots[k].node].second += slots[k].second
+            seen.procs[slots[k].node] += slots[k].procs
+            seen.second[slots[k].node] += slots[k].second
         release += 1
     while begun < block_count and blocks[by_begin[begun]].begin < least + length:
         block = by_begin[begun]
         if blocks[block].end > least:
             for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
-                seen[plan.nodes[k]].blocked += 1
+                seen.blocked[plan.nodes[k]] += 1
         begun += 1
     fit_nodes = fit_procs = fit_second = 0
-    for k in range(first_node, last_node):
-        n = nodes_of.items[k]
-        if _usable(seen[n], nodes[n].procs, whole, each):
-            fit_nodes += 1
-            fit_procs += seen[n].procs
-            fit_second += seen[n].second
+    for n in range(size):  # without branches, so that the compiler takes several at once
+        usable = (seen.blocked[n] == 0) & (seen.second[n] >= each) & (seen.procs[n] >= (nodes.procs[n] if whole > 0 else 1))
+        fit_nodes += 1 if usable else 0
+        fit_procs += seen.procs[n] if usable else 0
+        fit_second += seen.second[n] if usable else 0
     while True:
         while ended < block_count and blocks[by_end[ended]].end <= time:
             block = by_end[ended]
             if blocks[block].end > least:
                 for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
                     n = plan.nodes[k]
-                    seen[n].blocked -= 1
-                    if member[part, n] and _usable(seen[n], nodes[n].procs, whole, each):
+                    seen.blocked[n] -= 1
+                    if _usable(seen, nodes, n, whole, each):
                         fit_nodes += 1
-                        fit_procs += seen[n].procs
-                        fit_second += seen[n].second
+                        fit_procs += seen.procs[n]
+                        fit_second += seen.second[n]
             ended += 1
         if fit_nodes >= need_nodes and (whole > 0 or (fit_procs >= need_procs and fit_second >= need_second)):
             return time
@@ -71,34 +70,30 @@ def earliest(jobs, nodes, nodes_of, member, slots, plan, release_count, block_co
             first = jobs[releases[release].job].first
             for k in range(first, first + jobs[releases[release].job].count):
                 n = slots[k].node
-                before = _usable(seen[n], nodes[n].procs, whole, each)
-                seen[n].procs += slots[k].procs
-                seen[n].second += slots[k].second
-                if member[part, n] and _usable(seen[n], nodes[n].procs, whole, each):
+                before = _usable(seen, nodes, n, whole, each)
+                seen.procs[n] += slots[k].procs
+                seen.second[n] += slots[k].second
+                if _usable(seen, nodes, n, whole, each):
                     fit_nodes += 0 if before else 1
-                    fit_procs += slots[k].procs if before else seen[n].procs
-                    fit_second += slots[k].second if before else seen[n].second
+                    fit_procs += slots[k].procs if before else seen.procs[n]
+                    fit_second += slots[k].second if before else seen.second[n]
             release += 1
         while begun < block_count and blocks[by_begin[begun]].begin < time + length:
             block = by_begin[begun]
             if blocks[block].end > least:
                 for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
                     n = plan.nodes[k]
-                    if member[part, n] and _usable(seen[n], nodes[n].procs, whole, each):
+                    if _usable(seen, nodes, n, whole, each):
                         fit_nodes -= 1
-                        fit_procs -= seen[n].procs
-                        fit_second -= seen[n].second
-                    seen[n].blocked += 1
+                        fit_procs -= seen.procs[n]
+                        fit_second -= seen.second[n]
+                    seen.blocked[n] += 1
             begun += 1
 
 
 @called_kernel
-def least_start(state, jobs, plan, index, length, latest):
-    """A time before which a job cannot start by the plan, NEVER if that is after `latest`.
-
-    It is the latest that jobs asking for less have found in this cycle; and from it on, the first at which as many processors as it needs
-    are free on the whole machine, wherever they are, and stay so for its length.
-    """
+def least_by_bounds(state, jobs, plan, index, length, latest):
+    """A time before which a job cannot start, by what jobs that ask for less have found in this cycle; NEVER if that is after `latest`."""
     job, least = jobs[index], state.now
     for k in range(min(state.bounds, len(plan.bounds))):
         bound = plan.bounds[k]
@@ -106,8 +101,18 @@ def least_start(state, jobs, plan, index, length, latest):
             same = bound.partition == job.partition and bound.whole == job.whole
             if same and bound.second <= job.second and bound.each <= job.each:
                 least = bound.time
-    if least > latest:
-        return NEVER
+                if least > latest:
+                    return NEVER
+    return least
+
+
+@called_kernel
+def least_by_sum(state, jobs, plan, index, length, least, latest):
+    """A time before which a job cannot start: as many processors as it needs must be free for its length, on whichever nodes.
+
+    The search begins at `least`; NEVER if the time is after `latest`.
+    """
+    job = jobs[index]
     need = job.nodes if job.whole else max(job.nodes, job.procs)
     steps, i, free, begin = plan.steps, 0, state.free_procs, least
     while i < state.steps and steps[i].time <= least:
@@ -139,27 +144,26 @@ def note_bound(state, jobs, plan, index, length, time):
 
 
 @kernel
-def _usable(seen, procs, whole, each):
-    """Whether a job can use a node of so many processors as it is seen: one of whole nodes, with `each` of the second resource or more."""
-    if seen.blocked > 0 or seen.second < each:
+def _usable(seen, nodes, n, whole, each):
+    """Whether a job can use a node as it is seen: one that wants whole nodes, and `each` of the second resource or more on them."""
+    if seen.blocked[n] > 0 or seen.second[n] < each:
         return False
-    return seen.procs == procs if whole > 0 else seen.procs > 0
+    return seen.procs[n] >= (nodes.procs[n] if whole > 0 else 1)
 
 
 @kernel
 def could_start(state, nodes, member, plan, job):
     """Whether there is room for a job now, among the nodes of `plan.free`, by the plan so far."""
-    length = job.time_min if job.time_min > 0 else job.believed
+    part, whole, each, until = job.partition, job.whole, job.each, state.now + (job.time_min if job.time_min > 0 else job.believed)
     fit_nodes = fit_procs = fit_second = 0
     for k in range(state.free):
         n = plan.free[k]
-        node = nodes[n]
-        if plan.kept_from[n] < state.now + length or node.free_second < job.each or not member[job.partition, n]:
+        if plan.kept_from[n] < until or nodes.free_second[n] < each or not member[part, n]:
             continue
-        if node.free_procs == node.procs if job.whole else node.free_procs > 0:
+        if nodes.free_procs[n] >= (nodes.procs[n] if whole > 0 else 1):
             fit_nodes += 1
-            fit_procs += node.free_procs
-            fit_second += node.free_second
+            fit_procs += nodes.free_procs[n]
+            fit_second += nodes.free_second[n]
     if fit_nodes < job.nodes:
         return False
     return job.whole > 0 or (fit_procs >= job.procs and fit_second >= job.second)
@@ -175,7 +179,7 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
     need, count, last = jobs[index], 0, -2
     for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
         n = nodes_of.items[k]
-        if not _usable(seen[n], nodes[n].procs, need.whole, need.each):
+        if not _usable(seen, nodes, n, need.whole, need.each):
             continue
         if last != k - 1:
             runs[count].first, runs[count].nodes, runs[count].procs, runs[count].second = k, 0, 0, 0
@@ -184,8 +188,8 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
         run = runs[count - 1]
         run.last = k
         run.nodes += 1
-        run.procs += seen[n].procs
-        run.second += seen[n].second
+        run.procs += seen.procs[n]
+        run.second += seen.second[n]
     for i in range(count):
         push(heap, i, -runs[i].procs, i, i)
     left_nodes, left_procs, left_second = need.nodes, need.procs, need.second
@@ -203,8 +207,8 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
             count -= 1
         for k in range(runs[best].first, runs[best].last + 1):
             n = nodes_of.items[k]
-            procs = seen[n].procs if need.whole else min(seen[n].procs, left_procs - max(0, left_nodes - 1))
-            second = min(seen[n].second, left_second)
+            procs = seen.procs[n] if need.whole else min(seen.procs[n], left_procs - max(0, left_nodes - 1))
+            second = min(seen.second[n], left_second)
             if (need.whole and left_nodes == 0) or (procs <= 0 and second == 0):
                 continue
             chosen = plan.chosen[state.chosen]
@@ -229,7 +233,7 @@ def keep(state, plan, begin, length, resolution):
     first, free = state.planned, 0
     for k in range(state.chosen):
         plan.nodes[state.planned] = plan.chosen[k].node
-        free += plan.seen[plan.chosen[k].node].procs
+        free += plan.seen.procs[plan.chosen[k].node]
         state.planned += 1
     until = -(-(begin + length) // resolution) * resolution
     add_block(state, plan, max(begin // resolution * resolution, state.now), until, first, state.chosen)

@@ -55,8 +55,9 @@ class SlurmSimulation(Pieces):
     """A simulation of Slurm's scheduling on a machine of nodes, run as a whole or in pieces.
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `kill`: whether a job is killed at a
-    limit that backfill has shortened. `starts_only`: leave `reserved_start` out, which is faster. After `run` the results are `start`, `submit` (the time from which the job waited), `runtime` and
-    `limit` (for which and under which it ran), `reserved_start` (int64 s), `kind` (uint8), and `slots`.
+    limit that backfill has shortened. `starts_only`: leave `reserved_start` out, which is faster. After `run` the results are `start`,
+    `submit` (the time from which the job waited), `runtime` and `limit` (for which and under which it ran), `reserved_start` (int64 s),
+    `kind` (uint8), and `slots`.
 
     Raises WorkloadError while it runs if the jobs that run at first do not fit.
     """
