@@ -34,8 +34,8 @@ OUT = ROOT / "docs" / "start-times.json"
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln", 400),
     "CTC-SP2": ("CTC-SP2-1996-3.1-cln", 150),
-    "SDSC-BLUE": ("SDSC-BLUE-2000-4.x-cln", 400),
-    "UniLu-Gaia": ("UniLu-Gaia-2014", 4_000),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.x-cln", 250),
+    "UniLu-Gaia": ("UniLu-Gaia-2014", 2_000),
 }
 """The beginning of each file's name, and how many moments are drawn. On Gaia, which has a queue for a twentieth of the time, many more."""
 SEED = 20
