@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import batches, campaigns, costs, limit, predicting, reading, speed
+from benchmarks import batches, campaigns, costs, limit, predicting, reading, speed, starts
 from benchmarks.common import ROOT, Numbers, Options, Result, environment
 
 OUT = ROOT / "docs" / "performance.json"
@@ -30,6 +30,7 @@ SECTIONS: dict[str, Callable[[Options], Result]] = {
     "threads": batches.threads,
     "dynamics": batches.dynamics,
     "predictions": predicting.predictions,
+    "starts": starts.starts,
     "campaign": campaigns.campaign,
     "memory": costs.memory,
     "making": costs.making,

@@ -9,7 +9,10 @@ from typing import Any
 from performance_tables import table
 
 FILE = Path(__file__).with_name("start-times.json")
-HEAD = ("log", "start predicted", "predictions", "within", "adjusted: within", "median error", "by limits alone", "median width")
+HEAD = (
+    *("log", "start predicted", "predictions", "days", "within", "mean of days", "adjusted: within", "mean of days"),
+    *("median error", "by limits alone", "median width"),
+)
 
 
 def start_times(file: Path = FILE) -> str:
@@ -19,12 +22,11 @@ def start_times(file: Path = FILE) -> str:
         return "*Not measured.*"
     rows = []
     for log, found in stored.items():
-        adjusted = {row["name"]: row["inside"] for row in found["calibrated"]}
+        adjusted = {row["name"]: row for row in found["calibrated"]}
         for row in found["raw"]:
             times = (length(row[name]) for name in ("error", "error_limits", "width"))
-            within = f"{100 * row['inside']:.0f} %"
-            later = f"{100 * adjusted[row['name']]:.0f} %" if row["name"] in adjusted else ""
-            rows.append((log, row["name"], f"{row['jobs']:,}", within, later, *times))
+            within = [f"{100 * one[name]:.0f} %" for one in (row, adjusted[row["name"]]) for name in ("inside", "inside_by_day")]
+            rows.append((log, row["name"], f"{row['jobs']:,}", row["days"], *within, *times))
     return table(HEAD, rows)
 
 

@@ -1,10 +1,12 @@
 """Predicts start times at many moments of simulated schedules, with what was known then, and measures how good that was.
 
-    python validation/start_times.py [--moments N] [--samples N] [--out FILE]
+    python validation/start_times.py [--only LOG ...] [--samples N] [--out FILE]
 
 The truth is a log's schedule under EASY; a prediction knows the jobs that run and wait at its moment, and of the log those that had ended.
-Calibrated are intervals by what had become of the predictions before, as far as it was known then. Stores what it finds in
-docs/start-times.json, which docs/guides/start-times.md is made from. Logs are looked for in the folder that WALLTIME_TRACES names.
+Moments are drawn from the last three quarters of the log, and predictions made at those at which somebody waits. Calibrated are intervals
+by what had become of the predictions before, as far as it was known then. Stores what it finds in docs/start-times.json, which
+docs/guides/start-times.md is made from. Logs are looked for in the folder that WALLTIME_TRACES names. One core takes one to three
+minutes for each log.
 """
 
 from __future__ import annotations
@@ -24,17 +26,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import ROOT, find_log
 from validation.run import rounded
 from walltime.live import outcomes, scores_of
-from walltime.live.scores import Outcome, calibrated
+from walltime.live.scores import DAY, Outcome, calibrated
 from walltime.logs import read
 from walltime.schedule import simulate
 
 OUT = ROOT / "docs" / "start-times.json"
-LOGS = {"KTH-SP2": "KTH-SP2-1996-2.1-cln", "CTC-SP2": "CTC-SP2-1996-3.1-cln"}
-"""By the beginning of their file names."""
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln", 400),
+    "CTC-SP2": ("CTC-SP2-1996-3.1-cln", 150),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.x-cln", 250),
+    "UniLu-Gaia": ("UniLu-Gaia-2014", 2_000),
+}
+"""The beginning of each file's name, and how many moments are drawn. On Gaia, which has a queue for a twentieth of the time, many more."""
 SEED = 20
 
 
-def measure(prefix: str, moments: int, samples: int) -> dict[str, Any] | None:
+def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
     """The scores on a log; None where it is not there."""
     file = find_log(prefix)
     if file is None:
@@ -42,12 +49,13 @@ def measure(prefix: str, moments: int, samples: int) -> dict[str, Any] | None:
     workload = read(file)
     truth = simulate(workload, "easy")
     first, last = int(workload.submit[-1]) // 4, int(workload.submit[-1])
-    chosen = np.sort(np.random.default_rng(SEED).integers(first, last, moments)).tolist()
+    moments = np.sort(np.random.default_rng(SEED).integers(first, last, drawn)).tolist()
+    chosen = [time for time in moments if ((truth.submit <= time) & (truth.start > time)).any()]
     begin = time.perf_counter()
     found = outcomes(truth, chosen, samples=samples, seed=SEED)
     seconds = time.perf_counter() - begin
     return {
-        "moments": moments,
+        "moments": drawn,
         "samples": samples,
         "snapshots": len({one.made for one in found}),
         "predictions": len(found),
@@ -58,23 +66,32 @@ def measure(prefix: str, moments: int, samples: int) -> dict[str, Any] | None:
 
 
 def _rows(found: Sequence[Outcome]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in one.as_dict().items() if value == value} for one in scores_of(found)]
+    """The scores, with the number of days on which predictions were made, and the mean over these of the part inside the intervals."""
+    rows = []
+    for score in scores_of(found):
+        by_day: dict[int, list[bool]] = {}
+        for one in found:
+            if score.name in ("all", one.name):
+                by_day.setdefault(one.made // DAY, []).append(one.inside)
+        row = {name: value for name, value in score.as_dict().items() if value == value}
+        rows.append(row | {"days": len(by_day), "inside_by_day": float(np.mean([np.mean(day) for day in by_day.values()]))})
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, store, and print one line for each log."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moments", type=int, default=600, help="snapshots of each log (600)")
+    parser.add_argument("--only", nargs="+", choices=LOGS, metavar="LOG", help=f"of {', '.join(LOGS)}")
     parser.add_argument("--samples", type=int, default=100, help="simulations from each (100)")
     parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/start-times.json)")
     given = parser.parse_args(arguments)
     stored = json.loads(given.out.read_text()) if given.out.exists() else {}
-    for name, prefix in LOGS.items():
-        found = measure(prefix, given.moments, given.samples)
+    for name in given.only or LOGS:
+        found = measure(*LOGS[name], given.samples)
         if found is None:
             print(f"{name}: not there")
             continue
-        stored[name] = rounded(found)
+        stored = {one: rounded(found) if one == name else stored[one] for one in LOGS if one == name or one in stored}
         given.out.write_text(json.dumps(stored, indent=1, allow_nan=False) + "\n")
         for kind in ("raw", "calibrated"):
             shown = [(row["name"], row["jobs"], f"{row['inside']:.1%}", f"{row['error'] / 60:.0f} min") for row in found[kind]]

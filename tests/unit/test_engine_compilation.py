@@ -34,7 +34,7 @@ ADDED = {
     "cluster-predicting": 13,
     "cluster-kept": 8,
     "cluster-kept-predicting": 3,
-    "slurm": 50,
+    "slurm": 48,
     "dynamics": 3,
     "draw": 2,
     "averages": 6,

@@ -12,6 +12,7 @@ from tests.cli import call, one_line
 from tests.unit.test_live_start_times import NOW, job, past, taken
 from walltime.errors import LogError
 from walltime.live import Ledger, start_times
+from walltime.live.scores import DAY
 
 
 def started(labels, at):
@@ -66,8 +67,11 @@ def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
         found = predicted()
         jobs = [replace(one, job=replace(one.job, job=100 + k)) for one in found.jobs]
         labels.append(str(100 + k))
-        ledger.add(replace(found, jobs=jobs, snapshot=replace(found.snapshot, time=NOW + k)))
-    ledger.score(started(labels, [NOW + k + 1700 + 120 for k in range(40)]))
+        ledger.add(replace(found, jobs=jobs, snapshot=replace(found.snapshot, time=NOW + k * DAY // 4)))
+    ledger.score(started(labels, [NOW + k * DAY // 4 + 1700 + 120 for k in range(40)]))
+    assert len(ledger.outcomes()) == 40
+    assert len(ledger.outcomes(3 * DAY)) == 12
+    assert 10 <= len(ledger.outcomes(per_day=1)) <= 11
     factors = ledger.factors()
     assert factors == {"under 1 h": (0.0, 2.0)}  # two minutes late, with intervals of a minute at least
     adjusted = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4)), past([1800] * 20), samples=2, arrivals=False, factors=factors)

@@ -188,8 +188,8 @@ def test_arrivals__of_a_short_history():
 # --------------------------------------------------------------------------------------------------- scores and what they change
 
 
-def outcome(k, early, median, late, real):
-    return Outcome(str(k), k, early, median, late, 2.0 * median, np.nan, real)
+def outcome(k, early, median, late, real, made=None):
+    return Outcome(str(k), k * DAY if made is None else made, early, median, late, 2.0 * median, np.nan, real)
 
 
 def test_factors__move_the_ends_to_where_95_percent_are_inside():
@@ -200,10 +200,17 @@ def test_factors__move_the_ends_to_where_95_percent_are_inside():
     assert (score.jobs, round(score.inside * 101), score.error, score.width) == (101, 21, 250, 200)
     assert np.isnan(score.error_slurm)
     assert factors_of(found[:20]) == {}
+    assert factors_of([replace(one, made=k % 6 * DAY) for k, one in enumerate(found)]) == {}  # of six days alone
+
+
+def test_factors__every_day_counts_the_same():
+    usual = [outcome(k, 900, 1000, 1100, 1050) for k in range(30)]
+    crowd = [outcome(k, 900, 1000, 1100, 3000, made=40 * DAY) for k in range(1000)]
+    assert factors_of(usual + crowd)["under 1 h"][1] == 0.5  # one day of 31
 
 
 def test_calibrated__knows_only_what_had_happened():
-    found = [outcome(k * 5000, 900, 1000, 1100, 1300) for k in range(60)]
+    found = [outcome(k, 900, 1000, 1100, 1300, made=k * DAY // 3) for k in range(60)]
     later = calibrated(found)
     assert [one.inside for one in later] == [False] * 30 + [True] * 30
     assert [one.late for one in later[:30]] == [1100] * 30

@@ -22,7 +22,18 @@ from walltime.engine.cluster_pass import count_towards_limits, within_limits
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import called_kernel, kernel
 from walltime.engine.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
-from walltime.engine.slurm_nodes import add_block, choose, earliest, keep, note_bound, room_until
+from walltime.engine.slurm_nodes import (
+    add_block,
+    add_step,
+    choose,
+    could_start,
+    earliest,
+    keep,
+    least_by_bounds,
+    least_by_sum,
+    note_bound,
+    room_until,
+)
 from walltime.engine.slurm_priority import count_end, priority_of, rank_users, sum_up_use
 
 
@@ -113,7 +124,7 @@ def _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of,
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = first[k]
-        if earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, 1, state.now) == NEVER:
+        if earliest(jobs, nodes, member, slots, plan, 0, 0, index, 1, state.now, state.now) == NEVER:
             state.no_room = index + 1
             return
         choose(state, jobs, nodes, nodes_of, plan, index)
@@ -134,8 +145,8 @@ def _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals,
     state.running -= 1
     job = jobs[index]
     for k in range(job.first, job.first + job.count):
-        nodes[slots[k].node].free_procs += slots[k].procs
-        nodes[slots[k].node].free_second += slots[k].second
+        nodes.free_procs[slots[k].node] += slots[k].procs
+        nodes.free_second[slots[k].node] += slots[k].second
     count_towards_limits(jobs, limits, limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, tree, index)
@@ -248,7 +259,7 @@ def _main_pass(
             continue
         if not within_limits(jobs, limits, limits_of, index):
             continue
-        if earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, job.believed, state.now) == state.now:
+        if earliest(jobs, nodes, member, slots, plan, 0, state.blocks, index, job.believed, state.now, state.now) == state.now:
             choose(state, jobs, nodes, nodes_of, plan, index)
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
             _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, job.believed)
@@ -256,11 +267,11 @@ def _main_pass(
             part.closed = 1
             closed += 1
             for k in range(nodes_of.first[job.partition], nodes_of.first[job.partition + 1]):
-                nodes[nodes_of.items[k]].closed = 1
+                nodes.closed[nodes_of.items[k]] = 1
             if closed == len(partitions):
                 break
-    for n in range(len(nodes) if closed > 0 else 0):
-        nodes[n].closed = 0
+    for n in range(len(nodes.procs) if closed > 0 else 0):
+        nodes.closed[n] = 0
     if state.holds:
         state.blocks, state.planned, state.releases = held
         state.bounds = bounds
@@ -292,85 +303,96 @@ def _cycle(
 ):  # fmt: skip
     """One cycle of backfill; returns about how many steps it took.
 
-    Where only jobs behind those of the last cycle have come since, its plan holds and is continued. Jobs behind the last one that could
-    start now, or that has had no reservation yet, change nothing, so they are not planned.
+    Where only jobs behind those of the last cycle have come since, its plan holds and is continued. It goes as far as the last job that
+    could start now, or that has had no reservation yet: those behind it change nothing.
     """
     if not state.holds:
         state.users_counted += 1
         state.tested = state.seen_to = state.bounds = 0
         for p in range(len(partitions)):
             partitions[p].tested = partitions[p].reserved = 0
+        for n in range(len(nodes.procs)):
+            plan.kept_from[n] = NEVER
         _see_outages(state, outs, out_nodes, plan)
-        _plan_running(state, rules, jobs, running, plan)
+        _plan_running(state, rules, jobs, running, slots, plan)
     before, begun_at = state.started, state.tested
-    last = _last_that_matters(state, jobs, nodes, partitions, nodes_of, queue)
-    holds = last == state.waiting and rules.least_age == 0
-    first, state.seen_to = state.seen_to, last
-    for i in range(first, last):
-        index = queue[i]
+    state.holds = 1 if rules.least_age == 0 else 0
+    _see_what_is_free(state, nodes, plan)
+    last = state.waiting
+    if len(limits) == 0:  # else some jobs are passed over, and do not count
+        last = min(last, state.seen_to + rules.most_tested - state.tested)
+    last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
+    while state.seen_to < last:
+        index = queue[state.seen_to]
         job = jobs[index]
         part = partitions[job.partition]
         if not within_limits(jobs, limits, limits_of, index):
+            state.seen_to += 1
             continue
         if state.tested == rules.most_tested:
             break
+        state.seen_to += 1
         state.tested += 1
         if _is_one_too_many(state, rules, part, of_user, of_user_in_partition, len(partitions), job):
             continue
         length = job.time_min if job.time_min > 0 else job.believed
         no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
         latest = state.now if no_claim else state.now + rules.window
-        begin = earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest)
-        if begin > state.now and not no_claim:
+        begin = bound = least_by_bounds(state, jobs, plan, index, length, latest)
+        if bound <= latest:
+            least = least_by_sum(state, jobs, plan, index, length, bound, latest)
+            begin = earliest(jobs, nodes, member, slots, plan, state.releases, state.blocks, index, length, least, latest)
+        if begin > bound and not no_claim:
             note_bound(state, jobs, plan, index, length, begin)
         if begin == NEVER:
-            holds &= no_claim  # else it may come within the window
+            if not no_claim:  # it may come within the window
+                state.holds = 0
             continue
         choose(state, jobs, nodes, nodes_of, plan, index)
         if begin > state.now:
             part.reserved += 1
             if job.reserved_start < 0:
                 job.reserved_start = begin
-            from_ = max(begin // rules.resolution * rules.resolution, state.now)
-            keep(state, plan, from_, -(-(begin + length) // rules.resolution) * rules.resolution)
-            continue
-        job.kind = BACKFILLED
-        limit = job.believed
-        if job.time_min > 0 and not rules.soft:
-            room = room_until(state, plan, state.now + job.believed) - state.now
-            if room < job.believed:
-                limit = max(job.time_min, room // 60 * 60)
-        place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
-        _plan_started(state, running[place].expected, plan, index)
-        if rules.most_started > 0 and state.started - before >= rules.most_started:
-            break
-    state.holds = 1 if holds and state.started == before else 0
+            keep(state, plan, begin, length, rules.resolution)
+        else:
+            job.kind = BACKFILLED
+            limit = job.believed
+            if job.time_min > 0 and not rules.soft:
+                room = room_until(state, plan, state.now + job.believed) - state.now
+                if room < job.believed:
+                    limit = max(job.time_min, room // 60 * 60)
+            place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
+            _see_what_is_free(state, nodes, plan)
+            _plan_started(state, jobs, slots, running[place].expected, plan, index)
+            if rules.most_started > 0 and state.started - before >= rules.most_started:
+                break
+        last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
     if state.started > before:
-        state.news = 1
+        state.news, state.holds = 1, 0
         _drop_started(state, jobs, queue)
-    return (state.tested - begun_at) * (8 + len(nodes) // 8 + state.blocks)
+    return (state.tested - begun_at) * (8 + len(nodes.procs) // 8 + state.blocks)
+
+
+@kernel
+def _see_what_is_free(state, nodes, plan):
+    """Note the nodes of which something is free, and how many processors are."""
+    state.free = state.free_procs = 0
+    for n in range(len(nodes.procs)):
+        state.free_procs += nodes.free_procs[n]
+        if nodes.free_procs[n] > 0:
+            plan.free[state.free] = n
+            state.free += 1
 
 
 @called_kernel
-def _last_that_matters(state, jobs, nodes, partitions, nodes_of, queue):
-    """The place in the queue behind the last job that has had no reservation yet, or for which there would be room but for the plan."""
-    for p in range(len(partitions)):
-        part = partitions[p]
-        part.free_procs = part.free_nodes = part.whole_nodes = 0
-        for k in range(nodes_of.first[p], nodes_of.first[p + 1]):
-            node = nodes[nodes_of.items[k]]
-            part.free_procs += node.free_procs
-            part.free_nodes += 1 if node.free_procs > 0 else 0
-            part.whole_nodes += 1 if node.free_procs == node.procs else 0
-    for i in range(state.waiting - 1, -1, -1):
-        job = jobs[queue[i]]
-        part = partitions[job.partition]
-        room = part.free_nodes >= job.nodes and part.free_procs >= job.procs
-        if job.whole > 0:
-            room = part.whole_nodes >= job.nodes
-        if room or job.reserved_start < 0:
-            return i + 1
-    return 0
+def _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last):
+    """The place behind the last job, before the place `last`, that could start now by the plan so far, or needs its first reservation."""
+    while last > state.seen_to:
+        job = jobs[queue[last - 1]]
+        if (job.reserved_start < 0 and not rules.starts_only) or could_start(state, nodes, member, plan, job):
+            break
+        last -= 1
+    return last
 
 
 @kernel
@@ -394,21 +416,25 @@ def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, j
 
 
 @kernel
-def _plan_running(state, rules, jobs, running, plan):
+def _plan_running(state, rules, jobs, running, slots, plan):
     """When the running jobs give their nodes back; one that is overdue in a second, or after half of what its limit leaves it."""
-    state.releases = 0
+    state.releases = state.steps = 0
     for i in range(state.running):
         time = running[i].expected
         if time <= state.now:
             job = jobs[running[i].job]
             left = (job.start + job.limit - state.now) // 2 if rules.soft and rules.half and job.time_min > 0 else 0
             time = state.now + max(1, left)
-        _plan_started(state, time, plan, running[i].job)
+        _plan_started(state, jobs, slots, time, plan, running[i].job)
 
 
 @kernel
-def _plan_started(state, time, plan, index):
+def _plan_started(state, jobs, slots, time, plan, index):
     """Add a job to those that will give their nodes back."""
+    procs = 0
+    for k in range(jobs[index].first, jobs[index].first + jobs[index].count):
+        procs += slots[k].procs
+    add_step(state, plan, time, procs)
     i = state.releases
     while i > 0 and plan.releases[i - 1].time > time:
         plan.releases[i].time, plan.releases[i].job = plan.releases[i - 1].time, plan.releases[i - 1].job
@@ -427,8 +453,8 @@ def _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, p
     for k in range(state.chosen):
         chosen, slot = plan.chosen[k], slots[state.slots]
         slot.node, slot.procs, slot.second = chosen.node, chosen.procs, chosen.second
-        nodes[chosen.node].free_procs -= chosen.procs
-        nodes[chosen.node].free_second -= chosen.second
+        nodes.free_procs[chosen.node] -= chosen.procs
+        nodes.free_second[chosen.node] -= chosen.second
         state.slots += 1
     count_towards_limits(jobs, limits, limits_of, index, 1)
     push(events, state.events, start + job.runtime, state.started, index)

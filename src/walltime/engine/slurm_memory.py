@@ -27,29 +27,26 @@ runs; `first`, `count`: its nodes in `Slots`. `submit` becomes the time from whi
 
 SLURM_RULES = _dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
-    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill multifactor fair_tree period weight_age "
-    "weight_share longest_age decay",
+    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only multifactor fair_tree period "
+    "weight_age weight_share longest_age decay",
     dict.fromkeys(("weight_age", "weight_share", "longest_age", "decay"), np.float64),
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
-`decay`: what use counts after a `period`."""
+`starts_only`: whether nobody asks for `reserved_start`; `decay`: what use counts after a `period`."""
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
-    "fit_nodes fit_procs fit_second chosen stamp at_first begun no_room users_counted holds tested seen_to bounds"
+    "chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free free_procs steps"
 )
 """`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
-up next; `slots`, `blocks`, `planned`, `releases`, `chosen`: entries in use; `fit_*`: what a job could have of the nodes that it can use;
-`stamp`: the number of the cycle; `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the
-number of one that has no room. `holds`: whether the plan of the last cycle still holds for the jobs that it tried: `tested` of the first
-`seen_to` of the queue; `bounds`: how many of `Plan.bounds` have been written."""
+up next; `slots`, `blocks`, `planned`, `releases`, `chosen`, `free`, `steps`: entries in use; `stamp`: the number of the cycle; `at_first`,
+`begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room. `holds`: whether
+the plan of the last cycle still holds for the jobs that it tried: `tested` of the first `seen_to` of the queue; `bounds`: how many of
+`Plan.bounds` have been written; `free_procs`: processors of the machine that are free now."""
 
-NODE = _dtype("procs second free_procs free_second closed")
-"""A node: what it has, what is free, and whether a blocked job has closed it."""
-
-PARTITION = _dtype("closed tried tested reserved free_procs free_nodes whole_nodes")
+PARTITION = _dtype("closed tried tested reserved")
 """A partition: whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs tried and reservations made in this
-cycle of backfill; what is free when it begins: processors, nodes with some, and whole nodes."""
+cycle of backfill."""
 
 SLOT = np.dtype([("node", np.int32), ("procs", np.int32), ("second", np.int32)])
 """What a job has of a node."""
@@ -60,9 +57,6 @@ BLOCK = _dtype("begin end first count")
 OUT = _dtype("begin end phase first count")
 """An outage; `phase`: 0 unknown, 1 known or begun; its nodes are in `SlurmMemory.out_nodes`."""
 
-SEEN = _dtype("procs second blocked")
-"""A node as a job sees it at some time: what is free then, and by how much it is blocked."""
-
 RELEASE = _dtype("time job")
 STRETCH = _dtype("first last nodes procs second")
 """Consecutive usable nodes of a partition, by their places in it, and what they have together."""
@@ -72,26 +66,54 @@ BOUND = _dtype("partition procs nodes second each whole length time")
 sooner, since within a cycle nothing becomes free."""
 BOUNDS = 64
 
+STEP = _dtype("time change")
+"""A change of the processors that are free on the whole machine."""
+
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
 LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": np.float64})
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
+class NodeStates(NamedTuple):
+    """Nodes: what each has, what is free, and whether a blocked job has closed it."""
+
+    procs: Array
+    second: Array
+    free_procs: Array
+    free_second: Array
+    closed: Array
+
+
+class Seen(NamedTuple):
+    """Nodes as a job sees them at some time: what is free then, and by how many blocks they are kept for others."""
+
+    procs: Array
+    second: Array
+    blocked: Array
+
+
 class Plan(NamedTuple):
-    """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch."""
+    """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch.
+
+    `free`: the nodes of which something was free when the cycle began; `kept_from`: for each node, when its first block begins;
+    `steps`: what running jobs give back and blocks keep, in order of time, added up.
+    """
 
     blocks: Records
     by_begin: Array
     by_end: Array
     nodes: Array
     releases: Records
-    seen: Records
+    seen: Seen
     chosen: Records
     runs: Records
     heap: Records
     mine: Array
     bounds: Records
+    steps: Records
+    free: Array
+    kept_from: Array
 
 
 class Tree(NamedTuple):
@@ -110,7 +132,7 @@ class SlurmMemory(NamedTuple):
     state: Records
     rules: Records
     jobs: Records
-    nodes: Records
+    nodes: NodeStates
     partitions: Records
     nodes_of: Lists
     member: Array
@@ -137,9 +159,7 @@ def new_slurm_memory(
 ) -> SlurmMemory:
     """Memory before the first event."""
     count, size, parts = len(jobs), len(machine.procs), len(machine.partitions)
-    nodes = records(NODE, size)
-    nodes.procs = nodes.free_procs = machine.procs
-    nodes.second = nodes.free_second = machine.second
+    procs, second = (np.array(own, np.int64) for own in (machine.procs, machine.second))
     member = np.zeros((parts, size), np.uint8)
     for p, own in enumerate(machine.partitions):
         member[p, own] = 1
@@ -167,7 +187,7 @@ def new_slurm_memory(
         state=record(SLURM_STATE, next_sum=rules.period),
         rules=rules,
         jobs=jobs,
-        nodes=nodes,
+        nodes=NodeStates(procs, second, procs.copy(), second.copy(), np.zeros(size, np.int64)),
         partitions=records(PARTITION, parts),
         nodes_of=as_lists([list(own) for own in machine.partitions]),
         member=member,
@@ -189,12 +209,15 @@ def new_slurm_memory(
             by_end=np.zeros(blocks, np.int64),
             nodes=np.empty(planned, np.int32),
             releases=records(RELEASE, count),
-            seen=records(SEEN, size),
+            seen=Seen(*(np.zeros(size, np.int64) for _ in Seen._fields)),
             chosen=np.zeros(size, SLOT).view(np.recarray),
             runs=records(STRETCH, size),
             heap=records(ITEM, size),
             mine=np.zeros(size, np.int64),
             bounds=records(BOUND, BOUNDS),
+            steps=records(STEP, count + 2 * tested),
+            free=np.zeros(size, np.int64),
+            kept_from=np.zeros(size, np.int64),
         ),
         tree=Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
         of_user=np.zeros(users, COUNTED).view(np.recarray),

@@ -1,7 +1,7 @@
 """Nodes for a job: when there are enough of them, and which ones it gets (slurm.py has the rules).
 
 A job looks at the nodes of its partition as they are at some time: what is free, and whether they are kept for others. As that time goes
-on, `Plan.view` and the sums in the state are changed where something changes, not made anew.
+on, `Plan.seen` and sums over it are changed where something changes, not made anew.
 """
 
 from __future__ import annotations
@@ -12,52 +12,88 @@ from walltime.engine.profile import NEVER
 
 
 @called_kernel
-def earliest(state, jobs, nodes, nodes_of, member, slots, plan, index, length, latest):
-    """The earliest time from now on, up to `latest`, at which there are nodes for a job that nobody else has for `length`; else NEVER.
+def earliest(jobs, nodes, member, slots, plan, release_count, block_count, index, length, least, latest):
+    """The earliest time from `least` to `latest` at which there are nodes for a job that nobody else has for `length`; else NEVER.
 
-    Afterwards `plan.seen` shows the nodes at that time.
+    Counted are so many releases and blocks of the plan. Afterwards `plan.seen` shows the nodes at that time.
     """
-    part = jobs[index].partition
-    if _least_start(state, jobs, plan, index, length) > latest:
+    job, seen, blocks, by_begin, by_end, releases = jobs[index], plan.seen, plan.blocks, plan.by_begin, plan.by_end, plan.releases
+    # The loops below are where a simulation spends its time: what they need is in local variables, not in the records.
+    part, whole, each, need_nodes, need_procs, need_second = job.partition, job.whole, job.each, job.nodes, job.procs, job.second
+    size, time = len(nodes.procs), least
+    if least > latest:
         return NEVER
-    _look(state, jobs, nodes, nodes_of, plan, index)
-    blocks, by_begin, by_end, releases = plan.blocks, plan.by_begin, plan.by_end, plan.releases
+    for n in range(size):
+        seen.procs[n], seen.second[n] = nodes.free_procs[n], nodes.free_second[n]
+        seen.blocked[n] = nodes.closed[n] + 1 - member[part, n]  # those of other partitions are kept for others, too
     release = begun = ended = 0
-    least = time = _least_start(state, jobs, plan, index, length)
-    while time <= latest:
-        while release < state.releases and releases[release].time <= time:
-            other = jobs[releases[release].job]
-            for k in range(other.first, other.first + other.count):
-                n = slots[k].node
-                if member[part, n]:
-                    _sum_up(state, jobs, nodes, plan, index, n, -1)
-                    plan.seen[n].procs += slots[k].procs
-                    plan.seen[n].second += slots[k].second
-                    _sum_up(state, jobs, nodes, plan, index, n, 1)
-            release += 1
-        while begun < state.blocks and blocks[by_begin[begun]].begin < time + length:
-            if blocks[by_begin[begun]].end > least:
-                _block(state, jobs, nodes, member, plan, index, by_begin[begun], 1)
-            begun += 1
-        while ended < state.blocks and blocks[by_end[ended]].end <= time:
-            if blocks[by_end[ended]].end > least:
-                _block(state, jobs, nodes, member, plan, index, by_end[ended], -1)
+    while release < release_count and releases[release].time <= least:
+        first = jobs[releases[release].job].first
+        for k in range(first, first + jobs[releases[release].job].count):
+            seen.procs[slots[k].node] += slots[k].procs
+            seen.second[slots[k].node] += slots[k].second
+        release += 1
+    while begun < block_count and blocks[by_begin[begun]].begin < least + length:
+        block = by_begin[begun]
+        if blocks[block].end > least:
+            for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
+                seen.blocked[plan.nodes[k]] += 1
+        begun += 1
+    fit_nodes = fit_procs = fit_second = 0
+    for n in range(size):  # without branches, so that the compiler takes several at once
+        usable = (seen.blocked[n] == 0) & (seen.second[n] >= each) & (seen.procs[n] >= (nodes.procs[n] if whole > 0 else 1))
+        fit_nodes += 1 if usable else 0
+        fit_procs += seen.procs[n] if usable else 0
+        fit_second += seen.second[n] if usable else 0
+    while True:
+        while ended < block_count and blocks[by_end[ended]].end <= time:
+            block = by_end[ended]
+            if blocks[block].end > least:
+                for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
+                    n = plan.nodes[k]
+                    seen.blocked[n] -= 1
+                    if _usable(seen, nodes, n, whole, each):
+                        fit_nodes += 1
+                        fit_procs += seen.procs[n]
+                        fit_second += seen.second[n]
             ended += 1
-        if _enough(state, jobs, index):
+        if fit_nodes >= need_nodes and (whole > 0 or (fit_procs >= need_procs and fit_second >= need_second)):
             return time
         time = NEVER
-        if release < state.releases:
+        if release < release_count:
             time = releases[release].time
-        if ended < state.blocks:
+        if ended < block_count:
             time = min(time, blocks[by_end[ended]].end)
-        if time == NEVER:
+        if time > latest:
             return NEVER
-    return NEVER
+        while release < release_count and releases[release].time <= time:
+            first = jobs[releases[release].job].first
+            for k in range(first, first + jobs[releases[release].job].count):
+                n = slots[k].node
+                before = _usable(seen, nodes, n, whole, each)
+                seen.procs[n] += slots[k].procs
+                seen.second[n] += slots[k].second
+                if _usable(seen, nodes, n, whole, each):
+                    fit_nodes += 0 if before else 1
+                    fit_procs += slots[k].procs if before else seen.procs[n]
+                    fit_second += slots[k].second if before else seen.second[n]
+            release += 1
+        while begun < block_count and blocks[by_begin[begun]].begin < time + length:
+            block = by_begin[begun]
+            if blocks[block].end > least:
+                for k in range(blocks[block].first, blocks[block].first + blocks[block].count):
+                    n = plan.nodes[k]
+                    if _usable(seen, nodes, n, whole, each):
+                        fit_nodes -= 1
+                        fit_procs -= seen.procs[n]
+                        fit_second -= seen.second[n]
+                    seen.blocked[n] += 1
+            begun += 1
 
 
 @called_kernel
-def _least_start(state, jobs, plan, index, length):
-    """A time before which a job cannot start, by what jobs that ask for less have found in this cycle."""
+def least_by_bounds(state, jobs, plan, index, length, latest):
+    """A time before which a job cannot start, by what jobs that ask for less have found in this cycle; NEVER if that is after `latest`."""
     job, least = jobs[index], state.now
     for k in range(min(state.bounds, len(plan.bounds))):
         bound = plan.bounds[k]
@@ -65,7 +101,37 @@ def _least_start(state, jobs, plan, index, length):
             same = bound.partition == job.partition and bound.whole == job.whole
             if same and bound.second <= job.second and bound.each <= job.each:
                 least = bound.time
+                if least > latest:
+                    return NEVER
     return least
+
+
+@called_kernel
+def least_by_sum(state, jobs, plan, index, length, least, latest):
+    """A time before which a job cannot start: as many processors as it needs must be free for its length, on whichever nodes.
+
+    The search begins at `least`; NEVER if the time is after `latest`.
+    """
+    job = jobs[index]
+    need = job.nodes if job.whole else max(job.nodes, job.procs)
+    steps, i, free, begin = plan.steps, 0, state.free_procs, least
+    while i < state.steps and steps[i].time <= least:
+        free += steps[i].change
+        i += 1
+    if free < need:
+        begin = NEVER
+    while i < state.steps:
+        time = steps[i].time
+        if (begin < NEVER and time >= begin + length) or (begin == NEVER and time > latest):
+            return begin
+        while i < state.steps and steps[i].time == time:
+            free += steps[i].change
+            i += 1
+        if free < need:
+            begin = NEVER
+        elif begin == NEVER:
+            begin = time
+    return begin
 
 
 @kernel
@@ -78,52 +144,29 @@ def note_bound(state, jobs, plan, index, length, time):
 
 
 @kernel
-def _look(state, jobs, nodes, nodes_of, plan, index):
-    """See the nodes of a job's partition as they are now."""
-    state.fit_nodes = state.fit_procs = state.fit_second = 0
-    part = jobs[index].partition
-    for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
-        n = nodes_of.items[k]
-        plan.seen[n].procs, plan.seen[n].second, plan.seen[n].blocked = nodes[n].free_procs, nodes[n].free_second, nodes[n].closed
-        _sum_up(state, jobs, nodes, plan, index, n, 1)
-
-
-@kernel
-def _block(state, jobs, nodes, member, plan, index, block, sign):
-    """The nodes of a block begin (1) or cease (-1) to be kept for others."""
-    for k in range(plan.blocks[block].first, plan.blocks[block].first + plan.blocks[block].count):
-        n = plan.nodes[k]
-        if member[jobs[index].partition, n]:
-            _sum_up(state, jobs, nodes, plan, index, n, -1)
-            plan.seen[n].blocked += sign
-            _sum_up(state, jobs, nodes, plan, index, n, 1)
-
-
-@kernel
-def _usable(jobs, nodes, plan, index, n):
-    """Whether a job can use a node as it is seen."""
-    node, job = plan.seen[n], jobs[index]
-    if node.blocked > 0 or node.second < job.each:
+def _usable(seen, nodes, n, whole, each):
+    """Whether a job can use a node as it is seen: one that wants whole nodes, and `each` of the second resource or more on them."""
+    if seen.blocked[n] > 0 or seen.second[n] < each:
         return False
-    return node.procs == nodes[n].procs if job.whole else node.procs > 0
+    return seen.procs[n] >= (nodes.procs[n] if whole > 0 else 1)
 
 
 @kernel
-def _sum_up(state, jobs, nodes, plan, index, n, sign):
-    """Add a node to what a job could have, or take it out, if it is usable."""
-    if _usable(jobs, nodes, plan, index, n):
-        state.fit_nodes += sign
-        state.fit_procs += sign * plan.seen[n].procs
-        state.fit_second += sign * plan.seen[n].second
-
-
-@kernel
-def _enough(state, jobs, index):
-    """Whether what a job could have is enough."""
-    job = jobs[index]
-    if state.fit_nodes < job.nodes:
+def could_start(state, nodes, member, plan, job):
+    """Whether there is room for a job now, among the nodes of `plan.free`, by the plan so far."""
+    part, whole, each, until = job.partition, job.whole, job.each, state.now + (job.time_min if job.time_min > 0 else job.believed)
+    fit_nodes = fit_procs = fit_second = 0
+    for k in range(state.free):
+        n = plan.free[k]
+        if plan.kept_from[n] < until or nodes.free_second[n] < each or not member[part, n]:
+            continue
+        if nodes.free_procs[n] >= (nodes.procs[n] if whole > 0 else 1):
+            fit_nodes += 1
+            fit_procs += nodes.free_procs[n]
+            fit_second += nodes.free_second[n]
+    if fit_nodes < job.nodes:
         return False
-    return job.whole > 0 or (state.fit_procs >= job.procs and state.fit_second >= job.second)
+    return job.whole > 0 or (fit_procs >= job.procs and fit_second >= job.second)
 
 
 @called_kernel
@@ -133,10 +176,10 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
     Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until what is left fits into one; of these the smallest.
     """
     runs, heap, seen, part = plan.runs, plan.heap, plan.seen, jobs[index].partition
-    count, last = 0, -2
+    need, count, last = jobs[index], 0, -2
     for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
         n = nodes_of.items[k]
-        if not _usable(jobs, nodes, plan, index, n):
+        if not _usable(seen, nodes, n, need.whole, need.each):
             continue
         if last != k - 1:
             runs[count].first, runs[count].nodes, runs[count].procs, runs[count].second = k, 0, 0, 0
@@ -145,11 +188,10 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
         run = runs[count - 1]
         run.last = k
         run.nodes += 1
-        run.procs += seen[n].procs
-        run.second += seen[n].second
+        run.procs += seen.procs[n]
+        run.second += seen.second[n]
     for i in range(count):
         push(heap, i, -runs[i].procs, i, i)
-    need = jobs[index]
     left_nodes, left_procs, left_second = need.nodes, need.procs, need.second
     state.chosen = 0
     while left_nodes > 0 or left_procs > 0 or left_second > 0:
@@ -165,8 +207,8 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
             count -= 1
         for k in range(runs[best].first, runs[best].last + 1):
             n = nodes_of.items[k]
-            procs = seen[n].procs if need.whole else min(seen[n].procs, left_procs - max(0, left_nodes - 1))
-            second = min(seen[n].second, left_second)
+            procs = seen.procs[n] if need.whole else min(seen.procs[n], left_procs - max(0, left_nodes - 1))
+            second = min(seen.second[n], left_second)
             if (need.whole and left_nodes == 0) or (procs <= 0 and second == 0):
                 continue
             chosen = plan.chosen[state.chosen]
@@ -186,13 +228,29 @@ def _suffices(run, whole, left_nodes, left_procs, left_second):
 
 
 @called_kernel
-def keep(state, plan, begin, end):
-    """Keep the nodes that have been chosen free in [begin, end)."""
-    first = state.planned
+def keep(state, plan, begin, length, resolution):
+    """Keep the nodes that have been chosen free for `length` from `begin` on, and at least to multiples of the resolution."""
+    first, free = state.planned, 0
     for k in range(state.chosen):
         plan.nodes[state.planned] = plan.chosen[k].node
+        free += plan.seen.procs[plan.chosen[k].node]
         state.planned += 1
-    add_block(state, plan, begin, end, first, state.chosen)
+    until = -(-(begin + length) // resolution) * resolution
+    add_block(state, plan, max(begin // resolution * resolution, state.now), until, first, state.chosen)
+    # Not to the multiples, between which blocks may overlap: a sum must not count a node twice.
+    add_step(state, plan, begin, -free)
+    add_step(state, plan, begin + length, free)
+
+
+@kernel
+def add_step(state, plan, time, change):
+    """Add a change of the processors that are free to the sum over the machine."""
+    steps, i = plan.steps, state.steps
+    while i > 0 and steps[i - 1].time > time:
+        steps[i].time, steps[i].change = steps[i - 1].time, steps[i - 1].change
+        i -= 1
+    steps[i].time, steps[i].change = time, change
+    state.steps += 1
 
 
 @kernel
@@ -200,6 +258,9 @@ def add_block(state, plan, begin, end, first, count):
     """Add a block of nodes that are in `plan.nodes`, in order of begin and of end."""
     blocks, block = plan.blocks, state.blocks
     blocks[block].begin, blocks[block].end, blocks[block].first, blocks[block].count = begin, end, first, count
+    if end > state.now:
+        for k in range(first, first + count):
+            plan.kept_from[plan.nodes[k]] = min(plan.kept_from[plan.nodes[k]], begin)
     i = block
     while i > 0 and blocks[plan.by_begin[i - 1]].begin > begin:
         plan.by_begin[i] = plan.by_begin[i - 1]

@@ -55,7 +55,7 @@ class Forward:
         order = np.argsort(submit, kind="stable")
         chosen = chosen[order]
         all_runtimes = np.concatenate([runtime, np.minimum(present.workload.runtime, present.workload.requested)[count + coming]])[order]
-        simulation = self._simulation(chosen, submit[order], all_runtimes)
+        simulation = self._simulation(chosen, submit[order], all_runtimes, starts_only=True)
         mine = np.empty(count, np.int64)
         mine[chosen[chosen < count]] = np.flatnonzero(chosen < count)
         try:
@@ -110,7 +110,7 @@ class Forward:
             slots=slots,
         )
 
-    def _simulation(self, chosen: Array, submit: Array, runtime: Array) -> Any:
+    def _simulation(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Any:
         placed, placement = self.present.workload, self.present.placement
         after: list[list[int]] = [[]] * len(chosen)
         limits = [placement.limits_of[k] for k in chosen.tolist()] if self._limited else after
@@ -123,7 +123,7 @@ class Forward:
                 after=after,
                 limits=limits,
             )
-            return SlurmSimulation(submit, runtime, requested, procs, wants, self._nodes, self._shares, self._settings, True)
+            return SlurmSimulation(submit, runtime, requested, procs, wants, self._nodes, self._shares, self._settings, True, starts_only)
         from walltime.engine.cluster_run import ClusterSimulation, Demands, Hardware
 
         known = known_to(self.scheduler.policy, self._jobs(chosen, submit, runtime), requested)

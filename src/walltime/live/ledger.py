@@ -14,7 +14,7 @@ import numpy as np
 
 from walltime.errors import LogError, OutputError
 from walltime.live.horizons import Factors
-from walltime.live.scores import LATEST, Outcome, Score, factors_of, scores_of, with_factors
+from walltime.live.scores import DAY, LATEST, Outcome, Score, factors_of, scores_of, with_factors
 from walltime.live.start_times import StartTimes
 from walltime.logs.output import printable
 from walltime.workload import Workload
@@ -22,6 +22,8 @@ from walltime.workload import Workload
 VERSION = 1
 APPLICATION = 0x77616C6C
 """What SQLite calls the application id: "wall"."""
+PER_DAY = 500
+"""So many predictions of a day count for the factors."""
 _TABLES = """
 CREATE TABLE prediction (
     job INTEGER NOT NULL, label TEXT NOT NULL, submit INTEGER, made INTEGER NOT NULL, early REAL, median REAL, late REAL, by_limits REAL,
@@ -120,23 +122,29 @@ class Ledger:
             database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", found)
         return len(found)
 
-    def outcomes(self, most: int | None = None) -> list[Outcome]:
-        """The predictions of jobs that have started, in the order in which they were made; of these the last `most`."""
+    def outcomes(self, longest: int | None = None, per_day: int | None = None) -> list[Outcome]:
+        """The predictions of jobs that have started, in the order in which they were made.
+
+        Of these those of the last `longest` s, and of each day `per_day`, as if at random.
+        """
+        # A large number in place of none; the order within a day is any that has nothing to do with the jobs.
         with self._open() as database:
             rows = database.execute(
-                "SELECT label, made, early, median, late, by_limits, slurm, real FROM prediction WHERE real IS NOT NULL "
-                "ORDER BY made DESC, label LIMIT ?",
-                (-1 if most is None else most,),
+                "SELECT label, made, early, median, late, by_limits, slurm, real FROM (SELECT *, row_number() OVER "
+                f"(PARTITION BY made / {DAY} ORDER BY (job * 7919 + made * 104729) % 1000003, label) AS place FROM prediction "
+                "WHERE real IS NOT NULL AND made > (SELECT max(made) FROM prediction WHERE real IS NOT NULL) - ?) "
+                "WHERE place <= ? ORDER BY made, label",
+                (2**60 if longest is None else longest, 2**60 if per_day is None else per_day),
             ).fetchall()
         found = []
-        for label, made, *times, slurm, real in reversed(rows):
+        for label, made, *times, slurm, real in rows:
             early, median, late, limits = (_value(time, np.inf) for time in times)
             found.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
         return found
 
     def factors(self) -> Factors:
         """What intervals are to be adjusted with, by the last predictions whose jobs have started."""
-        return factors_of(self.outcomes(LATEST))
+        return factors_of(self.outcomes(LATEST, PER_DAY))
 
     def score(self, history: Workload | None = None) -> Scored:
         """How good the predictions were, after completing them from a log."""

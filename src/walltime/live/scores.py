@@ -12,12 +12,13 @@ from walltime.live.horizons import CLASSES, SPREAD, Factors, adjusted, class_of
 
 Array = np.ndarray
 
-FEWEST = 30
-"""With fewer predictions in a class its intervals are left as they are."""
+FEWEST, FEWEST_DAYS = 30, 7
+"""With fewer predictions in a class, or predictions of fewer days, its intervals are left as they are."""
 MOST_FACTOR = 10.0
 """No interval is widened by more."""
-LATEST = 2000
-"""So many past predictions give the factors, the last ones."""
+DAY = 86400
+LATEST = 60 * DAY
+"""Predictions of so long give the factors, the last ones, s."""
 TAIL = 0.05
 """What may start before the interval, and what after it."""
 
@@ -117,30 +118,45 @@ def _median(values: Array) -> float:
 def factors_of(outcomes: Sequence[Outcome]) -> Factors:
     """What the distances of the interval's ends from the median are to be multiplied with, by class.
 
-    Of n past predictions, each end is moved so far that all but 5 % of the jobs would have started on its inner side: to the
-    ceil(0.95 (n + 1))-th smallest score. Source: split conformal prediction, as in Lei et al., J. Am. Stat. Assoc. 113 (2018), for each end
-    by itself (Romano, Patterson, Candes, NeurIPS 2019).
+    Each end is moved so far that all but 5 % of n past predictions would have had the start on its inner side: to the score that
+    0.95 (n + 1) / n of them do not exceed. Every day has the same weight: the jobs of one queue wait for the same ends, so a thousand
+    predictions of one day say little more than ten. Sources: split conformal prediction, as in Lei et al., J. Am. Stat. Assoc. 113 (2018),
+    for each end by itself (Romano, Patterson, Candes, NeurIPS 2019); groups of equal weight as in Dunn, Wasserman, Ramdas, J. Am. Stat.
+    Assoc. 118 (2023), but without their correction for the number of groups, which has no bound below 19 of them.
     """
     found: dict[str, tuple[float, float]] = {}
     for name in CLASSES:
-        scores = np.array([one.scores() for one in outcomes if one.name == name]).reshape(-1, 2)
-        if len(scores) < FEWEST:
+        own = [one for one in outcomes if one.name == name]
+        days, day_of, counts = np.unique([one.made // DAY for one in own], return_inverse=True, return_counts=True)
+        if len(own) < FEWEST or len(days) < FEWEST_DAYS:
             continue
-        place = min(len(scores), int(np.ceil((1 - TAIL) * (len(scores) + 1)))) - 1
-        pair = np.clip(np.sort(scores, axis=0)[place], 0.0, MOST_FACTOR)
-        found[name] = (float(pair[0]), float(pair[1]))
+        scores = np.array([one.scores() for one in own])
+        weights = 1 / counts[day_of]
+        early, late = (_clipped(_quantile(scores[:, side], weights, (1 - TAIL) * (1 + 1 / len(own)))) for side in (0, 1))
+        found[name] = (early, late)
     return found
 
 
-def calibrated(outcomes: Sequence[Outcome], most: int = LATEST) -> list[Outcome]:
+def _quantile(values: Array, weights: Array, part: float) -> float:
+    """The least value that this part of the weight does not exceed."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order[min(len(values) - 1, int(np.searchsorted(reached, part - 1e-9)))]])
+
+
+def _clipped(factor: float) -> float:
+    return float(np.clip(factor, 0.0, MOST_FACTOR))
+
+
+def calibrated(outcomes: Sequence[Outcome], longest: int = LATEST) -> list[Outcome]:
     """The outcomes if each prediction had been adjusted with the factors of those before it whose jobs had started by then.
 
-    Of these the `most` that were made last count. In order of time.
+    Of these count those of the last `longest` s. In order of time.
     """
     found: list[Outcome] = []
     for moment in sorted({one.made for one in outcomes}):
-        past = sorted((one for one in outcomes if one.made + one.real < moment), key=lambda one: one.made)
-        found += with_factors([one for one in outcomes if one.made == moment], factors_of(past[-most:]))
+        past = [one for one in outcomes if one.made >= moment - longest and one.made + one.real < moment]
+        found += with_factors([one for one in outcomes if one.made == moment], factors_of(past))
     return found
 
 

@@ -168,9 +168,14 @@ def start_times(
 
 
 def quantiles_of(starts: Array) -> Array:
-    """The quantiles of each column, by nearest rank: shape (3, jobs)."""
-    ranked = np.sort(starts, axis=0)
-    return np.stack([ranked[max(0, int(np.ceil(part * len(ranked))) - 1)] for part in QUANTILES])
+    """The quantiles of each column: shape (3, jobs).
+
+    The outer ones are so far out that one more simulation would lie within them with a probability of 90 % or more: of n, the
+    0.05 (n + 1)-th, rounded down, and the 0.95 (n + 1)-th, rounded up.
+    """
+    ranked, count = np.sort(starts, axis=0), len(starts)
+    low, high = int(QUANTILES[0] * (count + 1)), int(np.ceil(QUANTILES[2] * (count + 1)))
+    return np.stack([ranked[max(low, 1) - 1], ranked[int(np.ceil(QUANTILES[1] * count)) - 1], ranked[min(high, count) - 1]])
 
 
 @dataclass(frozen=True)
