@@ -114,7 +114,7 @@ class Adjuster:
 class Faults:
     """A folder with an scontrol that can be made to fail; it notes what it is called with.
 
-    `kind`: `fails`, `hangs`, `late` (the change is made after a while, without an answer), `lost` (made, but reported as failed), or empty.
+    `kind`: `fails`, `hangs`; of changes only: `late` (made after a while, without an answer), `lost` (made, but reported as failed); or empty.
     """
 
     def __init__(self, lab: Lab, folder: Path, seconds: float = 3):
@@ -125,11 +125,11 @@ class Faults:
             f"""#!/bin/sh
 cd {self._folder}
 echo "$*" >>calls
-case $(cat kind) in
-fails) echo "Unable to contact slurm controller (connect failure)" >&2; exit 1;;
-hangs) exec sleep 60;;
-late) (sleep {seconds}; exec {real} "$@") >/dev/null 2>&1 & exec sleep 60;;
-lost) {real} "$@" >/dev/null 2>&1; echo "Zero Bytes were transmitted or received" >&2; exit 1;;
+case "$(cat kind) $1" in
+fails*) echo "Unable to contact slurm controller (connect failure)" >&2; exit 1;;
+hangs*) exec sleep 60;;
+"late update") (sleep {seconds}; exec {real} "$@") >/dev/null 2>&1 & exec sleep 60;;
+"lost update") {real} "$@" >/dev/null 2>&1; echo "Zero Bytes were transmitted or received" >&2; exit 1;;
 esac
 exec {real} "$@"
 """
@@ -178,9 +178,9 @@ def block(lab: Lab) -> int:
     return lab.submit("-JB", "-t1", "-N4", "--exclusive", wrap="sleep 1")
 
 
-def small(lab: Lab, kind: str, seconds: int = 600, *options: str) -> int:
+def small(lab: Lab, kind: str, seconds: int = 600, *options: str, name: str = "") -> int:
     """A job of a kind that has room beside A."""
-    return lab.submit(f"-J{kind}", f"-t{KINDS[kind]}", "-n1", *options, wrap=f"sleep {seconds}")
+    return lab.submit(f"-J{name or kind}", f"-t{KINDS[kind]}", "-n1", *options, wrap=f"sleep {seconds}")
 
 
 def wide(lab: Lab, kind: str, *options: str) -> int:
@@ -231,5 +231,3 @@ def as_user(lab: Lab, *words: str) -> str:
     """What a command of an ordinary user prints; raises CommandError."""
     number = str(getpwnam(USER).pw_uid)
     return lab.run("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", *words)
-
-

@@ -59,18 +59,24 @@ def test_a_dry_run_changes_nothing(lab, tmp_path, adjusters):
     assert settable(lab) == before
 
 
-def test_an_adjusted_job_is_backfilled_and_keeps_its_limit(lab, tmp_path, adjusters):
-    one = start_tested(lab, tmp_path, adjusters)
-    e = small(lab, "E", 85)  # longer than its TimeMin of a minute
-    wait_until("E", lambda: runs(lab, e), 60)
+@pytest.fixture(scope="module")
+def backfilled(lab, tmp_path_factory):
+    """A job, longer than its TimeMin of a minute, that runs ahead of the blocked head of the queue, and what was said."""
+    one = start_tested(lab, tmp_path_factory.mktemp("backfilled"), adjusters := [])
+    number = small(lab, "E", 85, name="long")
+    wait_until("the long job", lambda: runs(lab, number), 60)
     assert "B" in lab.run("squeue", "--noheader", "--states=PENDING", "--format=%j").split()
-    wait_whole(lab, e, "E")
+    wait_whole(lab, number, "E")
+    end_all(lab, adjusters)
+    return number, one.told
+
+
+def test_an_adjusted_job_is_backfilled_and_keeps_its_limit(lab, backfilled):
+    number, told = backfilled
     if is_soft(lab):
-        assert "its limit" not in one.told
-    elif "TimeMin is seen" in one.told:
-        assert shown(lab, e, "TimeLimit") == SPAN["E"]
-    wait_until("the end of E", lambda: not runs(lab, e), 120)
-    assert shown(lab, e, "JobState") == "COMPLETED"
+        assert "its limit" not in told
+    elif "TimeMin is seen" in told:
+        assert shown(lab, number, "TimeLimit") == SPAN["E"]
 
 
 @pytest.mark.parametrize("kind", ["E", "G"], ids=["lower", "higher"])
@@ -179,3 +185,12 @@ def test_an_operator_has_enough_rights(lab):
     assert slurm.facts().longest(["main"]) == 1440
     assert {job.name for job in slurm.queue(1)} >= {"E", "G"}
     cancel(lab, *KINDS)
+
+
+def test_an_adjusted_job_outlives_its_time_min(lab, backfilled):
+    """The last one, so that the others are made meanwhile."""
+    number, _ = backfilled
+    wait_until("its end", lambda: not runs(lab, number), 120)
+    assert shown(lab, number, "JobState") == "COMPLETED"
+    hours, minutes, seconds = map(int, shown(lab, number, "RunTime").split(":"))
+    assert (hours, minutes * 60 + seconds >= 80) == (0, True)
