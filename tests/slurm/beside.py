@@ -114,7 +114,8 @@ class Adjuster:
 class Faults:
     """A folder with an scontrol that can be made to fail; it notes what it is called with.
 
-    `kind`: `fails`, `hangs`; of changes only: `late` (made after a while, without an answer), `lost` (made, but reported as failed); or empty.
+    `kind`: `fails` or `hangs`; of changes only `late` (made after a while, without an answer) or `lost` (made, but reported as failed);
+    empty for none of them.
     """
 
     def __init__(self, lab: Lab, folder: Path, seconds: float = 3):

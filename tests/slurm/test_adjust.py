@@ -29,7 +29,7 @@ from tests.slurm.beside import (
     wait_whole,
     wide,
 )
-from tests.slurm.lab import wait_until
+from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
 
 
@@ -91,6 +91,17 @@ def test_a_limit_that_its_user_changes_is_looked_at_anew(lab, tmp_path, adjuster
     as_user(lab, "scontrol", "update", f"JobId={f}", "TimeLimit=77")  # there is no such job in the log
     wait_until("no TimeMin", lambda: shown(lab, f, "TimeMin") == "N/A", 20)
     assert shown(lab, f, "TimeLimit") == "01:17:00"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_users_cannot_set_time_min(lab):
+    words = ("sbatch", "--parsable", "-D/tmp", "-o/dev/null", "-JF", f"-t{KINDS['F']}", "--hold")
+    with pytest.raises(CommandError, match="reserved"):
+        as_user(lab, *words, "--time-min=1", "--wrap=true")
+    f = as_user(lab, *words, "--wrap=true").strip()
+    with pytest.raises(CommandError, match="reserved"):
+        as_user(lab, "scontrol", "update", f"JobId={f}", "TimeMin=1")
+    cancel(lab, "F")
 
 
 def test_a_reservation_takes_time_min_away(lab, tmp_path, adjusters):
