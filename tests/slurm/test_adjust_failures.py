@@ -157,7 +157,7 @@ def test_scontrol_that(lab, tested, tmp_path, adjusters, kind):
     assert shown(lab, first, "TimeMin") == "N/A"
 
 
-ONLY_UPDATES = """
+NO_RAISE = """
 from walltime.adjust import commands
 usual = commands.Slurm._ask
 def ask(self, *words):
@@ -171,8 +171,8 @@ commands.Slurm._ask = ask
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
 def test_slurmctld_restarts_while_jobs_are_short(lab, tested, tmp_path, adjusters, how):
     cannot = tmp_path / "cannot"
+    one = start_tested(lab, tested, adjusters, pause=NO_RAISE.format(path=cannot))
     cannot.touch()
-    one = start_tested(lab, tested, adjusters, pause=ONLY_UPDATES.format(path=cannot))
     f, e = wide(lab, "F"), small(lab, "E")
     wait_waiting(lab, f)
     wait_until("E", lambda: runs(lab, e), 30)
