@@ -13,6 +13,7 @@ from tests.slurm.beside import (
     KINDS,
     OPERATOR,
     SPAN,
+    VERSIONS,
     Adjuster,
     as_user,
     block,
@@ -33,7 +34,7 @@ from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
 
 
-@pytest.fixture(scope="module", params=["22.05", "26.05"])
+@pytest.fixture(scope="module", params=VERSIONS)
 def lab(request):
     with cluster(request.param) as lab:
         block(lab)

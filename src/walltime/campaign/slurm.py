@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ KINDS: dict[str, Callable[[str], Any]] = {"jobs": int, "cores": int, "memory": s
 """What `slurm:` may be followed by."""
 AGAIN = 10.0
 """Seconds after which jobs that have ended are looked for, to be submitted again."""
+PATIENCE = 60.0
+"""Seconds in which sbatch must answer."""
 
 
 def is_slurm(address: Any) -> bool:
@@ -65,17 +68,12 @@ class SlurmJobs:
         except (ValueError, OSError) as error:
             raise PolicyError(f"--dask {text}: {error}") from error
         self._closed = threading.Event()
-        try:
-            self.cluster.scale(jobs=self._jobs)
-            self.cluster.sync(self._submitted)
-        except (RuntimeError, OSError) as error:
+        refused = _refused(self.cluster.job_script())
+        if refused:
             self.close()
-            told = " ".join(str(error).partition("stderr:")[2].split()) or str(error)
-            raise PolicyError(f"--dask {text}: Slurm does not take the jobs: {told}") from error
+            raise PolicyError(f"--dask {text}: Slurm does not take the jobs: {refused}")
+        self.cluster.scale(jobs=self._jobs)
         threading.Thread(target=self._replace, daemon=True).start()
-
-    async def _submitted(self) -> None:
-        await self.cluster
 
     def _replace(self) -> None:
         while not self._closed.wait(AGAIN):
@@ -87,3 +85,14 @@ class SlurmJobs:
         self._closed.set()
         with contextlib.suppress(Exception):
             self.cluster.close(timeout=30)
+
+
+def _refused(script: str) -> str:
+    """What Slurm says against a job; empty if nothing."""
+    try:
+        done = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {PATIENCE:g} s"
+    except OSError as error:
+        return f"sbatch: {(error.strerror or str(error)).lower()}"
+    return " ".join(done.stderr.replace("sbatch: error: ", "").replace("allocation failure: ", "").split()) if done.returncode else ""
