@@ -47,6 +47,12 @@ def is_made(root: Path) -> bool:
     return (root / "usr/bin/sinfo").exists()
 
 
+def version(root: Path) -> str:
+    """The version of its package, such as 26.05.5-1."""
+    package = (root / "var/lib/dpkg/status").read_text().partition("Package: slurmctld\n")[2].partition("\n\n")[0]
+    return package.partition("\nVersion: ")[2].partition("\n")[0]
+
+
 def made() -> Path:
     """The folder, made now if need be: a minute or three. Raises NoChrootError."""
     root = folder()

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.chroot import NoChrootError, made
+from tests.slurm.chroot import NoChrootError, folder, is_made, made, version
 from tests.slurm.lab import Lab, NoLabError
 
 HALF_RULE = (25, 5, 4)
 """From this version on running jobs, too, are planned by TimeMin where limits are soft."""
+
+
+def pytest_report_header() -> str:
+    """Which newer Slurm the tests meet: that of Debian sid moves."""
+    return f"newer Slurm: {version(folder()) if is_made(folder()) else 'made when the first test needs it, if it can be'}"
 
 
 @contextmanager
