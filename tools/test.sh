@@ -21,8 +21,8 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   # Schedules are compared with simulated ones alone: a real Slurm works in real time, and other work delays it.
   status=0
   .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" tests/slurm "${beside[@]/#/--ignore=}" "$@" || status=$?
-  # What runs beside Slurm mostly waits: both versions at once.
-  .venv/bin/python -m pytest --numprocesses 2 --dist loadgroup "${chosen[@]}" "${beside[@]}" "$@" || status=$?
+  # What runs beside Slurm mostly waits: two files at once.
+  .venv/bin/python -m pytest --numprocesses 2 --dist loadfile "${chosen[@]}" "${beside[@]}" "$@" || status=$?
   exit "$status"
 fi
 

@@ -14,8 +14,6 @@ from getpass import getuser
 from pathlib import Path
 from pwd import getpwnam
 
-import pytest
-
 from tests.slurm.conftest import started, started_newer
 from tests.slurm.lab import SETTINGS, Lab, wait_until
 from walltime.adjust.facts import SOFT_LIMIT
@@ -33,8 +31,6 @@ SPAN = {"E": "05:00:00", "F": "06:40:00", "G": "08:20:00"}
 """The same as scontrol prints them."""
 LONGEST = "1-00:00:00"
 """The limit of the partition."""
-VERSIONS = [pytest.param(version, marks=pytest.mark.xdist_group(version)) for version in ("22.05", "26.05")]
-"""The versions that `cluster` takes; two processes can try one each, as most of the time is spent waiting."""
 SOFT = {"SchedulerParameters": f"{SETTINGS['SchedulerParameters']},{SOFT_LIMIT}"}
 
 

@@ -26,8 +26,6 @@ from tests.slurm.beside import (
 )
 from tests.slurm.lab import SETTINGS, Lab, wait_until
 
-pytestmark = pytest.mark.xdist_group("26.05")
-
 
 @pytest.fixture(scope="module")
 def lab():
