@@ -99,7 +99,7 @@ def test_users_cannot_set_time_min(lab):
     with pytest.raises(CommandError, match="reserved"):
         as_user(lab, *words, "--time-min=1", "--wrap=true")
     f = as_user(lab, *words, "--wrap=true").strip()
-    with pytest.raises(CommandError, match="reserved|Unspecified error"):  # 22.05 does not pass the message on here
+    with pytest.raises(CommandError, match=r"reserved|Unspecified error"):  # 22.05 does not pass the message on here
         as_user(lab, "scontrol", "update", f"JobId={f}", "TimeMin=1")
     assert shown(lab, f, "TimeMin") == "N/A"
     cancel(lab, "F")
