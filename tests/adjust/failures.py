@@ -109,8 +109,9 @@ def play(
     soft: bool = False,
     sidecar_class: type[Sidecar] = Sidecar,
     ledger_class: type[FailingLedger] = FailingLedger,
+    rounds: int = 20_000,
 ) -> Story:
-    """Run the jobs to their end with a side-car; `risk`: probability of a failure at each command and each write."""
+    """Run the jobs to their end, in so many rounds at most, with a side-car; `risk`: probability of a failure at each command and write."""
     rng = random.Random(seed)
     cluster = FakeSlurm(nodes, [Job(**{**job.__dict__, "others": {}}) for job in jobs], soft=soft, grows=rng.random() < 0.5)
     cluster.rng = rng
@@ -145,7 +146,7 @@ def play(
     folder.mkdir(exist_ok=True)
     sidecar = begin()
     while cluster.coming or any(job.user != "sidecar" for job in (*cluster.waiting(), *cluster.running())):
-        if story.rounds > 20_000:
+        if story.rounds > rounds:
             story.violations.append("the queue does not end")
             break
         begun = cluster.clock.now
@@ -260,13 +261,13 @@ def busy(count: int = 200, nodes: int = 32, seed: int = 1) -> list[Job]:
     return jobs
 
 
-def kth(first: int, count: int) -> list[Job]:
-    """A stretch of the KTH log, in half the time; its machine has 100 nodes."""
+def kth(first: int, count: int, faster: int = 2) -> list[Job]:
+    """A stretch of the KTH log, in a part of its time; its machine has 100 nodes."""
     log = wt.read(trace_path("KTH-SP2-1996-2"))
     jobs = []
     for number, k in enumerate(range(first, first + count), 1):
         limit = max(int(log.requested[k]) // 60, 1)
-        submit = BEGIN + (int(log.submit[k]) - int(log.submit[first])) // 2
+        submit = BEGIN + (int(log.submit[k]) - int(log.submit[first])) // faster
         user = f"u{log.columns['user'][k]}"
         jobs.append(Job(number, user, min(int(log.procs[k]), 100), max(int(log.runtime[k]), 10), min(limit, 2880), submit))
     return jobs

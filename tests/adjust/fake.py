@@ -78,6 +78,7 @@ class FakeSlurm:
         self.nodes, self.soft, self.guard, self.grows = nodes, soft, guard, grows
         self.clock = Clock()
         self.jobs: dict[str, Job] = {}
+        self._present: dict[str, Job] = {}  # those that wait or run
         self.coming = sorted(jobs, key=lambda job: job.submit)
         self.boot = 0
         self.down_until = 0.0
@@ -104,7 +105,7 @@ class FakeSlurm:
         while self.coming and self.coming[0].submit <= now:
             job = self.coming.pop(0)
             job.limit = job.limit or job.wanted
-            self.jobs[job.key] = job
+            self._come(job)
         for job in self.running():  # slurmd ends jobs whether slurmctld is up or not
             if now >= job.start + job.runtime:
                 self._end(job, "COMPLETED")
@@ -122,13 +123,17 @@ class FakeSlurm:
         self._schedule()
 
     def running(self) -> list[Job]:
-        return [job for job in self.jobs.values() if job.state == "RUNNING"]
+        return [job for job in self._present.values() if job.state == "RUNNING"]
 
     def waiting(self) -> list[Job]:
-        return [job for job in self.jobs.values() if job.state == "PENDING"]
+        return [job for job in self._present.values() if job.state == "PENDING"]
+
+    def _come(self, job: Job) -> None:
+        self.jobs[job.key] = self._present[job.key] = job
 
     def _end(self, job: Job, state: str) -> None:
         job.state = state
+        self._present.pop(job.key, None)
 
     def _schedule(self) -> None:
         now = self.clock.now
@@ -214,8 +219,7 @@ class FakeSlurm:
             ]
             return Answer(0, "\n".join(lines) or "No reservations in the system\n", "")
         if words[0] == "squeue":
-            shown = [job for job in self.jobs.values() if job.state in ("PENDING", "RUNNING")]
-            return Answer(0, json.dumps({"jobs": [record(job) for job in shown]}), "")
+            return Answer(0, json.dumps({"jobs": [record(job) for job in self._present.values()]}), "")
         if words[0] == "sacctmgr":
             return Answer(0, "Operator\n", "")
         if words[0] == "sbatch":
@@ -223,7 +227,7 @@ class FakeSlurm:
             minutes = next(int(word.partition("=")[2]) for word in words if word.startswith("--time="))
             seconds = int(words[-1].split()[-1])
             job = Job(self._next, "sidecar", 1, seconds, minutes, int(self.clock.now), "walltime-self-test", minutes, held=True)
-            self.jobs[job.key] = job
+            self._come(job)
             return Answer(0, f"{job.key}\n", "")
         if words[0] == "scancel":
             self._end(self.jobs[words[1]], "CANCELLED")

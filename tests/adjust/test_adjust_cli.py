@@ -23,6 +23,7 @@ def log(tmp_path):
         (["--history", "LOG", "--floor", "1"], "rounds"),
         (["--history", "LOG", "--every", "0"], "between two rounds"),
         (["--history", "LOG", "--share", "0"], "share"),
+        (["--history", "LOG", "--timeout", "0"], "1 to 60 s"),
         (["--history", "LOG", "--metrics", "x.txt"], ".prom"),
         (["--history", "LOG", "--predictor", "tsafrir07"], "tang13"),
         (["--history", "LOG", "--predictor", "tang13:key=x"], "unknown key"),

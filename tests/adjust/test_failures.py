@@ -34,6 +34,15 @@ def test_a_stretch_of_kth(tmp_path):
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("soft", [False, True], ids=["give-back", "soft-limit"])
+def test_a_month_of_kth(tmp_path, soft):
+    story = play(tmp_path / "ledger", kth(20_373, 3040, faster=1), 100, seed=7, risk=RISK, soft=soft, rounds=100_000)
+    assert story.violations == []
+    assert sum(story.failures.values()) > 1000
+    assert story.adjusted > 1000
+
+
+@pytest.mark.nightly
 def test_a_thousand_failures_shorten_no_job(tmp_path):
     failures = 0
     for seed in range(100, 116):

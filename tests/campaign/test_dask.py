@@ -154,6 +154,27 @@ def test_without_dask__the_line_says_what_to_install(capsys, plan, monkeypatch):
     assert "Dask is not installed" in one_line(*call(capsys, "campaign", "run", plan, "--dask", "tcp://127.0.0.1:9"))
 
 
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("slurm:jobs=0", "jobs of --dask slurm:jobs=0 is a whole number above 0, not '0'"),
+        ("slurm:cores=many", "cores of --dask"),
+        ("slurm:nodes=1", "names are jobs, cores, memory, walltime, partition, account"),
+        ("slurm:partition=", "NAME=VALUE"),
+    ],
+)
+def test_wrong_words_for_slurm__are_said_in_one_line(plan, address, told, capsys):
+    status, out, err = call(capsys, "campaign", "run", plan, "--dask", address)
+    assert status == 2
+    assert told in one_line(status, out, err)
+    assert list(plan.parent.iterdir()) == [plan]
+
+
+def test_without_dask_jobqueue__the_line_says_what_to_install(capsys, plan, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue", None)
+    assert "dask-jobqueue is not installed" in one_line(*call(capsys, "campaign", "run", plan, "--dask", "slurm:jobs=2"))
+
+
 def test_threads__stop_when_one_of_them_fails(tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text('[campaign]\nseeds = 50\n[fixed]\nmodel = "lublin99"\njobs = 50\n[grid]\nhead = [10, 60]\n')

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
+from tests.slurm.chroot import NoChrootError, folder, is_made, made, version
 from tests.slurm.lab import Lab, NoLabError
+
+HALF_RULE = (25, 5, 4)
+"""From this version on running jobs, too, are planned by TimeMin where limits are soft."""
+
+
+def pytest_report_header() -> str:
+    """Which newer Slurm the tests meet: that of Debian sid moves."""
+    return f"newer Slurm: {version(folder()) if is_made(folder()) else 'made when the first test needs it, if it can be'}"
 
 
 @contextmanager
@@ -26,3 +35,16 @@ def started(**settings: Any) -> Iterator[Lab]:
         yield lab
     finally:
         lab.stop()
+
+
+@contextmanager
+def started_newer(**settings: Any) -> Iterator[Lab]:
+    """The same with the Slurm of Debian sid, without accounting; skipped where that cannot be had."""
+    try:
+        root = made()
+    except NoChrootError as error:
+        pytest.skip(f"a newer Slurm cannot be had: {error}")
+    with started(root=root, accounting=False, **settings) as lab:
+        if lab.version() < HALF_RULE:
+            pytest.skip(f"the newer Slurm is {'.'.join(map(str, lab.version()))}, not 25.05.4 or later")
+        yield lab

@@ -21,7 +21,9 @@ from getpass import getuser
 from pathlib import Path
 from tempfile import mkdtemp
 
-PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacct")
+from tests.slurm.chroot import put_commands
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "mariadbd", "mariadb-install-db", "slurmdbd", "sacct")
 PACKAGES = "slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins slurmdbd slurm-wlm-mysql-plugin mariadb-server"
 """The packages of Debian that have these programs."""
 NEEDED = 1 << 30
@@ -60,13 +62,16 @@ SlurmdParameters=config_overrides
 SwitchType=switch/none
 KillWait=5
 MinJobAge=600
+JobCompType=jobcomp/none
+NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs={cpus} RealMemory=4096 {node} State=UNKNOWN
+"""
+
+ACCOUNTING_CONF = """\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={dbd_port}
 # for slurmdbd the "password" is the socket of munge
 AccountingStoragePass={folder}/munge.sock
-JobCompType=jobcomp/none
-NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs={cpus} RealMemory=4096 {node} State=UNKNOWN
 """
 
 SLURMDBD_CONF = """\
@@ -95,9 +100,9 @@ class CommandError(Exception):
     """A command of Slurm failed; the message has what it printed."""
 
 
-def missing() -> str | None:
+def missing(accounting: bool = True) -> str | None:
     """What is missing for a lab, None if it can be started."""
-    programs = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+    programs = [name for name in PROGRAMS[: None if accounting else 4] if shutil.which(name, path=PATH) is None]
     return f"{', '.join(programs)} cannot be found; on Debian: apt-get install --no-install-recommends {PACKAGES}" if programs else None
 
 
@@ -107,7 +112,8 @@ class Lab:
 
     `nodes`, `cpus`: its nodes and the processors of each. `settings`: further lines of slurm.conf, by name. `partitions`: its lines of
     partitions; `node`: more words of the line of the nodes; `gres`: the content of gres.conf. `before`: is called when
-    accounts can be made, before slurmctld starts. `folder` has everything while it runs.
+    accounts can be made, before slurmctld starts. `root`: the folder of another Debian, whose Slurm it is, as `chroot.made` makes it.
+    `accounting`: whether there is a slurmdbd. `folder` has everything while it runs.
     """
 
     nodes: int = 4
@@ -117,19 +123,26 @@ class Lab:
     node: str = ""
     gres: str = ""
     before: Callable[[Lab], None] | None = None
+    root: Path | None = None
+    accounting: bool = True
     folder: Path = field(init=False)
     port: int = field(init=False)
     """The first of nodes + 3 TCP ports in a row."""
     _daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
+    def path(self) -> str:
+        """Where Slurm's commands are."""
+        return PATH if self.root is None else f"{self.folder}/bin:{PATH}"
+
+    @property
     def environment(self) -> dict[str, str]:
         """The environment of commands to this cluster."""
-        return {"PATH": PATH, "SLURM_CONF": f"{self.folder}/slurm.conf", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(self.folder)}
+        return {"PATH": self.path, "SLURM_CONF": f"{self.folder}/slurm.conf", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(self.folder)}
 
     def run(self, *words: str) -> str:
         """What a command of Slurm prints; raises CommandError."""
-        done = subprocess.run(words, env=self.environment, cwd="/tmp", capture_output=True, text=True)
+        done = subprocess.run(self._inside(words), env=self.environment, cwd="/tmp", capture_output=True, text=True)
         if done.returncode:
             raise CommandError(f"{shlex.join(words)[:200]}: {(done.stderr or done.stdout).strip()[-500:]}")
         return done.stdout
@@ -143,6 +156,10 @@ class Lab:
         printed = self.run("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={wrap}")
         return int(printed.partition(";")[0])
 
+    def _inside(self, words: Sequence[str]) -> list[str]:
+        """A command where this cluster's programs are."""
+        return list(words) if self.root is None else [f"{self.folder}/enter", *words]
+
     def wait_for_jobs(self, timeout: float) -> None:
         """Wait until no job waits or runs and the accounting has the end of all of them."""
         wait_until("the last job", lambda: not self.run("squeue", "--noheader"), timeout, every=1)
@@ -151,7 +168,7 @@ class Lab:
         wait_until("the accounting", lambda: not self.run(*unfinished).strip(), 60, every=1)
 
     def __enter__(self) -> Lab:
-        reason = missing()
+        reason = None if self.root is not None else missing(self.accounting)
         if reason:
             raise NoLabError(reason)
         memory = Path("/dev/shm")
@@ -159,6 +176,8 @@ class Lab:
         self.folder = Path(mkdtemp(prefix="lab-", dir=memory if fits else None))
         self.port = free_ports(self.nodes + 3)
         self.folder.chmod(0o755)
+        if self.root is not None:
+            put_commands(self.root, self.folder)
         for name in ("state", "sql"):
             (self.folder / name).mkdir()
         try:
@@ -194,24 +213,46 @@ class Lab:
             "cpus": self.cpus,
             "node": self.node,
         }
-        lines = [f"{name}={value}" for name, value in (SETTINGS | self.settings).items()]
-        (folder / "slurm.conf").write_text(SLURM_CONF.format(**values) + "\n".join((*lines, *self.partitions)) + "\n")
-        (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if self._version() >= (23, 11) else "")
+        self._conf = SLURM_CONF.format(**values) + (ACCOUNTING_CONF.format(**values) if self.accounting else "")
+        self._write_conf()
+        (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if self.version() >= (23, 11) else "")
         (folder / "gres.conf").write_text(self.gres)
-        (folder / "slurmdbd.conf").write_text(SLURMDBD_CONF.format(**values))
-        (folder / "slurmdbd.conf").chmod(0o600)
-        self._start_database(user)
-        self._daemon("slurmdbd", "-D")
-        wait_until("slurmdbd", lambda: self._works("sacctmgr", "-n", "show", "cluster"), 60)
-        self.run("sacctmgr", "-iQ", "add", "cluster", "lab")
+        if self.accounting:
+            (folder / "slurmdbd.conf").write_text(SLURMDBD_CONF.format(**values))
+            (folder / "slurmdbd.conf").chmod(0o600)
+            self._start_database(user)
+            self._daemon("slurmdbd", "-D")
+            wait_until("slurmdbd", lambda: self._works("sacctmgr", "-n", "show", "cluster"), 60)
+            self.run("sacctmgr", "-iQ", "add", "cluster", "lab")
         if self.before is not None:
             self.before(self)
-        self._daemon("slurmctld", "-D")
-        wait_until("slurmctld", lambda: self._works("scontrol", "ping"), 60)
+        self.start_controller()
         for k in range(1, self.nodes + 1):
             self._daemon("slurmd", "-D", "-N", f"n{k}")
         idle = ("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N")
         wait_until("slurmd", lambda: len(set(self.run(*idle).split())) == self.nodes, 60)
+
+    def _write_conf(self) -> None:
+        lines = [f"{name}={value}" for name, value in (SETTINGS | self.settings).items()]
+        (self.folder / "slurm.conf").write_text(self._conf + "\n".join((*lines, *self.partitions)) + "\n")
+
+    def reconfigure(self, **settings: str) -> None:
+        """Change lines of slurm.conf and have slurmctld read them."""
+        self.settings |= settings
+        self._write_conf()
+        self.run("scontrol", "reconfigure")
+
+    def start_controller(self) -> None:
+        """Start slurmctld."""
+        self._daemon("slurmctld", "-D")
+        wait_until("slurmctld", lambda: self._works("scontrol", "ping"), 60)
+
+    def stop_controller(self, how: int = signal.SIGTERM) -> None:
+        """End slurmctld; jobs go on."""
+        daemon = next(daemon for daemon in self._daemons if "slurmctld" in str(daemon.args))
+        self._daemons.remove(daemon)
+        daemon.send_signal(how)
+        daemon.wait(60)
 
     def _start_database(self, user: str) -> None:
         sql = self.folder / "sql"
@@ -238,27 +279,28 @@ class Lab:
             "GRANT ALL ON slurm_acct_db.* TO slurm@127.0.0.1;",
         )
 
-    def _version(self) -> tuple[int, ...]:
-        return tuple(int(part) for part in self.run("sinfo", "--version").split()[1].split(".")[:2])
+    def version(self) -> tuple[int, ...]:
+        """Slurm's, such as (22, 5, 8)."""
+        return tuple(int(part) for part in self.run("sinfo", "--version").split()[1].split("-")[0].split("."))
 
     def _works(self, *words: str) -> bool:
         self._check_alive()
-        return subprocess.run(words, env=self.environment, cwd="/tmp", capture_output=True).returncode == 0
+        return subprocess.run(self._inside(words), env=self.environment, cwd="/tmp", capture_output=True).returncode == 0
 
     def _check_alive(self) -> None:
         for daemon in self._daemons:
             if daemon.poll() is not None:
-                name = Path(str(daemon.args[0])).name  # type: ignore[index]
+                name = next(word for word in PROGRAMS if any(word == Path(str(part)).name for part in daemon.args))  # type: ignore[union-attr]
                 log = self.folder / f"{name}.out"
                 raise NoLabError(f"{name} ended: {log.read_text(errors='replace')[-500:]}")
 
     def _daemon(self, name: str, *words: str) -> None:
         with (self.folder / f"{name}.out").open("ab") as out:
-            program = shutil.which(name, path=PATH)
+            program = name if self.root is not None else shutil.which(name, path=PATH)
             assert program is not None
             self._daemons.append(
                 subprocess.Popen(
-                    [program, *words],
+                    self._inside([program, *words]),
                     env=self.environment,
                     cwd="/tmp",
                     stdin=subprocess.DEVNULL,
@@ -274,7 +316,7 @@ class Lab:
             for partition in self.partitions:  # a killed slurmd would leave its jobs alive
                 name = partition.split()[0].partition("=")[2]
                 for more in (["--state=PENDING"], ["--signal=KILL"], []):
-                    subprocess.run(["scancel", *more, f"--partition={name}"], env=self.environment, capture_output=True)
+                    subprocess.run(self._inside(["scancel", *more, f"--partition={name}"]), env=self.environment, capture_output=True)
             wait_until("the end of all jobs", lambda: not self.run("squeue", "--noheader"), 15, must=False)
         for daemon in reversed(self._daemons):
             if daemon.poll() is None:

@@ -1,79 +1,42 @@
-"""The side-car beside a real Slurm, without soft limits: what backfill shortens is given back, whatever happens to the side-car."""
+"""The side-car beside a real Slurm: 22.05, where what backfill shortens is given back, and 26.05 with soft limits."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 import time
-from getpass import getuser
-from pwd import getpwnam
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.slurm.conftest import started
-from tests.slurm.lab import Lab, wait_until
+from tests.slurm.beside import (
+    KINDS,
+    OPERATOR,
+    SPAN,
+    Adjuster,
+    as_user,
+    block,
+    cancel,
+    cluster,
+    end_all,
+    is_soft,
+    is_whole,
+    runs,
+    settable,
+    shown,
+    small,
+    start_tested,
+    wait_whole,
+    wide,
+)
+from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
-from walltime.adjust.selftest import GUARD, NAME
-
-EVERY = 1
-OPERATOR = "daemon"
-"""A user that there is everywhere, who has no other rights."""
-HEADING = "JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|JobName"
-KINDS = {"E": 30, "F": 40, "G": 50}
-"""Limits (minutes) of jobs that have always taken a few seconds, in the log that the side-car learns from."""
 
 
-def history() -> str:
-    """A job log in which jobs of root with these limits end soon."""
-    lines, begin = [HEADING], int(time.time()) - 86_400
-    for number in range(60):
-        submit, limit = begin + number * 600, sorted(KINDS.values())[number % len(KINDS)]
-        row = (number + 1, "root", "root", "main", "COMPLETED", submit, submit, submit + 5, submit + 25, 20, limit, 1, 1, "past")
-        lines.append("|".join(map(str, row)))
-    return "\n".join(lines) + "\n"
-
-
-class Adjuster:
-    """A side-car of its own process."""
-
-    def __init__(self, lab: Lab, folder, *options: str, pause: str = ""):
-        environment = lab.environment | {name: os.environ[name] for name in ("PYTHONPATH", "WALLTIME_CACHE") if name in os.environ}
-        log, ledger = folder / "history.txt", folder / "ledger"
-        ledger.mkdir(exist_ok=True)
-        log.write_text(history())
-        self.out = folder / "adjust.log"
-        words = [f"--history={log}", f"--every={EVERY}", "--floor=1", "--share=1", "--predictor=tang13:key=request,statistic=max,window=1"]
-        code = f"{pause}\nfrom walltime.cli.main import main\nmain()"
-        with self.out.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code, "slurm", "adjust", *words, *([f"--ledger={ledger}"] if "--act" in options else []), *options],
-                env=environment,
-                stdout=out,
-                stderr=out,
-            )
-
-    def says(self, text: str) -> bool:
-        """Whether it has said this; fails if it has ended without."""
-        said = text in self.out.read_text()
-        assert said or self.process.poll() is None, self.out.read_text()[-2000:]
-        return said
-
-    def end(self, number: int = signal.SIGTERM) -> None:
-        self.process.send_signal(number)
-        self.process.wait(60)
-
-
-@pytest.fixture(scope="module")
-def lab():
-    def put_guard(lab: Lab) -> None:
-        (lab.folder / "job_submit.lua").write_text(GUARD.replace("[0] = true", f"[0] = true, [{getpwnam(OPERATOR).pw_uid}] = true"))
-        lab.run("sacctmgr", "-iQ", "add", "account", "bio")
-        lab.run("sacctmgr", "-iQ", "add", "user", getuser(), "account=bio")
-        lab.run("sacctmgr", "-iQ", "add", "user", OPERATOR, "account=bio", "adminlevel=operator")
-
-    with started(settings={"JobSubmitPlugins": "lua"}, before=put_guard) as lab:
+@pytest.fixture(scope="module", params=["22.05", "26.05"])
+def lab(request):
+    with cluster(request.param) as lab:
+        block(lab)
         yield lab
 
 
@@ -81,149 +44,165 @@ def lab():
 def adjusters(lab):
     running: list[Adjuster] = []
     yield running
-    for one in running:
-        if one.process.poll() is None:
-            one.end()
-    for name in (*KINDS, "A", "B", NAME):
-        lab.run("scancel", f"--name={name}")
-    wait_until("the end of all jobs", lambda: not lab.run("squeue", "--noheader"), 60)
+    end_all(lab, running)
 
 
-def shown(lab: Lab, number: int, name: str) -> str:
-    """A field of scontrol show job."""
-    words = lab.run("scontrol", "show", "job", str(number)).split()
-    return next(word.partition("=")[2] for word in words if word.startswith(f"{name}="))
-
-
-def settable(lab: Lab) -> list[str]:
-    """What scontrol shows of all jobs, without what Slurm itself goes on writing."""
-    own = ("RunTime=", "StartTime=", "EndTime=", "AccrueTime=", "LastSchedEval=", "JobState=", "Reason=", "SchedNodeList=", "Deadline=")
-    own += ("EligibleTime=", "NodeList=", "NumNodes=", "BatchHost=", "PreemptEligibleTime=", "NumCPUs=", "TRES=", "Scheduler=")
-    return [word for word in lab.run("scontrol", "show", "job").split() if not word.startswith(own)]
-
-
-def block(lab: Lab) -> int:
-    """A on three nodes of four for three minutes at most, and B, which heads the queue for all four; returns B."""
-    a = lab.submit("-JA", "-t3", "-N3", "--exclusive", wrap="sleep 100")
-    wait_until("A", lambda: shown(lab, a, "JobState") == "RUNNING", 60)
-    return lab.submit("-JB", "-t1", "-N4", "--exclusive", wrap="sleep 1")
-
-
-def start_tested(lab: Lab, folder, adjusters, **options) -> Adjuster:
-    one = Adjuster(lab, folder, "--act", **options)
-    adjusters.append(one)
-    wait_until("the self-test", lambda: one.says("self-test: passed"), 90)
-    return one
-
-
-@pytest.mark.slurm
 def test_a_dry_run_changes_nothing(lab, tmp_path, adjusters):
-    block(lab)
-    e = lab.submit("-JE", f"-t{KINDS['E']}", "-n1", wrap="sleep 1")
+    e, f = small(lab, "E"), wide(lab, "F")
     before = settable(lab)
     one = Adjuster(lab, tmp_path, "--once")
     adjusters.append(one)
-    assert one.process.wait(60) == 0, one.out.read_text()
-    assert f"job {e}: TimeMin 1 minutes" in one.out.read_text()
-    assert "give-back (dry run)" in one.out.read_text()
+    assert one.process.wait(60) == 0, one.told
+    assert f"job {e}: TimeMin 1 minutes" in one.told
+    assert f"job {f}: TimeMin 1 minutes" in one.told
+    assert f"{'soft limit' if is_soft(lab) else 'give-back'} (dry run)" in one.told
     assert settable(lab) == before
 
 
-@pytest.mark.slurm
-def test_an_adjusted_job_is_backfilled_and_has_its_limit_back(lab, tmp_path, adjusters):
-    one = start_tested(lab, tmp_path, adjusters)
-    b = block(lab)
-    e = lab.submit("-JE", f"-t{KINDS['E']}", "-n1", wrap="sleep 85")  # longer than its TimeMin of a minute
-    wait_until("E", lambda: shown(lab, e, "JobState") == "RUNNING", 60)
-    assert shown(lab, b, "JobState") == "PENDING"
-    wait_until("the limit of E", lambda: "its limit" in one.out.read_text(), 30)
-    # backfill can start E before the side-car has seen it wait with its TimeMin: then nobody knows whether its user had changed the limit
-    seen = "TimeMin is seen" in one.out.read_text()
-    assert shown(lab, e, "TimeLimit") == ("00:30:00" if seen else "1-00:00:00"), one.out.read_text()
-    wait_until("the end of E", lambda: shown(lab, e, "JobState") not in ("RUNNING", "COMPLETING"), 120)
-    assert shown(lab, e, "JobState") == "COMPLETED"
+@pytest.fixture(scope="module")
+def backfilled(lab, tmp_path_factory):
+    """A job, longer than its TimeMin of a minute, that runs ahead of the blocked head of the queue, and what was said."""
+    one = start_tested(lab, tmp_path_factory.mktemp("backfilled"), adjusters := [])
+    number = small(lab, "E", 85, name="long")
+    wait_until("the long job", lambda: runs(lab, number), 60)
+    assert "B" in lab.run("squeue", "--noheader", "--states=PENDING", "--format=%j").split()
+    wait_whole(lab, number, "E")
+    end_all(lab, adjusters)
+    return number, one.told
 
 
-@pytest.mark.slurm
-def test_a_changed_limit_takes_time_min_away(lab, tmp_path, adjusters):
-    one = start_tested(lab, tmp_path, adjusters)
-    block(lab)
-    f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")  # has no room beside A
+def test_an_adjusted_job_is_backfilled_and_keeps_its_limit(lab, backfilled):
+    number, told = backfilled
+    if is_soft(lab):
+        assert "its limit" not in told
+    elif "TimeMin is seen" in told:
+        assert shown(lab, number, "TimeLimit") == SPAN["E"]
+
+
+@pytest.mark.parametrize("kind", ["E", "G"], ids=["lower", "higher"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_limit_that_its_user_changes_is_looked_at_anew(lab, tmp_path, adjusters, kind):
+    start_tested(lab, tmp_path, adjusters)
+    f = int(as_user(lab, "sbatch", "--parsable", "-D/tmp", "-o/dev/null", "-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", "--wrap=true"))
     wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:01:00", 60)
-    lab.run("scontrol", "update", f"JobId={f}", "TimeLimit=77")
-    wait_until("the limit", lambda: shown(lab, f, "TimeLimit") == "01:17:00", 10)
+    as_user(lab, "scontrol", "update", f"JobId={f}", f"TimeLimit={KINDS[kind]}")
+    assert shown(lab, f, "TimeLimit") == SPAN[kind]
+    wait_until("the new TimeMin", lambda: shown(lab, f, "TimeMin") == "00:01:00", 20)
+    as_user(lab, "scontrol", "update", f"JobId={f}", "TimeLimit=77")  # there is no such job in the log
+    wait_until("no TimeMin", lambda: shown(lab, f, "TimeMin") == "N/A", 20)
+    assert shown(lab, f, "TimeLimit") == "01:17:00"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_users_cannot_set_time_min(lab):
+    words = ("sbatch", "--parsable", "-D/tmp", "-o/dev/null", "-JF", f"-t{KINDS['F']}", "--hold")
+    with pytest.raises(CommandError, match="reserved"):
+        as_user(lab, *words, "--time-min=1", "--wrap=true")
+    f = as_user(lab, *words, "--wrap=true").strip()
+    with pytest.raises(CommandError, match=r"reserved|Unspecified error"):  # 22.05 does not pass the message on here
+        as_user(lab, "scontrol", "update", f"JobId={f}", "TimeMin=1")
     assert shown(lab, f, "TimeMin") == "N/A"
-    one.end()
-    assert one.process.returncode == 0
+    cancel(lab, "F")
 
 
-@pytest.mark.slurm
+def test_a_reservation_takes_time_min_away(lab, tmp_path, adjusters):
+    start_tested(lab, tmp_path, adjusters)
+    f = wide(lab, "F")
+    wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:01:00", 60)
+    begin = datetime.fromtimestamp(time.time() + 4 * 3600, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    of = ("Flags=MAINT,IGNORE_JOBS", f"StartTime={begin}", "Duration=60", "Nodes=ALL", "Users=root")
+    lab.run("scontrol", "create", "reservation", "ReservationName=upgrade", *of)
+    try:
+        wait_until("no TimeMin", lambda: shown(lab, f, "TimeMin") == "N/A", 20)
+        e = small(lab, "E")
+        time.sleep(5)
+        assert shown(lab, e, "TimeMin") == "N/A"
+        assert shown(lab, e, "JobState") == "PENDING"
+    finally:
+        lab.run("scontrol", "delete", "ReservationName=upgrade")
+    wait_until("TimeMin again", lambda: shown(lab, f, "TimeMin") == "00:01:00", 20)
+    wait_until("E", lambda: runs(lab, e), 20)
+    wait_whole(lab, e, "E")
+
+
+def test_tasks_of_arrays(lab, tmp_path, adjusters):
+    start_tested(lab, tmp_path, adjusters)
+    number = small(lab, "E", 600, "--array=1-12")
+    last = wide(lab, "F", "--array=3-14")
+
+    def of_tasks(array: int, name: str) -> list[str]:
+        return [word.partition("=")[2] for word in lab.run("scontrol", "show", "job", str(array)).split() if word.startswith(f"{name}=")]
+
+    wait_until("the tasks that have room", lambda: of_tasks(number, "JobState") == ["RUNNING"] * 12, 60)
+    wait_until("their limits", lambda: all(is_whole(lab, f"{number}_{task}", "E") for task in range(1, 13)), 30)
+    wait_until("ten others", lambda: of_tasks(last, "TimeMin").count("00:01:00") == 10, 30)
+    assert set(of_tasks(last, "TimeLimit")) == {SPAN["F"]}
+    adjusters[0].end()
+    assert set(of_tasks(last, "TimeMin")) == {"N/A"}
+    assert all(is_whole(lab, f"{number}_{task}", "E") for task in range(1, 13))
+
+
 def test_an_orderly_end_takes_everything_back(lab, tmp_path, adjusters):
     one = start_tested(lab, tmp_path, adjusters)
-    block(lab)
-    f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")
+    f = wide(lab, "F")
     wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:01:00", 60)
     one.end()
-    assert shown(lab, f, "TimeMin") == "N/A"
+    assert one.process.returncode == 0
+    assert (shown(lab, f, "TimeMin"), shown(lab, f, "TimeLimit")) == ("N/A", SPAN["F"])
 
 
-BETWEEN_INTENT_AND_EFFECT = """
-import os, signal
-from walltime.adjust.commands import Slurm
-usual = Slurm.set_time_min
-def killed(self, key, minutes):
-    if "walltime-self-test" in self.jobs_named(key):
-        return usual(self, key, minutes)
-    {before}
-    os.kill(os.getpid(), signal.SIGKILL)
-Slurm.jobs_named = lambda self, key: self._ask("squeue", "-h", "-j", key, "-o%j")
-Slurm.set_time_min = killed
-"""
+def test_two_at_once_are_refused(lab, tmp_path, adjusters):
+    one = start_tested(lab, tmp_path, adjusters)
+    second = Adjuster(lab, tmp_path, "--act")
+    assert second.process.wait(60) == 2
+    assert "another side-car uses this ledger" in second.told
+    assert one.process.poll() is None
 
 
-@pytest.mark.slurm
-@pytest.mark.parametrize("before", ["pass", "usual(self, key, minutes)"], ids=["before the change", "after the change"])
-def test_a_killed_sidecar_gives_back_when_it_is_started_again(lab, tmp_path, adjusters, before):
-    one = start_tested(lab, tmp_path, adjusters, pause=BETWEEN_INTENT_AND_EFFECT.format(before=before))
-    block(lab)
-    g = lab.submit("-JG", f"-t{KINDS['G']}", "-n1", wrap="sleep 70")
-    assert one.process.wait(60) == -signal.SIGKILL
-    if before != "pass":
-        wait_until("G, shortened", lambda: shown(lab, g, "TimeLimit") == "00:01:00", 30)
-    adjusters.append(Adjuster(lab, tmp_path, "--act"))
-    wait_until("the limit of G", lambda: shown(lab, g, "TimeLimit") == "00:50:00" or shown(lab, g, "TimeLimit") == "1-00:00:00", 45)
-    if before != "pass":
-        assert shown(lab, g, "TimeLimit") == "1-00:00:00"  # nobody knows whether its user had changed it: the partition's
-        wait_until("the end of G", lambda: shown(lab, g, "JobState") not in ("RUNNING", "COMPLETING"), 120)
-        assert shown(lab, g, "JobState") == "COMPLETED"
+def test_two_with_ledgers_of_their_own_leave_each_other_alone(lab, tmp_path, adjusters):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        start_tested(lab, tmp_path / name, adjusters)
+    jobs = [wide(lab, kind) for kind in "FGFG"]
+    e = small(lab, "E")
+    wait_until("TimeMin", lambda: all(shown(lab, job, "TimeMin") == "00:01:00" for job in jobs), 60)
+    wait_until("E", lambda: runs(lab, e), 60)
+    wait_whole(lab, e, "E")
+    for one in adjusters:
+        one.end()
+    assert all(shown(lab, job, "TimeMin") == "N/A" for job in jobs)
+    assert is_whole(lab, e, "E")
 
 
-@pytest.mark.slurm
-def test_an_operator_has_enough_rights(lab, tmp_path, adjusters):
+def test_an_operator_has_enough_rights(lab):
+    if is_soft(lab):
+        pytest.skip("needs accounting")
+
     def runner(words, timeout):
         as_operator = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups", *words]
         done = subprocess.run(as_operator, env=lab.environment, cwd="/tmp", capture_output=True, text=True)
         return Answer(done.returncode, done.stdout, done.stderr)
 
     slurm = Slurm(runner)
-    waits = lab.submit("-JE", "-t30", "-H", wrap="true")
-    runs = lab.submit("-JF", "-t30", wrap="sleep 20")
-    wait_until("F", lambda: shown(lab, runs, "JobState") == "RUNNING", 60)
+    waits = small(lab, "E", 1, "-H")
+    running = lab.submit("-JG", "-t30", wrap="sleep 20")
+    wait_until("G", lambda: runs(lab, running), 60)
     slurm.set_time_min(str(waits), 5)
-    slurm.set_limit(str(runs), 40)
-    assert (shown(lab, waits, "TimeMin"), shown(lab, runs, "TimeLimit")) == ("00:05:00", "00:40:00")
+    slurm.set_limit(str(running), 40)
+    assert (shown(lab, waits, "TimeMin"), shown(lab, running, "TimeLimit")) == ("00:05:00", "00:40:00")
     assert slurm.admin_level(OPERATOR) == "Operator"
     associations, qos = slurm.run_minute_limits()
     assert "bio|root||" in associations.splitlines()
     assert qos
     assert slurm.facts().longest(["main"]) == 1440
-    assert {job.name for job in slurm.queue(1)} >= {"E", "F"}
+    assert {job.name for job in slurm.queue(1)} >= {"E", "G"}
+    cancel(lab, *KINDS)
 
 
-@pytest.mark.slurm
-def test_two_at_once_are_refused(lab, tmp_path, adjusters):
-    adjusters.append(Adjuster(lab, tmp_path, "--act"))
-    wait_until("the first one", lambda: adjusters[0].says("give-back"), 60)
-    second = Adjuster(lab, tmp_path, "--act")
-    assert second.process.wait(60) == 2
-    assert "another side-car uses this ledger" in second.out.read_text()
+def test_an_adjusted_job_outlives_its_time_min(lab, backfilled):
+    """The last one, so that the others are made meanwhile."""
+    number, _ = backfilled
+    wait_until("its end", lambda: not runs(lab, number), 120)
+    assert shown(lab, number, "JobState") == "COMPLETED"
+    hours, minutes, seconds = map(int, shown(lab, number, "RunTime").split(":"))
+    assert (hours, minutes * 60 + seconds >= 80) == (0, True)

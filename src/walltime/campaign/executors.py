@@ -9,8 +9,11 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
+from walltime.campaign.slurm import SlurmJobs, is_slurm
 from walltime.campaign.work import Report, Task, case_of, run_task
 from walltime.errors import EngineError, PolicyError
 from walltime.schedule.batch import compile_for
@@ -66,12 +69,19 @@ class Threads:
 class Dask:
     """The workers of a Dask scheduler; they must see the same files under the same names."""
 
-    def __init__(self, address: Any):
-        """`address`: the scheduler's, such as tcp://10.0.0.1:8786, or a `distributed` cluster object. Raises PolicyError."""
+    def __init__(self, address: Any, logs: Path | None = None):
+        """Find the scheduler, or submit the workers to Slurm.
+
+        `address`: the scheduler's, such as tcp://10.0.0.1:8786, a `distributed` cluster object, or `slurm:jobs=10,cores=16`, as
+        `walltime.campaign.slurm` reads it; `logs` is the folder of such jobs' outputs. Raises PolicyError.
+        """
         try:
             from distributed import Client
         except ImportError as error:
             raise PolicyError("Dask is not installed; pip install 'walltime[dask]'") from error
+        self._slurm = SlurmJobs(address, logs) if is_slurm(address) else None
+        if self._slurm is not None:
+            address = self._slurm.cluster
         nobody = f"no Dask scheduler answers at {address!r}; start one, or name an address such as tcp://host:8786"
         if isinstance(address, str) and not ADDRESS.fullmatch(address):
             raise PolicyError(nobody)
@@ -86,17 +96,13 @@ class Dask:
         from distributed.comm.core import CommClosedError
 
         waiting = iter(tasks)
-        threads = max(1, sum(self.client.nthreads().values()))
-        first = [self._submit(task) for _, task in zip(range(IN_FLIGHT * threads), waiting, strict=False)]
-        running = as_completed(first, loop=self.client.loop)
-        del first
+        running = as_completed([self._submit(task) for task in islice(waiting, self._room())], loop=self.client.loop)
         try:
             for future in running:
                 report = future.result()
                 future.release()
                 done(report)
-                following = next(waiting, None)
-                if following is not None:
+                for following in islice(waiting, max(0, self._room() - running.count())):  # more if workers have come since
                     running.add(self._submit(following))
         except KilledWorker as error:
             raise EngineError("workers died repeatedly while running one task; see their logs, give them more memory, run again") from error
@@ -108,6 +114,10 @@ class Dask:
             with contextlib.suppress(Exception):  # a scheduler that has gone cannot be told
                 self.client.cancel(list(running.futures))
 
+    def _room(self) -> int:
+        """How many tasks may be in flight."""
+        return IN_FLIGHT * max(1, sum(self.client.nthreads().values()))
+
     def _submit(self, task: Task) -> Any:
         return self.client.submit(_run_packed, zlib.compress(pickle.dumps(task)), pure=False, retries=2)
 
@@ -115,6 +125,8 @@ class Dask:
         """Leave the cluster."""
         with contextlib.suppress(Exception):  # it may have gone
             self.client.close(timeout=5)
+        if self._slurm is not None:
+            self._slurm.close()
 
 
 def _run_packed(packed: bytes) -> Report:

@@ -37,6 +37,9 @@ def adjust(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="One round, not one after the other.", rich_help_panel=ACT)] = False,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="From one round to the next.", rich_help_panel=ACT)] = 30.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="After which a command of Slurm is given up.", rich_help_panel=ACT)
+    ] = 20.0,
     stop_file: Annotated[
         Path | None,
         typer.Option("--stop-file", metavar="FILE", help="As long as it exists, everything is taken back.", rich_help_panel=ACT),
@@ -94,9 +97,11 @@ def adjust(
         raise PolicyError("a --ledger is for --act; leave it out to see what would be done")
     if as_json and not once:
         raise PolicyError("--json is for one round; add --once")
+    if not 1 <= timeout <= 60:
+        raise PolicyError(f"a command of Slurm may take 1 to 60 s, not {timeout:g}")
     if metrics is not None:
         common.check_output(metrics, (".prom",))
-    _run(_tang13(predictor), history, bounds, ledger, once, stop_file, tuple(self_test or ()), metrics, as_json)
+    _run(_tang13(predictor), history, bounds, ledger, once, timeout, stop_file, tuple(self_test or ()), metrics, as_json)
 
 
 def _tang13(text: str) -> Any:
@@ -115,6 +120,7 @@ def _run(
     bounds: Any,
     ledger: Path | None,
     once: bool,
+    timeout: float,
     stop_file: Path | None,
     self_test: tuple[str, ...],
     metrics: Path | None,
@@ -143,7 +149,16 @@ def _run(
             return (stop_file is not None and stop_file.exists()) or (signals is not None and signals.asked())
 
         sidecar = Sidecar(
-            Slurm(), history.predict, bounds, SystemClock(), getuser(), say, book, stopped=stopped, test_options=self_test, stays=not once
+            Slurm(timeout=timeout),
+            history.predict,
+            bounds,
+            SystemClock(),
+            getuser(),
+            say,
+            book,
+            stopped=stopped,
+            test_options=self_test,
+            stays=not once,
         )
         done = _teller(sidecar, history, None if metrics is None else Metrics(metrics, say), say)
         if signals is None:

@@ -33,7 +33,13 @@ def run(
     store: StoreOption = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads on this machine; default: one per core.")] = None,
     dask: Annotated[
-        str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler, e.g. tcp://host:8786.")
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Run on the workers of this Dask scheduler, e.g. tcp://host:8786; or submit workers: slurm:jobs=10,cores=16, with memory, "
+            "walltime, partition, account.",
+        ),
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -45,7 +51,7 @@ def run(
     if workers is not None and dask is not None:
         raise PolicyError("--workers is for threads on this machine; a Dask cluster has its own. Give one of them")
     chosen, folder = _open(plan, store)
-    executor = Dask(dask) if dask is not None else Threads(workers)
+    executor = Dask(dask, folder.folder / "workers") if dask is not None else Threads(workers)
     if dask is not None:
         logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks
     try:
