@@ -55,7 +55,7 @@ class SlurmJobs:
     def __init__(self, text: str, logs: Path | None = None):
         options = read_options(text)
         try:
-            from dask_jobqueue import SLURMCluster
+            from dask_jobqueue.slurm import SLURMCluster
         except ImportError as error:
             raise PolicyError("dask-jobqueue is not installed; pip install 'walltime[dask]'") from error
         self._jobs = options.pop("jobs")
