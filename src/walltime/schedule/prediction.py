@@ -77,6 +77,8 @@ def _correction(correction: Correction) -> int:
             return engine.TO_ESTIMATE
         case "double":
             return engine.DOUBLED
+        case "half":
+            return engine.HALF_OF_REST
     return engine.NEVER_CORRECTED
 
 
