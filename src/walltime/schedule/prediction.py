@@ -50,7 +50,7 @@ def for_kernel(prediction: Prediction, workload: Workload, requested: Array, run
     """
     _check_feedback(prediction, workload)
     predictor, limit, belief = prediction.predictor, limits(requested, believed), prediction.believe
-    given = predictor.given(requested, runtime)
+    given = predictor.given_for(workload, requested, runtime)
     lowered = engine.nothing_predicted()
     if given is not None:
         check_columns(predictor, workload)
