@@ -11,8 +11,9 @@ import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
 from tests.traces import trace_path
 from walltime.adjust.commands import Slurm
-from walltime.adjust.ledger import Entry, Ledger, LedgerError
-from walltime.adjust.round import Report, Sidecar
+from walltime.adjust.given import Report
+from walltime.adjust.ledger import Entry, Fact, Ledger, LedgerError
+from walltime.adjust.round import Sidecar
 from walltime.adjust.rules import Bounds
 
 EVERY = 60.0
@@ -41,6 +42,11 @@ class FailingLedger(Ledger):
     def note(self, name: str, value: str) -> None:
         self._fail()
         super().note(name, value)
+        self._kill()
+
+    def remember(self, fact: Fact) -> None:
+        self._fail()
+        super().remember(fact)
         self._kill()
 
     def _fail(self) -> None:

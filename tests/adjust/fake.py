@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from walltime.adjust.commands import Answer
 
@@ -76,6 +77,7 @@ class FakeSlurm:
 
     def __init__(self, nodes: int, jobs: Sequence[Job] = (), soft: bool = False, guard: bool = True, grows: bool = False):
         self.nodes, self.soft, self.guard, self.grows = nodes, soft, guard, grows
+        self.spool: Path | None = None  # what its prolog reads; None without one
         self.clock = Clock()
         self.jobs: dict[str, Job] = {}
         self.coming = sorted(jobs, key=lambda job: job.submit)
@@ -166,6 +168,9 @@ class FakeSlurm:
 
     def _start(self, job: Job) -> None:
         job.state, job.start = "RUNNING", int(self.clock.now)
+        file = None if self.spool is None else self.spool / job.key
+        if file is not None and file.exists() and job.time_min:
+            job.limit = max(job.limit, int(file.read_text()))
 
     # ---------------------------------------------------------------------------------------------------------------- its users
 
@@ -222,7 +227,8 @@ class FakeSlurm:
             self._next += 1
             minutes = next(int(word.partition("=")[2]) for word in words if word.startswith("--time="))
             seconds = int(words[-1].split()[-1])
-            job = Job(self._next, "sidecar", 1, seconds, minutes, int(self.clock.now), "walltime-self-test", minutes, held=True)
+            name = next(word.partition("=")[2] for word in words if word.startswith("--job-name="))
+            job = Job(self._next, "sidecar", 1, seconds, minutes, int(self.clock.now), name, minutes, held=True)
             self.jobs[job.key] = job
             return Answer(0, f"{job.key}\n", "")
         if words[0] == "scancel":

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from walltime.adjust.advice import History
+    from walltime.adjust.given import Report
     from walltime.adjust.loop import Metrics
-    from walltime.adjust.round import Report, Sidecar
+    from walltime.adjust.round import Sidecar
 
 ACT, BOUNDS, SEEN = "Whether to act", "How far it may go", "What is seen of it"
 PREDICTOR = "tang13:key=request,statistic=p95,window=3"
@@ -45,6 +46,15 @@ def adjust(
         list[str] | None,
         typer.Option("--self-test", metavar="OPTION", help="A word for sbatch of the self-test, as --partition=x.", rich_help_panel=ACT),
     ] = None,
+    spool: Annotated[
+        Path | None,
+        typer.Option(
+            "--spool", metavar="FOLDER", help="Notes for the prolog, the second give-back; see --print-prolog.", rich_help_panel=ACT
+        ),
+    ] = None,
+    need_prolog: Annotated[
+        bool, typer.Option("--need-prolog", help="Do not adjust while the prolog does not work.", rich_help_panel=ACT)
+    ] = False,
     floor: Annotated[int, typer.Option("--floor", metavar="MINUTES", help="Least TimeMin.", rich_help_panel=BOUNDS)] = 10,
     gain: Annotated[float, typer.Option("--gain", help="Largest TimeMin, as a part of the limit.", rich_help_panel=BOUNDS)] = 0.9,
     changes: Annotated[int, typer.Option("--changes", help="Most adjustments a minute.", rich_help_panel=BOUNDS)] = 60,
@@ -63,6 +73,10 @@ def adjust(
     print_guard: Annotated[
         bool, typer.Option("--print-guard", help="Print the guard for job_submit.lua, and end.", rich_help_panel=SEEN)
     ] = False,
+    print_prolog: Annotated[
+        bool,
+        typer.Option("--print-prolog", help="Print the script for PrologSlurmctld, for this --spool, and end.", rich_help_panel=SEEN),
+    ] = False,
     as_json: o.JsonOption = False,
 ) -> None:
     """Give waiting jobs a TimeMin from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
@@ -74,6 +88,13 @@ def adjust(
         from walltime.adjust.selftest import GUARD
 
         typer.echo(GUARD, nl=False)
+        return
+    if print_prolog:
+        from walltime.adjust.prolog import script
+
+        if spool is None:
+            raise PolicyError("the prolog reads a folder that the side-car writes; name it with --spool")
+        typer.echo(script(spool), nl=False)
         return
     if print_unit:
         from walltime.adjust.units import service
@@ -92,11 +113,15 @@ def adjust(
         raise PolicyError("--act needs a --ledger, in which it is noted what is changed, before it is changed")
     if not act and ledger is not None:
         raise PolicyError("a --ledger is for --act; leave it out to see what would be done")
+    if spool is not None and not act:
+        raise PolicyError("a --spool is for --act; leave it out to see what would be done")
+    if need_prolog and spool is None:
+        raise PolicyError("--need-prolog needs a --spool, from which the prolog reads")
     if as_json and not once:
         raise PolicyError("--json is for one round; add --once")
     if metrics is not None:
         common.check_output(metrics, (".prom",))
-    _run(_tang13(predictor), history, bounds, ledger, once, stop_file, tuple(self_test or ()), metrics, as_json)
+    _run(_tang13(predictor), history, bounds, ledger, once, stop_file, tuple(self_test or ()), metrics, as_json, spool, need_prolog)
 
 
 def _tang13(text: str) -> Any:
@@ -119,6 +144,8 @@ def _run(
     self_test: tuple[str, ...],
     metrics: Path | None,
     as_json: bool,
+    spool: Path | None,
+    need_prolog: bool,
 ) -> None:
     from getpass import getuser
 
@@ -127,6 +154,7 @@ def _run(
     from walltime.adjust.facts import SlurmError
     from walltime.adjust.ledger import Ledger
     from walltime.adjust.loop import Metrics, Signals, SystemClock, keep_on
+    from walltime.adjust.prolog import Spool
     from walltime.adjust.round import Sidecar
 
     def say(text: str) -> None:
@@ -143,7 +171,18 @@ def _run(
             return (stop_file is not None and stop_file.exists()) or (signals is not None and signals.asked())
 
         sidecar = Sidecar(
-            Slurm(), history.predict, bounds, SystemClock(), getuser(), say, book, stopped=stopped, test_options=self_test, stays=not once
+            Slurm(),
+            history.predict,
+            bounds,
+            SystemClock(),
+            getuser(),
+            say,
+            book,
+            stopped=stopped,
+            test_options=self_test,
+            stays=not once,
+            spool=None if spool is None else Spool(spool),
+            needs_prolog=need_prolog,
         )
         done = _teller(sidecar, history, None if metrics is None else Metrics(metrics, say), say)
         if signals is None:
@@ -204,7 +243,7 @@ def _words() -> list[str]:
 
     program = shutil.which(sys.argv[0]) or "/usr/local/bin/walltime"
     words = [program, *(word for word in sys.argv[1:] if word != "--print-unit")]
-    paths = ("--history", "--ledger", "--stop-file", "--metrics")
+    paths = ("--history", "--ledger", "--stop-file", "--metrics", "--spool")
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in paths and equals:

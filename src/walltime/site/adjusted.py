@@ -63,7 +63,9 @@ class Adjustment:
     def apply(self, workload: Workload) -> Workload:
         """The jobs with the column `time_min`, s, -1 for none; a user's own stays. Raises WorkloadError for a log without waits."""
         start, end, known = log_ends(workload)
-        predicted, _ = predict_beside(self.predictor, Jobs(workload, workload.requested, workload.requested, end - start), (start, end, known))
+        predicted, _ = predict_beside(
+            self.predictor, Jobs(workload, workload.requested, workload.requested, end - start), (start, end, known)
+        )
         minutes = np.maximum(-(-predicted // 60), self.floor)
         asked = workload.requested / 60
         own = workload.columns.get("time_min", np.full(len(workload), -1))

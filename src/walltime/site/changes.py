@@ -132,8 +132,8 @@ def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     found = parse_adjustment(change.value)
     changed = replace(setting, adjustment=found)
     return changed, [
-        f"waiting jobs are planned by their TimeMin, from {found.predictor.label}, at least {found.floor} min and at most {found.gain:g} of "
-        f"the limit; {_running(changed)}; no job ends before its user's limit"
+        f"waiting jobs are planned by their TimeMin, from {found.predictor.label}, at least {found.floor} min and at most {found.gain:g} "
+        f"of the limit; {_running(changed)}; no job ends before its user's limit"
     ]
 
 
