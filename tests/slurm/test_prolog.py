@@ -14,6 +14,10 @@ from walltime.adjust.prolog import script
 from walltime.adjust.selftest import GUARD
 
 SPOOL = "adjust-spool"
+WITH, WITHOUT = (
+    pytest.mark.parametrize("lab", [there], indirect=True, scope="module", ids=["prolog" if there else "no prolog"])
+    for there in (True, False)
+)
 KILLED_AFTER_THE_CHANGE = """
 import os, signal
 from walltime.adjust.commands import Slurm
@@ -41,10 +45,9 @@ def put(lab: Lab, with_prolog: bool) -> None:
             conf.write(f"PrologSlurmctld={lab.folder}/prolog.sh\n")
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["prolog", "no prolog"])
+@pytest.fixture(scope="module")
 def lab(request):
     with started(settings={"JobSubmitPlugins": "lua"}, before=lambda lab: put(lab, request.param)) as lab:
-        lab.with_prolog = request.param
         yield lab
 
 
@@ -68,10 +71,9 @@ def start(lab: Lab, folder, adjusters, *options, **more) -> Adjuster:
 
 
 @pytest.mark.slurm
+@WITH
 @pytest.mark.parametrize("how", ["SIGSTOP", "SIGKILL"])
 def test_the_prolog_raises_the_limit_without_the_side_car(lab, tmp_path, adjusters, how):
-    if not lab.with_prolog:
-        pytest.skip("this cluster has no prolog")
     one = start(lab, tmp_path, adjusters, pause=KILLED_AFTER_THE_CHANGE.format(signal=how))
     wait_until("both self-tests", lambda: one.says("self-test: passed") and one.says("the prolog works"), 120)
     b = block(lab)
@@ -87,9 +89,8 @@ def test_the_prolog_raises_the_limit_without_the_side_car(lab, tmp_path, adjuste
 
 
 @pytest.mark.slurm
+@WITHOUT
 def test_a_missing_prolog_is_noticed(lab, tmp_path, adjusters):
-    if lab.with_prolog:
-        pytest.skip("this cluster has a prolog")
     one = start(lab, tmp_path, adjusters)
     wait_until("the self-tests", lambda: one.says("prolog missing: slurm.conf has no PrologSlurmctld") and one.says("one give-back"), 120)
     block(lab)
@@ -99,11 +100,8 @@ def test_a_missing_prolog_is_noticed(lab, tmp_path, adjusters):
 
 
 @pytest.mark.slurm
+@WITHOUT
 def test_a_missing_prolog_keeps_from_adjusting_where_it_is_needed(lab, tmp_path, adjusters):
-    if lab.with_prolog:
-        pytest.skip("this cluster has a prolog")
-    # a setting that slurmctld shows and does not use until it is restarted
-    lab.run("scontrol", "update", "NodeName=n1", "Comment=unused")
     one = start(lab, tmp_path, adjusters, "--need-prolog")
     block(lab)
     f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")

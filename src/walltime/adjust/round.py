@@ -322,7 +322,8 @@ class Sidecar:
             if key in report.left or job.time_min or job.limit is None:
                 continue
             entry = self.entries.get(key)
-            minutes = entry.time_min if entry is not None else time_min_of(self.predict(job, now), job.limit, self.bounds)
+            seconds = None if entry is not None else self.predict(job, now)
+            minutes = entry.time_min if entry is not None else time_min_of(seconds, job.limit, self.bounds)
             if minutes is None:
                 report.left[key] = "nothing to gain, or too little known"
                 continue
@@ -347,7 +348,7 @@ class Sidecar:
             if self._change(lambda key=key, minutes=minutes: self.slurm.set_time_min(key, minutes), report):  # type: ignore[misc]
                 report.set_now += 1
                 self._keep(None, self.entries[key], now, "Slurm has it")
-                self._note("set", self.entries[key], job)
+                self._note("set", self.entries[key], job, "" if seconds is None else f"{seconds:.0f}")
                 self.say(f"job {key}: TimeMin {minutes} of {job.limit} minutes")
             else:
                 self._not_before[key] = self.clock.monotonic() + LATEST

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from walltime.adjust.loop import Metrics
     from walltime.adjust.round import Sidecar
 
-ACT, BOUNDS, SEEN = "Whether to act", "How far it may go", "What is seen of it"
+ACT, BOUNDS, SEEN, GAIN = "Whether to act", "How far it may go", "What is seen of it", "What it gains"
 PREDICTOR = "tang13:key=request,statistic=p95,window=3"
 
 
@@ -77,6 +77,22 @@ def adjust(
         bool,
         typer.Option("--print-prolog", help="Print the script for PrologSlurmctld, for this --spool, and end.", rich_help_panel=SEEN),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="Simulate the log with and without the side-car, write a page of it and of the --ledger, and end.",
+            rich_help_panel=GAIN,
+        ),
+    ] = None,
+    cluster: Annotated[
+        Path | None, typer.Option("--cluster", metavar="FILE", help="The machine and how it schedules.", rich_help_panel=GAIN)
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Instead of the file's; easy where there is no file.", rich_help_panel=GAIN)
+    ] = None,
+    replications: Annotated[int, typer.Option("--replications", min=0, help="As of walltime what-if.", rich_help_panel=GAIN)] = 5,
     as_json: o.JsonOption = False,
 ) -> None:
     """Give waiting jobs a TimeMin from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
@@ -109,6 +125,13 @@ def adjust(
         raise PolicyError(
             "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
         )
+    if report is not None:
+        if act or once or metrics is not None or spool is not None or as_json:
+            raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
+        _report(report, history, _tang13(predictor), bounds, ledger, cluster, policy, replications)
+        return
+    if cluster is not None or policy is not None:
+        raise PolicyError("--cluster and --policy are for the simulations of --report")
     if act and ledger is None:
         raise PolicyError("--act needs a --ledger, in which it is noted what is changed, before it is changed")
     if not act and ledger is not None:
@@ -122,6 +145,31 @@ def adjust(
     if metrics is not None:
         common.check_output(metrics, (".prom",))
     _run(_tang13(predictor), history, bounds, ledger, once, stop_file, tuple(self_test or ()), metrics, as_json, spool, need_prolog)
+
+
+def _report(
+    path: Path, log: Path, predictor: Any, bounds: Any, ledger: Path | None, cluster: Path | None, policy: str | None, replications: int
+) -> None:
+    """Write the page: what happened by the ledger, and what is gained by simulation."""
+    from walltime.adjust.happened import gain, what_happened, with_delays
+    from walltime.adjust.ledger import read_facts_of
+    from walltime.cli import common
+    from walltime.cli.groups import Reading
+    from walltime.machine import read_machine
+    from walltime.report.adjust import answer, sentences, write_adjust_report
+    from walltime.site import runs
+
+    common.check_output(path, (".html", ".htm"))
+    facts = None if ledger is None else read_facts_of(ledger)
+    machine = None if cluster is None else read_machine(cluster)
+    jobs, _ = Reading().load(log, machine)
+    with common.progress_bar(runs(1, replications), "simulations") as progress:
+        world = gain(jobs, predictor, bounds.floor, bounds.gain, machine, policy, replications, progress)
+    found = None if facts is None else with_delays(what_happened(facts, jobs), jobs, world.machine, policy)
+    write_adjust_report(path, found, world, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
+    for sentence in [*([] if found is None else sentences(found)), answer(world)]:
+        common.print_text(sentence)
+    typer.echo(f"report written to {path}")
 
 
 def _tang13(text: str) -> Any:

@@ -72,22 +72,23 @@ class Adjustment:
         chosen = np.where((minutes < asked) & (minutes <= self.gain * asked), 60 * minutes, -1)
         return replace(workload, columns={**workload.columns, "time_min": np.where(own > 0, own, chosen).astype(np.int64)})
 
-    def scheduler(self, today: Scheduler, machine: Machine) -> Scheduler:
-        """Today's scheduler, planning waiting jobs by their TimeMin.
 
-        Where the machine's Slurm has time_min_as_soft_limit, running jobs are planned as its version does; elsewhere by their users'
-        limits, which a side-car has given back. Raises PolicyError for a scheduler that predicts already.
-        """
-        if today.prediction is not None:
-            raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without")
-        slurm = today.policy if isinstance(today.policy, Slurm) else Slurm()
-        settings = slurm.settings(machine.slurm)
-        soft = bool(settings["time_min_as_soft_limit"])
-        if isinstance(today.policy, Slurm):
-            given_back = replace(today.policy, time_min_as_soft_limit=True, soft_limit_running="limit")
-            return today if soft else Scheduler(given_back)
-        half = soft and settings["soft_limit_running"] == "half"
-        return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half")))
+def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
+    """Today's scheduler, planning waiting jobs by the column `time_min`.
+
+    Where the machine's Slurm has time_min_as_soft_limit, running jobs are planned as its version does; elsewhere by their users' limits,
+    which a side-car has given back. Raises PolicyError for a scheduler that predicts already.
+    """
+    if today.prediction is not None:
+        raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without")
+    slurm = today.policy if isinstance(today.policy, Slurm) else Slurm()
+    settings = slurm.settings(machine.slurm)
+    soft = bool(settings["time_min_as_soft_limit"])
+    if isinstance(today.policy, Slurm):
+        given_back = replace(today.policy, time_min_as_soft_limit=True, soft_limit_running="limit")
+        return today if soft else Scheduler(given_back)
+    half = soft and settings["soft_limit_running"] == "half"
+    return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half")))
 
 
 def parse_adjustment(text: str) -> Adjustment:

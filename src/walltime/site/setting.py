@@ -16,7 +16,7 @@ from walltime.policy import Policy, Slurm
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
-from walltime.site.adjusted import Adjustment
+from walltime.site.adjusted import Adjustment, planned_by_time_min
 from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
@@ -55,7 +55,7 @@ class Setting:
         scheduler = Scheduler.of(self.policy)
         if isinstance(scheduler.policy, Slurm):
             scheduler.policy.settings(self.machine.slurm)
-        return scheduler if self.adjustment is None else self.adjustment.scheduler(scheduler, self.machine)
+        return scheduler if self.adjustment is None else planned_by_time_min(scheduler, self.machine)
 
     @property
     def not_modelled(self) -> tuple[str, ...]:
