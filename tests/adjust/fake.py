@@ -47,6 +47,7 @@ class Job:
     limit: int = 0
     time_min: int = 0
     start: int = 0
+    end: int = 0
     restarts: int = 0
     state: str = "PENDING"
     held: bool = False
@@ -130,7 +131,7 @@ class FakeSlurm:
         return [job for job in self.jobs.values() if job.state == "PENDING"]
 
     def _end(self, job: Job, state: str) -> None:
-        job.state = state
+        job.state, job.end = state, int(self.clock.now)
 
     def _schedule(self) -> None:
         now = self.clock.now
@@ -290,3 +291,15 @@ def record(job: Job) -> dict[str, object]:
         "het_job_id": 0,
         "resv_name": "",
     } | job.others
+
+
+def sacct(cluster: FakeSlurm, flags: bool = True) -> str:
+    """What sacct would print of the jobs that have ended; `flags`: with the field that says who started a job."""
+    heading = "JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
+    lines = [heading + "|Flags" * flags + "|JobName"]
+    for job in cluster.jobs.values():
+        if job.start and job.end:
+            started = ("SchedBackfill" if job.key in cluster.backfilled else "SchedMain",) * flags
+            known = (job.number, job.user, job.account, "main", job.state, job.submit, job.submit, job.start, job.end, job.end - job.start)
+            lines.append("|".join(map(str, (*known, job.limit, job.nodes, job.nodes, *started, job.name))))
+    return "\n".join(lines) + "\n"

@@ -14,10 +14,8 @@ from walltime.adjust.prolog import script
 from walltime.adjust.selftest import GUARD
 
 SPOOL = "adjust-spool"
-WITH, WITHOUT = (
-    pytest.mark.parametrize("lab", [there], indirect=True, scope="module", ids=["prolog" if there else "no prolog"])
-    for there in (True, False)
-)
+WITH = pytest.mark.parametrize("lab", [True], indirect=True, scope="module", ids=["prolog"])
+WITHOUT = pytest.mark.parametrize("lab", [False], indirect=True, scope="module", ids=["no prolog"])
 KILLED_AFTER_THE_CHANGE = """
 import os, signal
 from walltime.adjust.commands import Slurm
