@@ -1,6 +1,7 @@
 """What happened, after a day on the made-up cluster: the ledger beside the log that its sacct would print."""
 
 import json
+import shutil
 import sqlite3
 
 import pytest
@@ -33,6 +34,7 @@ def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
     cluster = FakeSlurm(nodes, jobs, soft=soft)
     runtimes = {job.key: job.runtime for job in jobs}
     ledger = Ledger(folder)
+    ledger._base.execute("PRAGMA synchronous=OFF")
     one = kind(
         Slurm(cluster),
         lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
@@ -53,9 +55,16 @@ def read(path):
     return read_log(path, time_zone="UTC").to_workload(procs=10**9)
 
 
+@pytest.fixture(scope="module")
+def one_day(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("day")
+    return folder, day(folder, busy(100), 32)
+
+
 @pytest.fixture
-def busy_day(tmp_path):
-    cluster = day(tmp_path, busy(), 32)
+def busy_day(tmp_path, one_day):
+    folder, cluster = one_day
+    shutil.copy(folder / "ledger.sqlite", tmp_path)
     (tmp_path / "log.txt").write_text(sacct(cluster))
     return cluster
 
@@ -91,14 +100,14 @@ def test_without_flags_backfill_is_inferred(tmp_path, busy_day):
 
 def test_a_part_of_the_day(tmp_path, busy_day):
     facts, jobs = read_facts_of(tmp_path), read(tmp_path / "log.txt")
-    middle = BEGIN + 10_000
+    middle = BEGIN + 5_000
     parts = [what_happened(facts, jobs, until=middle), what_happened(facts, jobs, since=middle + 1)]
     assert sum(len(part.runs) for part in parts) == len(what_happened(facts, jobs).runs)
     assert all(part.runs for part in parts)
 
 
 def test_a_job_that_was_ended_early_is_named_first(capsys, tmp_path):
-    cluster = day(tmp_path, busy(), 32, kind=KeepingSidecar, share=0.2)
+    cluster = day(tmp_path, busy(100), 32, kind=KeepingSidecar, share=0.2)
     early = [text.split()[1] for text in cluster.violations]
     assert early
     (tmp_path / "log.txt").write_text(sacct(cluster))
@@ -125,8 +134,8 @@ def test_broken_promises_delay_others_in_the_simulation(tmp_path):
     assert [(run.key, run.outlived, run.ahead_of) for run in found.in_holes] == [("3", True, 1)]
     [delay] = found.delays
     assert (delay.key, delay.user) == ("2", "bob")
-    assert delay.expected == cluster.jobs["1"].end
-    assert delay.start == cluster.jobs["3"].start + 3000 or abs(delay.start - cluster.jobs["2"].start) < 120
+    assert abs(delay.expected - cluster.jobs["1"].end) <= STEP
+    assert abs(delay.start - cluster.jobs["2"].start) <= STEP
     assert "1 jobs start later" in sentences(found)[-1]
 
 
