@@ -145,7 +145,7 @@ class Sidecar:
             target = self._target(entry, job, facts)
             anew = entry.state not in (State.STARTED, State.SHORT) or entry.restarts != job.restarts
             if job.time_min != entry.time_min or job.limit is None or (target is not None and job.limit >= target):
-                if anew:
+                if anew and job.time_min == entry.time_min:
                     self._note("started", entry, job)
                 self._keep(entry, entry.but(state=State.STARTED, restarts=job.restarts), now)
                 continue

@@ -156,7 +156,7 @@ def _report(
     from walltime.cli import common
     from walltime.cli.groups import Reading
     from walltime.machine import read_machine
-    from walltime.report.adjust import answer, sentences, write_adjust_report
+    from walltime.report.adjust import answer, recorded, sentences, write_adjust_report
     from walltime.site import runs
 
     common.check_output(path, (".html", ".htm"))
@@ -167,7 +167,7 @@ def _report(
         world = gain(jobs, predictor, bounds.floor, bounds.gain, machine, policy, replications, progress)
     found = None if facts is None else with_delays(what_happened(facts, jobs), jobs, world.machine, policy)
     write_adjust_report(path, found, world, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
-    for sentence in [*([] if found is None else sentences(found)), answer(world)]:
+    for sentence in [*([] if found is None else sentences(found)), answer(world), recorded(world)]:
         common.print_text(sentence)
     typer.echo(f"report written to {path}")
 

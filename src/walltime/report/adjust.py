@@ -31,7 +31,6 @@ RUN_COLUMNS = (
 DELAY_COLUMNS = ("job", "user", "expected start (UTC)", "start (UTC)", "later by")
 PROMISE_COLUMNS = ("job", "user", "promised start", "start", "later by")
 RECORDED = "recorded: the side-car's ledger and the job log"
-SIMULATED = "simulated"
 
 
 def run_row(run: Run) -> list[str]:
@@ -73,8 +72,8 @@ def sentences(found: Happened) -> list[str]:
     said = [alarm(found)] if found.killed else []
     said += [
         f"{clock(int(found.since))} to {clock(int(found.until))} UTC, {RECORDED}:",
-        f"{found.adjusted:,} jobs got a TimeMin, {len(found.runs):,} of adjusted ones started, {len(holes):,} by backfill, {ahead:,} of "
-        f"them ahead of jobs that had waited for longer; {hours} ran in holes.",
+        f"{_jobs(found.adjusted, 'got', 'got')} a TimeMin, {len(found.runs):,} of adjusted ones started, {len(holes):,} by backfill, "
+        f"{ahead:,} of them ahead of jobs that had waited for longer; {hours} ran in holes.",
         f"{sum(run.short for run in found.runs):,} were seen with a shortened limit; {_given_back(found)}.",
         f"{len(broken):,} of the backfilled ones outlived their TimeMin: for these the prediction was too short.",
     ]
@@ -85,10 +84,15 @@ def sentences(found: Happened) -> list[str]:
     if found.delays is not None:
         hours_late = sum(one.seconds for one in found.delays) / 3600
         said.append(
-            f"{SIMULATED} with {found.simulated}: {len(found.delays):,} jobs start later because others outlived their TimeMin, "
+            f"Simulated with {found.simulated}: {_jobs(len(found.delays), 'starts', 'start')} later because others outlived their "
+            "TimeMin, "
             f"{hours_late:,.1f} h together" + (f", {human_time(found.delays[0].seconds)} at most." if found.delays else ".")
         )
     return said
+
+
+def _jobs(count: int, one: str, several: str) -> str:
+    return f"1 job {one}" if count == 1 else f"{count:,} jobs {several}"
 
 
 def _given_back(found: Happened) -> str:
@@ -167,6 +171,17 @@ def answer(world: WhatIf) -> str:
     )
 
 
+def recorded(world: WhatIf) -> str:
+    """The recorded waits beside those of the simulation without the side-car, in a sentence."""
+    if world.calibration is None:
+        return "The log records no waits, so nothing is known of how far the simulation resembles the machine."
+    all_jobs = world.calibration.overall
+    return (
+        f"Recorded was a mean wait of {human_time(all_jobs.mean_recorded)} (median {human_time(all_jobs.median_recorded)}); the simulation "
+        f"without the side-car has {human_time(all_jobs.mean_simulated)} ({human_time(all_jobs.median_simulated)}) for the same jobs."
+    )
+
+
 def write_adjust_report(
     path: str | Path, found: Happened | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
@@ -200,6 +215,7 @@ def render(found: Happened | None, world: WhatIf | None, jobs: Workload, setting
         body += [
             "<h2>What it gains</h2>",
             gained.effects_table(world),
+            f"<p>{text(recorded(world))}</p>",
             gained.became_list(world),
             "<h2>How sure that is</h2>",
             gained.sure_table(world),
@@ -208,6 +224,7 @@ def render(found: Happened | None, world: WhatIf | None, jobs: Workload, setting
             "<h2>Who gains, who loses</h2>",
             *gained.gains_parts(world),
             *_promises(world),
+            *gained.calibration_parts(world),
         ]
     body += ["<h2>Where this comes from</h2>", provenance_table(record)]
     return shell.page(heading, shell.with_contents(filter(None, body)), [scripts(TABLES)], shell.CSS_OF_RESULTS + gained.CSS)
