@@ -40,8 +40,8 @@ class Run:
 
     `time_min`, `limit`: the side-car's and the user's; `predicted`: the prediction behind TimeMin. `shown`: the limit that it was first
     seen to run with, `short` whether that was too short; `given_back`: when the side-car raised it, with `left` to go. From the log:
-    `runtime`, `state`, `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: jobs of its partition that had been eligible before
-    it, with no lower priority, and still waited when it started.
+    `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: jobs of its partition
+    that had been eligible before it, with no lower priority, and still waited when it started.
     """
 
     key: str
@@ -56,6 +56,7 @@ class Run:
     left: int | None = None
     runtime: int | None = None
     state: str = ""
+    log_limit: int | None = None
     procs: int | None = None
     nodes: int | None = None
     backfilled: bool | None = None
@@ -76,9 +77,19 @@ class Run:
         """Whether Slurm ended it for its time before its user's limit."""
         return self.state == "TIMEOUT" and self.runtime is not None and self.runtime < self.limit - EARLY
 
+    @property
+    def lowered(self) -> bool:
+        """Whether somebody has lowered its limit, which was whole, while it ran: Slurm never does."""
+        return not self.short and self.log_limit is not None and self.log_limit < self.limit
+
     def as_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        return asdict(self) | {"in_hole": self.in_hole, "outlived": self.outlived, "killed_early": self.killed_early}
+        return asdict(self) | {
+            "in_hole": self.in_hole,
+            "outlived": self.outlived,
+            "killed_early": self.killed_early,
+            "lowered": self.lowered,
+        }
 
 
 @dataclass(frozen=True)
@@ -324,6 +335,7 @@ class _Log:
             run,
             runtime=int(jobs.runtime[place]),
             state=jobs.origin.name_of("state", state) if state >= 0 else "",
+            log_limit=int(jobs.requested[place]),
             procs=int(jobs.procs[place]),
             nodes=nodes if nodes > 0 else None,
             backfilled=None if backfill < 0 else bool(backfill),

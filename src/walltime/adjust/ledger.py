@@ -180,7 +180,7 @@ def read_facts_of(folder: Path) -> list[Fact]:
     """What a ledger says has happened, in order; also while a side-car uses it. Raises LedgerError."""
     path = folder / "ledger.sqlite"
     if not path.is_file():
-        raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that walltime slurm adjust had as --ledger")
+        raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that the side-car has its ledger in")
     try:
         with closing(sqlite3.connect(path, timeout=30)) as base:
             known = base.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()

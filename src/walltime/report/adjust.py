@@ -56,6 +56,7 @@ def alarm(found: Happened) -> str:
         return ""
     told = ", ".join(
         f"{run.key} of {harmless(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
+        + (" (its limit was whole, and somebody lowered it while it ran)" if run.lowered else "")
         for run in found.killed[:20]
     )
     more = f", and {len(found.killed) - 20:,} more" if len(found.killed) > 20 else ""
