@@ -79,6 +79,7 @@ class FakeSlurm:
     def __init__(self, nodes: int, jobs: Sequence[Job] = (), soft: bool = False, guard: bool = True, grows: bool = False):
         self.nodes, self.soft, self.guard, self.grows = nodes, soft, guard, grows
         self.spool: Path | None = None  # what its prolog reads; None without one
+        self.prolog_fails = 0.0
         self.clock = Clock()
         self.jobs: dict[str, Job] = {}
         self.coming = sorted(jobs, key=lambda job: job.submit)
@@ -170,7 +171,7 @@ class FakeSlurm:
     def _start(self, job: Job) -> None:
         job.state, job.start = "RUNNING", int(self.clock.now)
         file = None if self.spool is None else self.spool / job.key
-        if file is not None and file.exists() and job.time_min:
+        if file is not None and file.exists() and job.time_min and self.rng.random() >= self.prolog_fails:
             job.limit = max(job.limit, int(file.read_text()))
 
     # ---------------------------------------------------------------------------------------------------------------- its users
