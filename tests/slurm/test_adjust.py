@@ -15,7 +15,11 @@ import pytest
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
 from walltime.adjust.commands import Answer, Slurm
+from walltime.adjust.happened import what_happened
+from walltime.adjust.ledger import read_facts_of
 from walltime.adjust.selftest import GUARD, NAME
+from walltime.cli.slurm import FIELDS
+from walltime.logs import read_log
 
 EVERY = 1
 OPERATOR = "daemon"
@@ -142,6 +146,22 @@ def test_an_adjusted_job_is_backfilled_and_has_its_limit_back(lab, tmp_path, adj
     assert shown(lab, e, "TimeLimit") == ("00:30:00" if seen else "1-00:00:00"), one.out.read_text()
     wait_until("the end of E", lambda: shown(lab, e, "JobState") not in ("RUNNING", "COMPLETING"), 120)
     assert shown(lab, e, "JobState") == "COMPLETED"
+    log = tmp_path / "sacct.txt"
+    words = ("sacct", "--allusers", "--allocations", "--duplicates", "--parsable2", "--noconvert", "--starttime=now-1hour")
+
+    def accounted() -> bool:
+        log.write_text(lab.run(*words, f"--format={FIELDS},JobName"))
+        return any(line.startswith(f"{e}|") and "|COMPLETED|" in line for line in log.read_text().splitlines())
+
+    wait_until("the accounting of E", accounted, 60)
+    found = what_happened(read_facts_of(tmp_path / "ledger"), read_log(log, time_zone="UTC").to_workload(procs=16))
+    run = next(run for run in found.runs if run.key == str(e))
+    assert (run.time_min, run.limit, run.backfilled, run.outlived, run.killed_early) == (60, 1800, True, True, False)
+    assert run.short
+    assert run.left is not None
+    assert 0 < run.left <= 60
+    assert run.ahead_of == 1  # B
+    assert found.killed == []
 
 
 @pytest.mark.slurm

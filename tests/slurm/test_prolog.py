@@ -100,9 +100,12 @@ def test_a_missing_prolog_is_noticed(lab, tmp_path, adjusters):
 @pytest.mark.slurm
 @WITHOUT
 def test_a_missing_prolog_keeps_from_adjusting_where_it_is_needed(lab, tmp_path, adjusters):
+    with (lab.folder / "slurm.conf").open("a") as conf:
+        conf.write("PrologSlurmctld=/bin/true\n")
+    lab.run("scontrol", "reconfigure")  # then it is shown, and not run before slurmctld is restarted
     one = start(lab, tmp_path, adjusters, "--need-prolog")
     block(lab)
     f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")
-    wait_until("the self-tests", lambda: one.says("give-back (prolog missing"), 120)
+    wait_until("the self-tests", lambda: one.says("give-back (prolog missing: PrologSlurmctld=/bin/true raised nothing"), 120)
     assert shown(lab, f, "TimeMin") == "N/A"
     one.end()

@@ -33,6 +33,9 @@ PROMISE_COLUMNS = ("job", "user", "promised start", "start", "later by")
 RECORDED = "recorded: the side-car's ledger and the job log"
 
 
+CSS = "p, li, h3 { overflow-wrap: anywhere; }\n"  # specifications of predictors are long words
+
+
 def run_row(run: Run) -> list[str]:
     """A row of text; the columns are `RUN_COLUMNS`."""
     return [
@@ -228,7 +231,7 @@ def render(found: Happened | None, world: WhatIf | None, jobs: Workload, setting
             *gained.calibration_parts(world),
         ]
     body += ["<h2>Where this comes from</h2>", provenance_table(record)]
-    return shell.page(heading, shell.with_contents(filter(None, body)), [scripts(TABLES)], shell.CSS_OF_RESULTS + gained.CSS)
+    return shell.page(heading, shell.with_contents(filter(None, body)), [scripts(TABLES)], shell.CSS_OF_RESULTS + gained.CSS + CSS)
 
 
 def _promises(world: WhatIf) -> list[str]:

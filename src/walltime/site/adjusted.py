@@ -88,7 +88,7 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
         given_back = replace(today.policy, time_min_as_soft_limit=True, soft_limit_running="limit")
         return today if soft else Scheduler(given_back)
     half = soft and settings["soft_limit_running"] == "half"
-    return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half")))
+    return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half" if half else "tsafrir07")))
 
 
 def parse_adjustment(text: str) -> Adjustment:
