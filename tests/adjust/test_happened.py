@@ -159,7 +159,7 @@ def test_a_limit_that_somebody_lowered_while_the_job_ran_is_told(tmp_path):
     cluster = FakeSlurm(4)
     cluster.jobs = {"6": Job(6, "ann", 1, 60, 60, BEGIN, limit=60, start=BEGIN + 9, end=BEGIN + 69, state="COMPLETED"), "7": job}
     (tmp_path / "log.txt").write_text(sacct(cluster))
-    facts = [Fact(BEGIN + 1, "set", "7", "ann", 5, 60, 60), Fact(BEGIN + 120, "started", "7", "ann", 5, 60, 60, BEGIN + 100)]
+    facts = [Fact(BEGIN + 100.9, "set", "7", "ann", 5, 60, 60), Fact(BEGIN + 120, "started", "7", "ann", 5, 60, 60, BEGIN + 100)]
     found = what_happened(facts, read(tmp_path / "log.txt"))
     assert sentences(found)[0].startswith(
         "1 JOB WAS ENDED BEFORE THE USER'S LIMIT: 7 of ann after 10 min 00 s of 1 h 00 min (its limit was whole"

@@ -201,8 +201,9 @@ def what_happened(facts: Sequence[Fact], jobs: Workload, since: float | None = N
 
     Raises LogError for a log that does not say when it began, or when jobs started.
     """
-    times = [fact.time for fact in facts] or [0.0]
-    first, last = times[0] if since is None else since, times[-1] if until is None else until
+    # a job may start in the second in which its TimeMin was set, and Slurm knows whole seconds
+    times = [fact.time for fact in facts] + [float(fact.start) for fact in facts if fact.start] or [0.0]
+    first, last = min(times) if since is None else since, max(times) if until is None else until
     inside = [fact for fact in facts if first <= fact.time <= last]
     log = _Log(jobs)
     runs, missing = [], 0
