@@ -327,7 +327,8 @@ class _Log:
     def completed(self, run: Run, place: int) -> Run:
         """The run with what the log says of it."""
         jobs, start = self.jobs, int(self.start[place])
-        before = (jobs.submit < jobs.submit[place]) & (self.start > start) & (self._partition == self._partition[place])
+        same = (jobs.submit == jobs.submit[place]) & (jobs.job_id < jobs.job_id[place])  # in one second: by their numbers
+        before = (same | (jobs.submit < jobs.submit[place])) & (self.start > start) & (self._partition == self._partition[place])
         if self._priority[place] >= 0:
             before &= (self._priority >= self._priority[place]) | (self._priority < 0)
         nodes = int(jobs.columns["nodes"][place]) if "nodes" in jobs.columns else -1
