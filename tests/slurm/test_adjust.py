@@ -153,6 +153,7 @@ def test_an_adjusted_job_is_backfilled_and_has_its_limit_back(lab, tmp_path, adj
         log.write_text(lab.run(*words, f"--format={FIELDS},JobName"))
         return any(line.startswith(f"{e}|") and "|COMPLETED|" in line for line in log.read_text().splitlines())
 
+    lab.wait_for_jobs(90)  # also B, which is in no log of ended jobs before
     wait_until("the accounting of E", accounted, 60)
     found = what_happened(read_facts_of(tmp_path / "ledger"), read_log(log, time_zone="UTC").to_workload(procs=16))
     run = next(run for run in found.runs if run.key == str(e))
