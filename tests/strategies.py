@@ -235,6 +235,7 @@ SHORT_INCREMENTS = (1, 2, 5, 9)
 CORRECTIONS = (
     wt.Correction("estimate"),
     wt.Correction("double"),
+    wt.Correction("half"),
     wt.Correction("none"),
     wt.Correction(),
     wt.Correction(relative="elapsed"),

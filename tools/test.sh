@@ -17,7 +17,7 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   export WALLTIME_PROFILE=default
   .venv/bin/python tools/warm.py
   chosen=(-m "slurm and not nightly" -rs)
-  beside=(tests/slurm/test_adjust.py tests/slurm/test_adjust_failures.py tests/slurm/test_soft_limit.py)
+  beside=(tests/slurm/test_adjust.py tests/slurm/test_adjust_failures.py tests/slurm/test_soft_limit.py tests/slurm/test_prolog.py)
   # Schedules are compared with simulated ones alone: a real Slurm works in real time, and other work delays it.
   status=0
   .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" tests/slurm "${beside[@]/#/--ignore=}" "$@" || status=$?

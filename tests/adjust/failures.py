@@ -11,8 +11,10 @@ import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
 from tests.traces import trace_path
 from walltime.adjust.commands import Slurm
-from walltime.adjust.ledger import Entry, Ledger, LedgerError
-from walltime.adjust.round import Report, Sidecar
+from walltime.adjust.given import Report
+from walltime.adjust.ledger import Entry, Fact, Ledger, LedgerError
+from walltime.adjust.prolog import Spool
+from walltime.adjust.round import Sidecar
 from walltime.adjust.rules import Bounds
 
 EVERY = 60.0
@@ -41,6 +43,11 @@ class FailingLedger(Ledger):
     def note(self, name: str, value: str) -> None:
         self._fail()
         super().note(name, value)
+        self._kill()
+
+    def remember(self, fact: Fact) -> None:
+        self._fail()
+        super().remember(fact)
         self._kill()
 
     def _fail(self) -> None:
@@ -109,12 +116,20 @@ def play(
     soft: bool = False,
     sidecar_class: type[Sidecar] = Sidecar,
     ledger_class: type[FailingLedger] = FailingLedger,
+    prolog_fails: float | None = None,
     rounds: int = 20_000,
 ) -> Story:
-    """Run the jobs to their end, in so many rounds at most, with a side-car; `risk`: probability of a failure at each command and write."""
+    """Run the jobs to their end, in so many rounds at most, with a side-car; `risk`: probability of a failure at each command and write.
+
+    `prolog_fails`: that of the prolog, None without one.
+    """
     rng = random.Random(seed)
     cluster = FakeSlurm(nodes, [Job(**{**job.__dict__, "others": {}}) for job in jobs], soft=soft, grows=rng.random() < 0.5)
     cluster.rng = rng
+    spool = folder / "spool"
+    if prolog_fails is not None:
+        spool.mkdir(parents=True)
+        cluster.spool, cluster.prolog_fails = spool, prolog_fails
     story = Story()
     runtimes = {job.key: job.runtime for job in jobs}
     shares = {job.key: rng.uniform(0.1, 1.3) for job in jobs}
@@ -140,6 +155,7 @@ def play(
             lambda text: None,
             ledger,
             stopped=lambda: switch.stopped,
+            spool=None if prolog_fails is None else Spool(spool),
         )
 
     cluster.fault = fault
@@ -238,7 +254,7 @@ def check_calm(cluster: FakeSlurm, sidecar: Sidecar, switch: Switch, story: Stor
         tell(story, sidecar.round(), cluster)
         cluster.advance(1)
     for job in cluster.running():
-        if job.limit < job.wanted:
+        if job.limit < job.wanted and job.user != "sidecar":  # a test of the prolog may be short
             story.violations.append(f"job {job.key} still has {job.limit} of {job.wanted} minutes")
     for job in cluster.waiting():
         if job.time_min:

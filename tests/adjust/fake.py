@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from walltime.adjust.commands import Answer
 
@@ -46,6 +47,7 @@ class Job:
     limit: int = 0
     time_min: int = 0
     start: int = 0
+    end: int = 0
     restarts: int = 0
     state: str = "PENDING"
     held: bool = False
@@ -76,6 +78,8 @@ class FakeSlurm:
 
     def __init__(self, nodes: int, jobs: Sequence[Job] = (), soft: bool = False, guard: bool = True, grows: bool = False):
         self.nodes, self.soft, self.guard, self.grows = nodes, soft, guard, grows
+        self.spool: Path | None = None  # what its prolog reads; None without one
+        self.prolog_fails = 0.0
         self.clock = Clock()
         self.jobs: dict[str, Job] = {}
         self._present: dict[str, Job] = {}  # those that wait or run
@@ -132,7 +136,7 @@ class FakeSlurm:
         self.jobs[job.key] = self._present[job.key] = job
 
     def _end(self, job: Job, state: str) -> None:
-        job.state = state
+        job.state, job.end = state, int(self.clock.now)
         self._present.pop(job.key, None)
 
     def _schedule(self) -> None:
@@ -171,6 +175,9 @@ class FakeSlurm:
 
     def _start(self, job: Job) -> None:
         job.state, job.start = "RUNNING", int(self.clock.now)
+        file = None if self.spool is None else self.spool / job.key
+        if file is not None and file.exists() and job.time_min and self.rng.random() >= self.prolog_fails:
+            job.limit = max(job.limit, int(file.read_text()))
 
     # ---------------------------------------------------------------------------------------------------------------- its users
 
@@ -226,7 +233,8 @@ class FakeSlurm:
             self._next += 1
             minutes = next(int(word.partition("=")[2]) for word in words if word.startswith("--time="))
             seconds = int(words[-1].split()[-1])
-            job = Job(self._next, "sidecar", 1, seconds, minutes, int(self.clock.now), "walltime-self-test", minutes, held=True)
+            name = next(word.partition("=")[2] for word in words if word.startswith("--job-name="))
+            job = Job(self._next, "sidecar", 1, seconds, minutes, int(self.clock.now), name, minutes, held=True)
             self._come(job)
             return Answer(0, f"{job.key}\n", "")
         if words[0] == "scancel":
@@ -288,3 +296,15 @@ def record(job: Job) -> dict[str, object]:
         "het_job_id": 0,
         "resv_name": "",
     } | job.others
+
+
+def sacct(cluster: FakeSlurm, flags: bool = True) -> str:
+    """What sacct would print of the jobs that have ended; `flags`: with the field that says who started a job."""
+    heading = "JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
+    lines = [heading + "|Flags" * flags + "|JobName"]
+    for job in cluster.jobs.values():
+        if job.start and job.end:
+            started = ("SchedBackfill" if job.key in cluster.backfilled else "SchedMain",) * flags
+            known = (job.number, job.user, job.account, "main", job.state, job.submit, job.submit, job.start, job.end, job.end - job.start)
+            lines.append("|".join(map(str, (*known, job.limit, job.nodes, job.nodes, *started, job.name))))
+    return "\n".join(lines) + "\n"

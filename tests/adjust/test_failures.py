@@ -26,6 +26,21 @@ def test_failures_shorten_no_job(tmp_path, soft):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("prolog_fails", [0.0, 0.2, 1.0])
+def test_failures_with_a_prolog_shorten_no_job(tmp_path, prolog_fails):
+    story = play(tmp_path / "ledger", busy(), 32, seed=2, risk=RISK, prolog_fails=prolog_fails)
+    assert story.violations == []
+    assert sum(story.failures.values()) > 50
+    assert story.adjusted > 50
+
+
+def test_the_prolog_alone_gives_back(tmp_path):
+    story = play(tmp_path / "ledger", busy(60), 32, seed=0, risk=0, sidecar_class=KeepingSidecar, prolog_fails=0.0)
+    assert story.violations == []
+    assert story.backfilled > 0
+
+
+@pytest.mark.slow
 def test_a_stretch_of_kth(tmp_path):
     story = play(tmp_path / "ledger", kth(20_000, 200), 100, seed=3, risk=RISK)
     assert story.violations == []

@@ -204,6 +204,11 @@ def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="ke
         ("estimate", 50 * HOUR, 1),
         # 10, 20, 40, 80 min
         ("double", 40 * MINUTE + 1, 3),
+        # of the 359,400 s left at 10 min half is waited for, then half of the 179,700 s, ... 3, 2, 1
+        ("half", 180_300, 1),
+        ("half", 180_301, 2),
+        ("half", 270_151, 3),
+        ("half", 100 * HOUR, 20),
         ("none", 50 * HOUR, 0),
     ],
 )

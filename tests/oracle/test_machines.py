@@ -31,6 +31,7 @@ POLICIES = (
 PREDICTIONS = (
     "predictor=tsafrir07",
     "predictor=tsafrir07,correction=double",
+    "predictor=last,believe=011,correction=half",
     "predictor=last,believe=selective",
     "predictor=last,believe=010,correction=estimate",
     "predictor=exact,believe=011",

@@ -31,6 +31,10 @@ from tests.slurm.beside import (
 )
 from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
+from walltime.adjust.happened import what_happened
+from walltime.adjust.ledger import read_facts_of
+from walltime.cli.slurm import FIELDS
+from walltime.logs import read_log
 
 
 @pytest.fixture(scope="module", params=["22.05", "26.05"])
@@ -61,18 +65,19 @@ def test_a_dry_run_changes_nothing(lab, tmp_path, adjusters):
 
 @pytest.fixture(scope="module")
 def backfilled(lab, tmp_path_factory):
-    """A job, longer than its TimeMin of a minute, that runs ahead of the blocked head of the queue, and what was said."""
-    one = start_tested(lab, tmp_path_factory.mktemp("backfilled"), adjusters := [])
+    """A job, longer than its TimeMin of a minute, that runs ahead of the blocked head of the queue; what was said, and the ledger."""
+    folder = tmp_path_factory.mktemp("backfilled")
+    one = start_tested(lab, folder, adjusters := [])
     number = small(lab, "E", 85, name="long")
     wait_until("the long job", lambda: runs(lab, number), 60)
     assert "B" in lab.run("squeue", "--noheader", "--states=PENDING", "--format=%j").split()
     wait_whole(lab, number, "E")
     end_all(lab, adjusters)
-    return number, one.told
+    return number, one.told, folder / "ledger"
 
 
 def test_an_adjusted_job_is_backfilled_and_keeps_its_limit(lab, backfilled):
-    number, told = backfilled
+    number, told, _ = backfilled
     if is_soft(lab):
         assert "its limit" not in told
     elif "TimeMin is seen" in told:
@@ -201,8 +206,29 @@ def test_an_operator_has_enough_rights(lab):
 
 def test_an_adjusted_job_outlives_its_time_min(lab, backfilled):
     """The last one, so that the others are made meanwhile."""
-    number, _ = backfilled
+    number, _, _ = backfilled
     wait_until("its end", lambda: not runs(lab, number), 120)
     assert shown(lab, number, "JobState") == "COMPLETED"
     hours, minutes, seconds = map(int, shown(lab, number, "RunTime").split(":"))
     assert (hours, minutes * 60 + seconds >= 80) == (0, True)
+
+
+def test_what_happened_by_the_ledger_and_the_accounting(lab, backfilled, tmp_path):
+    if not lab.accounting:
+        pytest.skip("needs accounting")
+    number, _, ledger = backfilled
+    log = tmp_path / "sacct.txt"
+    words = ("sacct", "--allusers", "--allocations", "--duplicates", "--parsable2", "--noconvert", "--starttime=now-1hour")
+
+    def accounted() -> bool:
+        log.write_text(lab.run(*words, f"--format={FIELDS},JobName"))
+        return any(line.startswith(f"{number}|") and "|COMPLETED|" in line for line in log.read_text().splitlines())
+
+    wait_until("its accounting", accounted, 60)
+    found = what_happened(read_facts_of(ledger), read_log(log, time_zone="UTC").to_workload(procs=64))
+    run = next(run for run in found.runs if run.key == str(number))
+    assert (run.time_min, run.limit, run.backfilled, run.outlived, run.killed_early) == (60, KINDS["E"] * 60, True, True, False)
+    assert run.short
+    assert run.left is not None
+    assert 0 < run.left <= 60
+    assert found.killed == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -55,11 +55,35 @@ class Entry:
         return replace(self, **changes)
 
 
+@dataclass(frozen=True)
+class Fact:
+    """What happened, for those who ask later; entries are forgotten when their jobs have left the queue.
+
+    `what`: `set`, `taken back`, `started` (with its limit whole), `started short`, `given back` (`detail`: the seconds left); of no
+    job: `alarm`, `failed`, `prolog missed`. `time_min`, `limit`: minutes, the side-car's and the user's; `shown`: the limit that the job
+    had, None for none. `time`, `start`: Unix times, `start` 0 while unknown.
+    """
+
+    time: float
+    what: str
+    key: str = ""
+    user: str = ""
+    time_min: int = 0
+    limit: int = 0
+    shown: Minutes = None
+    start: int = 0
+    detail: str = ""
+
+
+KEEP_FACTS = 400 * 86_400
+"""Seconds for which it is known what happened."""
 COLUMNS = [f'"{column.name}"' for column in fields(Entry)]
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS jobs ({", ".join(COLUMNS)}, PRIMARY KEY ("key"));
 CREATE TABLE IF NOT EXISTS notes (name PRIMARY KEY, value);
 CREATE TABLE IF NOT EXISTS events (time REAL, key, what, detail);
+CREATE TABLE IF NOT EXISTS facts ({", ".join(f'"{column.name}"' for column in fields(Fact))});
+CREATE INDEX IF NOT EXISTS facts_time ON facts ("time");
 """
 
 
@@ -111,11 +135,18 @@ class Ledger:
             self._base.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", astuple(entry))
             self._base.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (now, entry.key, str(entry.state), detail))
 
+    def remember(self, fact: Fact) -> None:
+        """Enter what has happened; it stays for KEEP_FACTS."""
+        with self._transaction():
+            self._base.execute(f"INSERT INTO facts VALUES ({', '.join('?' * len(fields(Fact)))})", astuple(fact))
+
     def forget(self, keys: list[str]) -> None:
         """Remove the entries of jobs that have left the queue."""
         if keys:
             with self._transaction():
                 self._base.executemany("DELETE FROM jobs WHERE key = ?", [(key,) for key in keys])
+                for table in ("facts", "events"):
+                    self._base.execute(f"DELETE FROM {table} WHERE time < (SELECT max(time) FROM {table}) - ?", (KEEP_FACTS,))
 
     def note(self, name: str, value: str) -> None:
         """Remember a value."""
@@ -143,3 +174,18 @@ class Ledger:
                 raise
         except sqlite3.Error as error:
             raise LedgerError(f"{printable(self.folder)}: the ledger cannot be written ({error})") from error
+
+
+def read_facts_of(folder: Path) -> list[Fact]:
+    """What a ledger says has happened, in order; also while a side-car uses it. Raises LedgerError."""
+    path = folder / "ledger.sqlite"
+    if not path.is_file():
+        raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that the side-car has its ledger in")
+    try:
+        with closing(sqlite3.connect(path, timeout=30)) as base:
+            known = base.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
+            names = ", ".join(f'"{column.name}"' for column in fields(Fact))
+            rows = base.execute(f"SELECT {names} FROM facts ORDER BY time, rowid").fetchall() if known else []
+    except sqlite3.Error as error:
+        raise LedgerError(f"{printable(path)}: the ledger cannot be read ({error})") from error
+    return [Fact(*row) for row in rows]

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import FrameType
 
 from walltime.adjust.facts import Mode
-from walltime.adjust.round import Report, Sidecar
+from walltime.adjust.given import Report
+from walltime.adjust.round import Sidecar
 from walltime.errors import OutputError
 from walltime.logs.output import whole_file
 

@@ -11,7 +11,7 @@ from typing import Any
 from walltime.adjust.facts import Minutes, SlurmError
 
 RUNNING = frozenset({"RUNNING", "CONFIGURING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "STOPPED", "RESIZING"})
-_KEY = re.compile(r"[1-9][0-9]{0,11}(_[0-9]{1,9})?")
+KEY = re.compile(r"[1-9][0-9]{0,11}(_[0-9]{1,9})?")
 _PART = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 
 
@@ -58,7 +58,7 @@ class QueuedJob:
 
 def check_key(key: str) -> str:
     """The key of a job; raises SlurmError if it is none, so that nothing else gets onto a command line."""
-    if not _KEY.fullmatch(key):
+    if not KEY.fullmatch(key):
         raise SlurmError(f"{key[:40]!r} is no number of a job")
     return key
 
@@ -92,6 +92,8 @@ def _jobs(record: Mapping[str, Any], tasks: int) -> Iterator[QueuedJob]:
         keys = [number]
     states = record["job_state"]
     state = str(states[0] if isinstance(states, list) else states)
+    if isinstance(states, list) and state == "RUNNING" and "CONFIGURING" in states:
+        state = "CONFIGURING"  # its prolog has not ended
     if isinstance(states, list) and "COMPLETING" in states:
         state = "COMPLETING"
     priority = _number(record["priority"])

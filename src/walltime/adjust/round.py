@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from walltime.adjust.commands import DeniedError, Slurm
 from walltime.adjust.facts import Facts, Minutes, Mode, SlurmError
-from walltime.adjust.ledger import Entry, Ledger, LedgerError, State
+from walltime.adjust.given import Clock, Predict, Report
+from walltime.adjust.ledger import Entry, Fact, Ledger, LedgerError, State
+from walltime.adjust.prolog import NAME as PROLOG_NAME
+from walltime.adjust.prolog import WHOLE, Spool
 from walltime.adjust.queue import QueuedJob, array_of
-from walltime.adjust.rules import Bounds, RunMinutes, counts, read_run_minutes, time_min_of, why_never
-from walltime.adjust.selftest import NAME, SelfTest
+from walltime.adjust.rules import Bounds, RunMinutes, read_run_minutes, time_min_of, why_never
+from walltime.adjust.selftest import NAME
+from walltime.adjust.trust import WORKS, Trust
+from walltime.errors import OutputError
 
 KEEP_LIMITS = 600.0
 """Seconds for which limits on running minutes are not asked for again."""
@@ -31,51 +34,11 @@ JUMP = 60.0
 """A clock that has gone wrong by so many seconds since the last round is not believed in this one."""
 
 
-class Clock(Protocol):
-    """The time."""
-
-    def time(self) -> float:
-        """Unix time, s."""
-
-    def monotonic(self) -> float:
-        """Seconds since some moment; never set anew."""
-
-
-Predict = Callable[[QueuedJob, float], float | None]
-
-
-@dataclass
-class Report:
-    """What a round saw and did.
-
-    `answered`: whether Slurm said how things are. `wanted`: the TimeMin (minutes) of jobs that would be adjusted; `left`: why others
-    are not. `least_left`: what the shortest job had left, s, when its limit was raised.
-    """
-
-    answered: bool = False
-    mode: Mode = Mode.ADVICE
-    why: str = ""
-    waiting: int = 0
-    adjusted: int = 0
-    set_now: int = 0
-    taken_back: int = 0
-    given_back: int = 0
-    failures: int = 0
-    least_left: float | None = None
-    wanted: dict[str, int] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def reasons(self) -> Mapping[str, int]:
-        """How many waiting jobs are left alone, by reason."""
-        return counts(self.left)
-
-
 class Sidecar:
     """The side-car. Without a ledger it changes nothing and only says what it would do.
 
     `stopped`: asked in each round whether everything is to be taken back. `test_options`: words for sbatch of the self-test. `stays`:
-    whether more rounds will follow.
+    whether more rounds will follow. `spool`: the files of a second give-back, the prolog's, and `needs_prolog` whether it must work.
     """
 
     def __init__(
@@ -90,15 +53,16 @@ class Sidecar:
         stopped: Callable[[], bool] = lambda: False,
         test_options: tuple[str, ...] = (),
         stays: bool = True,
+        spool: Spool | None = None,
+        needs_prolog: bool = False,
     ):
         self.slurm, self.predict, self.bounds, self.clock, self.user, self.say = slurm, predict, bounds, clock, user, say
-        self.ledger, self.stopped, self.test_options, self.stays = ledger, stopped, test_options, stays
+        self.ledger, self.stopped, self.stays = ledger, stopped, stays
         self.entries: dict[str, Entry] = {} if ledger is None else ledger.entries()
         self._ledger_works = True
         self._denied = ""
-        self._test: SelfTest | None = None
-        self._test_of = ""  # the slurmctld that is tested
-        self._distrust = ""  # why what is shortened may not be given back
+        self.spool = spool if ledger is not None else None
+        self.trust = None if ledger is None else Trust(slurm, test_options, say, ledger, spool, needs_prolog)
         self._asked_right_of, self._right = "", False
         self._limits, self._limits_at = RunMinutes(known=False), float("-inf")
         self._changes: deque[float] = deque()
@@ -151,6 +115,7 @@ class Sidecar:
         self._adjust(waiting, facts, now, report, act=ready and steady)
         if report.set_now:
             self._look_again(now, report)
+        self._keep_spool()
         return report
 
     def _look_again(self, now: float, report: Report) -> None:
@@ -178,9 +143,14 @@ class Sidecar:
             if entry is None or not job.runs or not self._is_same(entry, job):
                 continue
             target = self._target(entry, job, facts)
+            anew = entry.state not in (State.STARTED, State.SHORT) or entry.restarts != job.restarts
             if job.time_min != entry.time_min or job.limit is None or (target is not None and job.limit >= target):
+                if anew and job.time_min == entry.time_min:
+                    self._note("started", entry, job)
                 self._keep(entry, entry.but(state=State.STARTED, restarts=job.restarts), now)
                 continue
+            if anew:
+                self._note("started short", entry, job)
             left = job.start + job.limit * 60 - now
             report.least_left = left if report.least_left is None else min(left, report.least_left)
             if job.key in late:
@@ -189,6 +159,18 @@ class Sidecar:
             self._keep(entry, entry.but(state=State.SHORT, restarts=job.restarts, longest=target), now)
             if self._raise(job, target, report):
                 report.given_back += 1
+                self._note("given back", entry, job, str(int(left)))
+            if job.state == "RUNNING" and self.trust is not None and self.trust.prolog == WORKS and not entry.soft:
+                self._miss_prolog(job)
+
+    def _miss_prolog(self, job: QueuedJob) -> None:
+        """The prolog has ended, and has not raised the limit."""
+        why = f"the prolog has not raised the limit of job {job.key}"
+        self._note("prolog missed", detail=why)
+        if self.trust is not None and self.trust.needs_prolog:
+            self._lose_trust(why)
+        else:
+            self.say(f"{why}; the side-car does")
 
     def _target(self, entry: Entry, job: QueuedJob, facts: Facts) -> Minutes:
         """The limit, minutes, that a running job must have at least.
@@ -245,6 +227,7 @@ class Sidecar:
         for entry in entries:
             if self._change(lambda key=entry.key: self.slurm.set_time_min(key, 0), report):  # type: ignore[misc]
                 report.taken_back += 1
+                self._note("taken back", entry)
                 self.say(f"job {entry.key}: TimeMin is taken back")
 
     # ------------------------------------------------------------------------------------------------------------ whether to act
@@ -266,10 +249,10 @@ class Sidecar:
             report.why = "a limit can be given back only by a side-car that stays; leave out --once"
         elif report.mode is Mode.GIVE_BACK:
             report.why = self._self_test(facts, queue, report)
-        elif self._distrust:
-            if not any(entry.state is State.SHORT for entry in self.entries.values()):
-                self._distrust = ""  # under soft limits there is nothing more to be tested
-            report.why = self._distrust
+        elif self.trust is not None and self.trust.distrust:
+            if not self.short:
+                self.trust.distrust = ""  # under soft limits there is nothing more to be tested
+            report.why = self.trust.distrust
         return not report.why
 
     def _may_change(self, facts: Facts) -> bool:
@@ -285,38 +268,26 @@ class Sidecar:
         return self._right
 
     def _self_test(self, facts: Facts, queue: list[QueuedJob], report: Report) -> str:
-        """Go on with the self-test; returns why nothing may be adjusted yet."""
-        assert self.ledger is not None
-        if not self._distrust and self.ledger.noted("tested") == facts.controller:
-            return ""
-        if self._test is None or self._test_of != facts.controller:
-            self._test, self._test_of = SelfTest(self.slurm, self.test_options, self.say), facts.controller
+        """Go on with the self-tests; returns why nothing may be adjusted yet."""
+        assert self.trust is not None
+        before = self.trust.failures
         try:
-            self._test.step(queue, self.clock.monotonic(), self.user)
-        except SlurmError as error:
-            report.failures += 1
-            self.say(f"self-test: {error}")
-        if self._test.failed:
-            return f"the self-test failed: {self._test.failed}"
-        if not self._test.passed:
-            return f"self-test under way{f', as {self._distrust}' if self._distrust else ''}"
-        try:
-            self.ledger.note("tested", facts.controller)
+            return self.trust.why_not(queue, facts, self.clock.monotonic(), self.user)
         except LedgerError as error:
             self._ledger_fails(error)
             return "the ledger cannot be written"
-        self._test, self._distrust = None, ""
-        return ""
+        finally:
+            report.failures += self.trust.failures - before
 
     def _lose_trust(self, why: str) -> None:
         """Nothing is adjusted any more, and all is taken back, until a new self-test has passed."""
         self.say(f"ALARM: {why}")
-        self._distrust, self._test = why, None
-        try:
-            if self.ledger is not None:
-                self.ledger.note("tested", "")
-        except LedgerError as error:
-            self._ledger_fails(error)
+        self._note("alarm", detail=why)
+        if self.trust is not None:
+            try:
+                self.trust.lose(why)
+            except LedgerError as error:
+                self._ledger_fails(error)
 
     # ----------------------------------------------------------------------------------------------------------------- adjusting
 
@@ -333,7 +304,7 @@ class Sidecar:
             entry = self.entries.get(key)
             if job.time_min and (entry is None or entry.time_min != job.time_min):
                 why: str | None = "TimeMin is the user's own"
-            elif job.name == NAME and job.user == self.user:
+            elif job.name in (NAME, PROLOG_NAME) and job.user == self.user:
                 why = "self-test"
             elif entry is not None and job.limit is not None and entry.time_min >= job.limit:
                 why = "its limit has become too short"
@@ -351,7 +322,8 @@ class Sidecar:
             if key in report.left or job.time_min or job.limit is None:
                 continue
             entry = self.entries.get(key)
-            minutes = entry.time_min if entry is not None else time_min_of(self.predict(job, now), job.limit, self.bounds)
+            seconds = None if entry is not None else self.predict(job, now)
+            minutes = entry.time_min if entry is not None else time_min_of(seconds, job.limit, self.bounds)
             if minutes is None:
                 report.left[key] = "nothing to gain, or too little known"
                 continue
@@ -371,12 +343,40 @@ class Sidecar:
             if not self._keep(None, Entry(key, job.user, minutes, job.limit, longest, job.restarts, soft, State.INTENT, now), now):
                 continue
             self._changes.append(self.clock.monotonic())
+            if not soft and not self._put(key, longest):
+                continue
             if self._change(lambda key=key, minutes=minutes: self.slurm.set_time_min(key, minutes), report):  # type: ignore[misc]
                 report.set_now += 1
                 self._keep(None, self.entries[key], now, "Slurm has it")
+                self._note("set", self.entries[key], job, "" if seconds is None else f"{seconds:.0f}")
                 self.say(f"job {key}: TimeMin {minutes} of {job.limit} minutes")
             else:
                 self._not_before[key] = self.clock.monotonic() + LATEST
+
+    def _put(self, key: str, minutes: Minutes) -> bool:
+        """Let the prolog know of a job before it can be shortened; whether it may be. What its user may have asked for unseen counts."""
+        if self.spool is None:
+            return True
+        try:
+            self.spool.put(key, minutes)
+        except OutputError as error:
+            self.say(f"the prolog is not told: {error}")
+            return self.trust is None or not self.trust.needs_prolog
+        return True
+
+    def _keep_spool(self) -> None:
+        """Files of the jobs that wait with a TimeMin, or may.
+
+        In them is the user's limit, where he cannot have changed it unseen, else the longest that he can have chosen.
+        """
+        if self.spool is None or self.trust is None:
+            return
+        open_ones = [entry for entry in self.entries.values() if not entry.soft and entry.state in (*OPEN, State.CLEAR)]
+        wanted = {entry.key: entry.limit if entry.state is State.SET else entry.longest for entry in open_ones}
+        try:
+            self.spool.keep(wanted | dict.fromkeys(self.trust.keys, WHOLE))
+        except OutputError as error:
+            self.say(f"the prolog is not told: {error}")
 
     def _has_budget(self) -> bool:
         """Whether one more change is allowed in this minute."""
@@ -395,6 +395,7 @@ class Sidecar:
         except SlurmError as error:
             report.failures += 1
             self.say(f"failed: {error}")
+            self._note("failed", detail=str(error))
             if isinstance(error, DeniedError):
                 self._denied = str(error)
             return False
@@ -415,6 +416,17 @@ class Sidecar:
             return False
         self.entries[after.key] = after
         return True
+
+    def _note(self, what: str, entry: Entry | None = None, job: QueuedJob | None = None, detail: str = "") -> None:
+        """Note for those who ask later what happened; nothing depends on it."""
+        if self.ledger is None:
+            return
+        about = ("", "", 0, 0) if entry is None else (entry.key, entry.user, entry.time_min, entry.limit)
+        seen = (None, 0) if job is None else (job.limit, job.start)
+        try:
+            self.ledger.remember(Fact(self.clock.time(), what, *about, *seen, detail))
+        except LedgerError as error:
+            self._ledger_fails(error)
 
     def _ledger_fails(self, error: LedgerError) -> None:
         if self._ledger_works:

@@ -34,7 +34,7 @@ def read_options(text: str) -> dict[str, Any]:
     for part in filter(None, text.partition(":")[2].split(",")):
         name, equals, value = (word.strip() for word in part.partition("="))
         if name not in KINDS or not equals or not value:
-            raise PolicyError(f"{part!r} of --dask {text} is not of the form NAME=VALUE; names are {', '.join(KINDS)}")
+            raise PolicyError(f"{part!r} of the workers {text!r} is not of the form NAME=VALUE; names are {', '.join(KINDS)}")
         try:
             found[name] = KINDS[name](value)
         except ValueError:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from walltime.adjust.advice import History
+    from walltime.adjust.given import Report
     from walltime.adjust.loop import Metrics
-    from walltime.adjust.round import Report, Sidecar
+    from walltime.adjust.round import Sidecar
 
-ACT, BOUNDS, SEEN = "Whether to act", "How far it may go", "What is seen of it"
+ACT, BOUNDS, SEEN, GAIN = "Whether to act", "How far it may go", "What is seen of it", "What it gains"
 PREDICTOR = "tang13:key=request,statistic=p95,window=3"
 
 
@@ -48,6 +49,15 @@ def adjust(
         list[str] | None,
         typer.Option("--self-test", metavar="OPTION", help="A word for sbatch of the self-test, as --partition=x.", rich_help_panel=ACT),
     ] = None,
+    spool: Annotated[
+        Path | None,
+        typer.Option(
+            "--spool", metavar="FOLDER", help="Notes for the prolog, the second give-back; see --print-prolog.", rich_help_panel=ACT
+        ),
+    ] = None,
+    need_prolog: Annotated[
+        bool, typer.Option("--need-prolog", help="Do not adjust while the prolog does not work.", rich_help_panel=ACT)
+    ] = False,
     floor: Annotated[int, typer.Option("--floor", metavar="MINUTES", help="Least TimeMin.", rich_help_panel=BOUNDS)] = 10,
     gain: Annotated[float, typer.Option("--gain", help="Largest TimeMin, as a part of the limit.", rich_help_panel=BOUNDS)] = 0.9,
     changes: Annotated[int, typer.Option("--changes", help="Most adjustments a minute.", rich_help_panel=BOUNDS)] = 60,
@@ -66,6 +76,26 @@ def adjust(
     print_guard: Annotated[
         bool, typer.Option("--print-guard", help="Print the guard for job_submit.lua, and end.", rich_help_panel=SEEN)
     ] = False,
+    print_prolog: Annotated[
+        bool,
+        typer.Option("--print-prolog", help="Print the script for PrologSlurmctld, for this --spool, and end.", rich_help_panel=SEEN),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="Simulate the log with and without the side-car, write a page of it and of the --ledger, and end.",
+            rich_help_panel=GAIN,
+        ),
+    ] = None,
+    cluster: Annotated[
+        Path | None, typer.Option("--cluster", metavar="FILE", help="The machine and how it schedules.", rich_help_panel=GAIN)
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Instead of the file's; easy where there is no file.", rich_help_panel=GAIN)
+    ] = None,
+    replications: Annotated[int, typer.Option("--replications", min=0, help="As of walltime what-if.", rich_help_panel=GAIN)] = 5,
     as_json: o.JsonOption = False,
 ) -> None:
     """Give waiting jobs a TimeMin from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
@@ -77,6 +107,13 @@ def adjust(
         from walltime.adjust.selftest import GUARD
 
         typer.echo(GUARD, nl=False)
+        return
+    if print_prolog:
+        from walltime.adjust.prolog import script
+
+        if spool is None:
+            raise PolicyError("the prolog reads a folder that the side-car writes; name it with --spool")
+        typer.echo(script(spool), nl=False)
         return
     if print_unit:
         from walltime.adjust.units import service
@@ -91,17 +128,55 @@ def adjust(
         raise PolicyError(
             "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
         )
+    if report is not None:
+        if act or once or metrics is not None or spool is not None or as_json:
+            raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
+        _report(report, history, _tang13(predictor), bounds, ledger, cluster, policy, replications)
+        return
+    if cluster is not None or policy is not None:
+        raise PolicyError("--cluster and --policy are for the simulations of --report")
     if act and ledger is None:
         raise PolicyError("--act needs a --ledger, in which it is noted what is changed, before it is changed")
     if not act and ledger is not None:
         raise PolicyError("a --ledger is for --act; leave it out to see what would be done")
+    if spool is not None and not act:
+        raise PolicyError("a --spool is for --act; leave it out to see what would be done")
+    if need_prolog and spool is None:
+        raise PolicyError("--need-prolog needs a --spool, from which the prolog reads")
     if as_json and not once:
         raise PolicyError("--json is for one round; add --once")
     if not 1 <= timeout <= 60:
         raise PolicyError(f"a command of Slurm may take 1 to 60 s, not {timeout:g}")
     if metrics is not None:
         common.check_output(metrics, (".prom",))
-    _run(_tang13(predictor), history, bounds, ledger, once, timeout, stop_file, tuple(self_test or ()), metrics, as_json)
+    _run(
+        _tang13(predictor), history, bounds, ledger, once, timeout, stop_file, tuple(self_test or ()), metrics, as_json, spool, need_prolog
+    )
+
+
+def _report(
+    path: Path, log: Path, predictor: Any, bounds: Any, ledger: Path | None, cluster: Path | None, policy: str | None, replications: int
+) -> None:
+    """Write the page: what happened by the ledger, and what is gained by simulation."""
+    from walltime.adjust.happened import gain, what_happened, with_delays
+    from walltime.adjust.ledger import read_facts_of
+    from walltime.cli import common
+    from walltime.cli.groups import Reading
+    from walltime.machine import read_machine
+    from walltime.report.adjust import answer, recorded, sentences, write_adjust_report
+    from walltime.site import runs
+
+    common.check_output(path, (".html", ".htm"))
+    facts = None if ledger is None else read_facts_of(ledger)
+    machine = None if cluster is None else read_machine(cluster)
+    jobs, _ = Reading().load(log, machine)
+    with common.progress_bar(runs(1, replications), "simulations") as progress:
+        world = gain(jobs, predictor, bounds.floor, bounds.gain, machine, policy, replications, progress)
+    found = None if facts is None else with_delays(what_happened(facts, jobs), jobs, world.machine, policy)
+    write_adjust_report(path, found, world, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
+    for sentence in [*([] if found is None else sentences(found)), answer(world), recorded(world)]:
+        common.print_text(sentence)
+    typer.echo(f"report written to {path}")
 
 
 def _tang13(text: str) -> Any:
@@ -125,6 +200,8 @@ def _run(
     self_test: tuple[str, ...],
     metrics: Path | None,
     as_json: bool,
+    spool: Path | None,
+    need_prolog: bool,
 ) -> None:
     from getpass import getuser
 
@@ -133,6 +210,7 @@ def _run(
     from walltime.adjust.facts import SlurmError
     from walltime.adjust.ledger import Ledger
     from walltime.adjust.loop import Metrics, Signals, SystemClock, keep_on
+    from walltime.adjust.prolog import Spool
     from walltime.adjust.round import Sidecar
 
     def say(text: str) -> None:
@@ -159,6 +237,8 @@ def _run(
             stopped=stopped,
             test_options=self_test,
             stays=not once,
+            spool=None if spool is None else Spool(spool),
+            needs_prolog=need_prolog,
         )
         done = _teller(sidecar, history, None if metrics is None else Metrics(metrics, say), say)
         if signals is None:
@@ -219,7 +299,7 @@ def _words() -> list[str]:
 
     program = shutil.which(sys.argv[0]) or "/usr/local/bin/walltime"
     words = [program, *(word for word in sys.argv[1:] if word != "--print-unit")]
-    paths = ("--history", "--ledger", "--stop-file", "--metrics")
+    paths = ("--history", "--ledger", "--stop-file", "--metrics", "--spool")
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in paths and equals:

@@ -19,6 +19,8 @@ from walltime.cli import bars
 from walltime.errors import OutputError, PolicyError, WorkloadError
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     import polars as pl
     from rich.console import Console
 
@@ -280,6 +282,19 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_defined(item) for item in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def unix_time(text: str, zone: tzinfo) -> int:
+    """The Unix time of an option's value; raises PolicyError."""
+    from datetime import datetime
+
+    if text.isascii() and text.isdecimal() and len(text) < 13:
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise PolicyError(f"{text!r} is no time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
+    return int((time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp())
 
 
 def console() -> Console:

@@ -11,6 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.adjust import adjust
+from walltime.cli.happened import what_happened
 from walltime.errors import PolicyError
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ def _slurm() -> None:
 
 
 app.command("adjust")(adjust)
+app.command("what-happened")(what_happened)
 
 
 @app.command("sacct-command")

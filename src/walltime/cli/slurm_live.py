@@ -63,7 +63,7 @@ def snapshot(
     if source is None and time is not None:
         raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
     zone = _zone(time_zone)
-    found = take_snapshot() if source is None else snapshot_of(source, None if time is None else _unix(time, zone), zone)
+    found = take_snapshot() if source is None else snapshot_of(source, None if time is None else common.unix_time(time, zone), zone)
     if anonymise is not None:
         from walltime.logs.anonymous import read_key
 
@@ -101,16 +101,6 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise PolicyError(f"unknown time zone {name!r}; write one such as Europe/Stockholm") from None
-
-
-def _unix(text: str, zone: tzinfo) -> int:
-    if text.isascii() and text.isdecimal() and len(text) < 13:
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise PolicyError(f"{text!r} is no time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
-    return int((time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp())
 
 
 @app.command("start-times")

@@ -225,6 +225,8 @@ class Reference:
             corrected = job.estimate
             if correction.kind == "double":
                 corrected = 2 * job.run_length
+            elif correction.kind == "half":
+                corrected = self.now - job.start + max((job.estimate - (self.now - job.start)) // 2, 1)
             elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
                 base = job.predicted if correction.relative == "prediction" else self.now - job.start
                 corrected = base + correction.increments[job.corrections]

@@ -15,6 +15,7 @@ from walltime.predictors.keys import KEYS
 if TYPE_CHECKING:
     from walltime.engine.learning import Compiled
     from walltime.predictors.known import Jobs
+    from walltime.workload import Workload
 
 Array = np.ndarray
 
@@ -121,6 +122,10 @@ class Predictor:
     def given(self, requested: Array, runtime: Array) -> Array | None:
         """The predictions, int64 s, one per job, if they need no learning; else None."""
         return None
+
+    def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array | None:
+        """As `given`, for predictors that read columns of the log."""
+        return self.given(requested, runtime)
 
     def compiled(self, jobs: Jobs) -> Compiled | None:
         """The compiled form for these jobs, with nothing learned yet; None if there is none."""

@@ -65,13 +65,15 @@ class Correction:
 
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
     of `increments` (s, ascending); after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
-    previous value. None exceeds the user estimate. `none`: no correction; the job counts as overdue and may end at any moment.
+    previous value. `half`: what has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under
+    time_min_as_soft_limit; Slurm does so at each look at them, here it is done when the previous value is reached. None exceeds the user
+    estimate. `none`: no correction; the job counts as overdue and may end at any moment.
 
     Source: tsafrir07, section 3, with the list of a public simulator; whether the increments add to the prediction or to the
-    elapsed time is open.
+    elapsed time is open. `half`: Slurm from 25.05.4 on.
     """
 
-    kind: Literal["tsafrir07", "estimate", "double", "none"] = "tsafrir07"
+    kind: Literal["tsafrir07", "estimate", "double", "half", "none"] = "tsafrir07"
     relative: Literal["prediction", "elapsed"] = "prediction"
     increments: tuple[int, ...] = INCREMENTS
 
@@ -89,11 +91,11 @@ class Correction:
         return self.kind + (":elapsed" if self.relative == "elapsed" else "")
 
 
-CORRECTIONS = ("tsafrir07", "estimate", "double", "none")
+CORRECTIONS = ("tsafrir07", "estimate", "double", "half", "none")
 
 
 def parse_correction(text: str | Correction) -> Correction:
-    """`tsafrir07`, `tsafrir07:elapsed`, `estimate`, `double` or `none`; raises PolicyError for anything else.
+    """`tsafrir07`, `tsafrir07:elapsed`, `estimate`, `double`, `half` or `none`; raises PolicyError for anything else.
 
     >>> parse_correction("tsafrir07:elapsed").relative
     'elapsed'

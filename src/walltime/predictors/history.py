@@ -23,7 +23,7 @@ class History:
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
         check_columns(predictor, workload)
-        given = predictor.given(requested, runtime)
+        given = predictor.given_for(workload, requested, runtime)
         self.predictor = predictor
         self._given = None if given is None else [int(value) for value in given]
         self._learner: Any = None if given is not None else predictor.begin()

@@ -87,7 +87,7 @@ def render(found: WhatIf, settings: Mapping[str, Any] | None = None) -> str:
         *gains_parts(found),
         "<h2>What it costs, what it saves</h2>",
         cost_table(found),
-        *_calibration(found),
+        *calibration_parts(found),
         "<h2>What was dropped or changed</h2>",
         rules_table(jobs),
         "<h2>Where this comes from</h2>",
@@ -299,7 +299,8 @@ def cost_table(found: WhatIf) -> str:
     return table(["change", *COSTS], rows, "Node-hours, one row per change") + f'<p class="note">{text(note)}</p>' + listed
 
 
-def _calibration(found: WhatIf) -> list[str]:
+def calibration_parts(found: WhatIf) -> list[str]:
+    """Whether the simulation resembles the machine, as parts of a page."""
     parts = ["<h2>Does the simulation resemble the machine?</h2>"]
     if found.calibration is None:
         return [*parts, "<p>The log records no waits, so nobody knows.</p>"]

@@ -33,7 +33,7 @@ def _predict(predictor: Predictor, jobs: Jobs, ends: Ends) -> tuple[Array, Array
 
     start, end, known = ends
     count, runtime = len(start), end - start
-    given = predictor.given(jobs.requested, runtime)
+    given = predictor.given_for(jobs.workload, jobs.requested, runtime)
     if given is not None:
         return np.clip(given, 1, jobs.limit), np.ones(count, np.uint8)
     prediction = nothing_predicted()._replace(compiled=compiled(predictor, jobs))

@@ -50,7 +50,7 @@ def for_kernel(prediction: Prediction, workload: Workload, requested: Array, run
     """
     _check_feedback(prediction, workload)
     predictor, limit, belief = prediction.predictor, limits(requested, believed), prediction.believe
-    given = predictor.given(requested, runtime)
+    given = predictor.given_for(workload, requested, runtime)
     lowered = engine.nothing_predicted()
     if given is not None:
         check_columns(predictor, workload)
@@ -77,6 +77,8 @@ def _correction(correction: Correction) -> int:
             return engine.TO_ESTIMATE
         case "double":
             return engine.DOUBLED
+        case "half":
+            return engine.HALF_OF_REST
     return engine.NEVER_CORRECTED
 
 

@@ -15,6 +15,7 @@ from walltime.policy import Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.schedule.scheduler import parse_scheduler
 from walltime.schedule.variation import parse_seconds
+from walltime.site.adjusted import parse_adjustment
 from walltime.site.setting import Setting
 
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
@@ -37,6 +38,7 @@ TARGETS = (
     "load",
     "requested",
     "estimates",
+    "adjust",
     "SchedulerParameters",
 )
 """Examples of what can be changed, for messages."""
@@ -125,6 +127,26 @@ def _estimates(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     return replace(setting, estimates=change.value), [f"the scheduler plans with the estimates {change.value}"]
 
 
+def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    _only(change, "=")
+    found = parse_adjustment(change.value)
+    changed = replace(setting, adjustment=found)
+    return changed, [
+        f"waiting jobs are planned by their TimeMin, from {found.predictor.label}, at least {found.floor} min and at most {found.gain:g} "
+        f"of the limit; {_running(changed)}; no job ends before its user's limit"
+    ]
+
+
+def _running(setting: Setting) -> str:
+    """How running jobs are planned where waiting ones have a TimeMin."""
+    scheduler = setting.scheduler()
+    if isinstance(scheduler.policy, Slurm):
+        half = scheduler.policy.settings(setting.machine.slurm)["soft_limit_running"] == "half"
+    else:
+        half = scheduler.prediction is not None and scheduler.prediction.believe.running
+    return "running ones by it, and then by half of what is left of the limit" if half else "running ones by the user's limit"
+
+
 def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     pools = setting.machine.pools
     if len(pools) > 1 and not change.value.endswith("%") and change.sign != "*=":
@@ -193,6 +215,7 @@ OF_SETTING: Mapping[str, Callable[[Change, Setting], tuple[Setting, list[str]]]]
     "load": _load,
     "requested": _requested,
     "estimates": _estimates,
+    "adjust": _adjust,
     "nodes": _nodes,
 }
 """What can be changed that is no part of a table of the machine's file; everything else without a dot is a setting of Slurm."""

@@ -16,6 +16,7 @@ from walltime.policy import Policy, Slurm
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
+from walltime.site.adjusted import Adjustment, planned_by_time_min
 from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
@@ -29,7 +30,7 @@ class Setting:
     """A machine, how it schedules, and how users' submissions are changed.
 
     `load`: what the offered load is multiplied with. `requested`: what the requested times are multiplied with. `estimates`: the model of
-    the estimates that the scheduler plans with, as on the command line.
+    the estimates that the scheduler plans with, as on the command line. `adjustment`: of a side-car that sets TimeMin, None without one.
     """
 
     machine: Machine
@@ -37,6 +38,7 @@ class Setting:
     load: float = 1.0
     requested: float = 1.0
     estimates: str = "user"
+    adjustment: Adjustment | None = None
 
     @classmethod
     def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
@@ -53,7 +55,7 @@ class Setting:
         scheduler = Scheduler.of(self.policy)
         if isinstance(scheduler.policy, Slurm):
             scheduler.policy.settings(self.machine.slurm)
-        return scheduler
+        return scheduler if self.adjustment is None else planned_by_time_min(scheduler, self.machine)
 
     @property
     def not_modelled(self) -> tuple[str, ...]:
@@ -63,6 +65,8 @@ class Setting:
 
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
         """The jobs as they are submitted under this setting; `shaken`: s by which each submission is moved at random at most."""
+        if self.adjustment is not None:  # while the times are still those of the log, from which it learns
+            workload = self.adjustment.apply(workload)
         if self.load != 1:
             workload = scale_load(workload, workload.offered_load * self.load)
         if shaken:

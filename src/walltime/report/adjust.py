@@ -1,0 +1,262 @@
+"""The side-car's page, and the rows of `walltime slurm what-happened`: what it did, which promises broke, what it gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime.adjust.happened import Happened, Run
+from walltime.logs import whole_file
+from walltime.provenance import provenance
+from walltime.report import shell
+from walltime.report import what_if as gained
+from walltime.report.live import TABLES, scripts
+from walltime.report.start_times import clock
+from walltime.report.tables import provenance_table, table, text, unbroken
+from walltime.site import WhatIf
+from walltime.site.effects import signed
+from walltime.wording import harmless, human_time
+from walltime.workload import Workload
+
+UNKNOWN = "-"
+MOST_ROWS = 200
+"""So many rows of a table are on the page, so many fewer in the terminal."""
+RUN_COLUMNS = (
+    *("job", "user", "started (UTC)", "predicted", "TimeMin", "ran", "limit"),
+    *("ahead of", "by backfill", "left when raised", "ended"),
+)
+DELAY_COLUMNS = ("job", "user", "expected start (UTC)", "start (UTC)", "later by")
+PROMISE_COLUMNS = ("job", "user", "promised start", "start", "later by")
+RECORDED = "recorded: the side-car's ledger and the job log"
+
+
+CSS = "p, li, h3 { overflow-wrap: anywhere; }\n"  # specifications of predictors are long words
+
+
+def run_row(run: Run) -> list[str]:
+    """A row of text; the columns are `RUN_COLUMNS`."""
+    return [
+        run.key,
+        harmless(run.user, 20),
+        clock(run.start),
+        UNKNOWN if run.predicted is None else human_time(run.predicted),
+        human_time(run.time_min),
+        UNKNOWN if run.runtime is None else human_time(run.runtime),
+        human_time(run.limit),
+        f"{run.ahead_of:,}" if run.runtime is not None else UNKNOWN,
+        {True: "yes", False: "no", None: UNKNOWN}[run.backfilled],
+        UNKNOWN if run.left is None else human_time(run.left),
+        harmless(run.state, 20) or UNKNOWN,
+    ]
+
+
+def alarm(found: Happened) -> str:
+    """The first line: jobs that were ended before their users' limits; empty if there is none."""
+    if not found.killed:
+        return ""
+    told = ", ".join(
+        f"{run.key} of {harmless(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
+        + (" (its limit was whole, and somebody lowered it while it ran)" if run.lowered else "")
+        for run in found.killed[:20]
+    )
+    more = f", and {len(found.killed) - 20:,} more" if len(found.killed) > 20 else ""
+    count = "1 JOB WAS" if len(found.killed) == 1 else f"{len(found.killed):,} JOBS WERE"
+    return f"{count} ENDED BEFORE THE USER'S LIMIT: {told}{more}. Stop the side-car, and find out why."
+
+
+def sentences(found: Happened) -> list[str]:
+    """What happened, what is recorded first; with the alarm as the first sentence, if there is one."""
+    holes, broken = found.in_holes, found.broken
+    hours = f"{found.processor_hours:,.1f} processor-hours"
+    hours = hours if found.node_hours is None else f"{found.node_hours:,.1f} node-hours ({hours})"
+    ahead = sum(run.ahead_of > 0 for run in holes)
+    said = [alarm(found)] if found.killed else []
+    said += [
+        f"{clock(int(found.since))} to {clock(int(found.until))} UTC, {RECORDED}:",
+        f"{_jobs(found.adjusted, 'got', 'got')} a TimeMin, {len(found.runs):,} of adjusted ones started, {len(holes):,} by backfill, "
+        f"{ahead:,} of them ahead of jobs that had waited for longer; {hours} ran in holes.",
+        f"{sum(run.short for run in found.runs):,} were seen with a shortened limit; {_given_back(found)}.",
+        f"{len(broken):,} of the backfilled ones outlived their TimeMin: for these the prediction was too short.",
+    ]
+    if found.not_in_log:
+        said.append(f"{found.not_in_log:,} that started are not in the log; it may end too early.")
+    if found.alarms or found.failures:
+        said.append(f"{len(found.alarms):,} alarms, {len(found.failures):,} commands that failed or give-backs that were missed.")
+    if found.delays is not None:
+        hours_late = sum(one.seconds for one in found.delays) / 3600
+        said.append(
+            f"Simulated with {found.simulated}: {_jobs(len(found.delays), 'starts', 'start')} later because others outlived their "
+            "TimeMin, "
+            f"{hours_late:,.1f} h together" + (f", {human_time(found.delays[0].seconds)} at most." if found.delays else ".")
+        )
+    return said
+
+
+def _jobs(count: int, one: str, several: str) -> str:
+    return f"1 job {one}" if count == 1 else f"{count:,} jobs {several}"
+
+
+def _given_back(found: Happened) -> str:
+    if not found.given_back:
+        return "the side-car had to raise none"
+    least = found.given_back[0]
+    return (
+        f"the side-car raised {len(found.given_back):,}, the one with the least time left ({least.key}) "
+        f"{human_time(least.left or 0)} before its end"
+    )
+
+
+def tables_of(found: Happened, most: int = 20) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+    """Titles, columns and rows of text, those of the worst first."""
+    tables: list[tuple[str, Sequence[str], list[list[str]]]] = []
+    for title, runs in (
+        ("ended before the user's limit", found.killed),
+        ("broken promises: backfilled, and outlived TimeMin (recorded)", sorted(found.broken, key=_beyond, reverse=True)),
+        ("limits that the side-car raised, with the least time left first (recorded)", found.given_back),
+    ):
+        if runs:
+            tables.append((title, RUN_COLUMNS, [run_row(run) for run in runs[:most]]))
+    if found.delays:
+        rows = [
+            [one.key, harmless(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)] for one in found.delays[:most]
+        ]
+        tables.append(("jobs that start later because of broken promises (simulated)", DELAY_COLUMNS, rows))
+    for title, lines in (("alarms", found.alarms), ("failures", found.failures)):
+        if lines:
+            tables.append((title, ("time (UTC)", "what"), [[clock(int(time)), harmless(what, 200)] for time, what in lines[-most:]]))
+    return tables
+
+
+def _beyond(run: Run) -> int:
+    return (run.runtime or 0) - run.time_min
+
+
+def missed(found: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, list[list[str]]]:
+    """Jobs of the simulated world with the side-car that start after their first reserved start: how many, of how many, and the rows."""
+    schedule = found.effects[0].schedule
+    late = schedule.start - schedule.reserved_start
+    reserved = schedule.reserved_start >= 0
+    broken = np.flatnonzero(reserved & (late > 0))
+    broken = broken[np.argsort(-late[broken], kind="stable")]
+    zero = schedule.workload.origin.unix_start_time
+
+    def when(time: int) -> str:
+        return human_time(time) if zero is None else clock(zero + time)
+
+    rows = [
+        [
+            str(schedule.workload.job_id[k]),
+            _user(schedule.workload, k),
+            when(int(schedule.reserved_start[k])),
+            when(int(schedule.start[k])),
+            human_time(int(late[k])),
+        ]
+        for k in broken[:most].tolist()
+    ]
+    return len(broken), int(reserved.sum()), rows
+
+
+def _user(jobs: Workload, place: int) -> str:
+    number = int(jobs.columns["user"][place]) if "user" in jobs.columns else -1
+    return harmless(jobs.origin.name_of("user", number), 20) if number >= 0 else UNKNOWN
+
+
+def answer(world: WhatIf) -> str:
+    """What the side-car gains, in a sentence."""
+    effect = world.effects[0]
+    wait, ratio = effect.differences["mean_wait"], effect.differences["mean_bounded_slowdown"]
+    trust = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
+    return (
+        f"With the side-car the mean wait is {human_time(wait.changed)}, without it {human_time(wait.today)} ({signed(wait.difference)}); "
+        f"the mean bounded slowdown {ratio.changed:.3g} instead of {ratio.today:.3g}. Both are simulated, on the jobs of the log.{trust}"
+    )
+
+
+def recorded(world: WhatIf) -> str:
+    """The recorded waits beside those of the simulation without the side-car, in a sentence."""
+    if world.calibration is None:
+        return "The log records no waits, so nothing is known of how far the simulation resembles the machine."
+    all_jobs = world.calibration.overall
+    return (
+        f"Recorded was a mean wait of {human_time(all_jobs.mean_recorded)} (median {human_time(all_jobs.median_recorded)}); the simulation "
+        f"without the side-car has {human_time(all_jobs.mean_simulated)} ({human_time(all_jobs.median_simulated)}) for the same jobs."
+    )
+
+
+def write_adjust_report(
+    path: str | Path, found: Happened | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
+) -> Path:
+    """Write the page: what happened, by the ledger, and what was gained, by simulation; either may be None. Raises OutputError."""
+    path = Path(path)
+    content = render(found, world, jobs, settings)
+    with whole_file(path) as file:
+        file.write(content.encode())
+    return path
+
+
+def render(found: Happened | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> str:
+    """The page of `write_adjust_report` as a string."""
+    name = harmless(jobs.origin.name)
+    heading = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
+    record = provenance(jobs, **(settings or {}))
+    body = ['<p class="eyebrow">walltime: adjusted walltimes</p>', f"<h1>{text(heading)}</h1>"]
+    if found is not None and found.killed:
+        body.append(f'<p class="answer"><strong>{text(alarm(found))}</strong></p>')
+    if world is not None:
+        body.append(f'<p class="answer">{unbroken(text(answer(world)))}</p>')
+    elif found is not None:
+        body.append(f'<p class="answer">{unbroken(text(" ".join(sentences(found)[len(found.killed) > 0 :])))}</p>')
+    body += [shell.care(_cautions(found, world)), shell.CONTENTS]
+    if found is not None:
+        body += ["<h2>What happened</h2>", f"<p>{'<br>'.join(text(line) for line in sentences(found))}</p>" if world is not None else ""]
+        body += [_table(*one) for one in tables_of(found, MOST_ROWS)]
+        if found.runs:
+            body += ["<h3>All adjusted jobs that started</h3>", _table("", RUN_COLUMNS, [run_row(run) for run in found.runs[-MOST_ROWS:]])]
+    if world is not None:
+        body += [
+            "<h2>What it gains</h2>",
+            gained.effects_table(world),
+            f"<p>{text(recorded(world))}</p>",
+            gained.became_list(world),
+            "<h2>How sure that is</h2>",
+            gained.sure_table(world),
+            "<h2>Whose waits change</h2>",
+            *gained.groups_tables(world),
+            "<h2>Who gains, who loses</h2>",
+            *gained.gains_parts(world),
+            *_promises(world),
+            *gained.calibration_parts(world),
+        ]
+    body += ["<h2>Where this comes from</h2>", provenance_table(record)]
+    return shell.page(heading, shell.with_contents(filter(None, body)), [scripts(TABLES)], shell.CSS_OF_RESULTS + gained.CSS + CSS)
+
+
+def _promises(world: WhatIf) -> list[str]:
+    """Reserved starts that were missed in the simulated world with the side-car."""
+    count, reserved, rows = missed(world)
+    label = "Broken promises of the simulation"
+    told = (
+        f"{count:,} of {reserved:,} jobs with a reservation start after the first one that they had in the simulated world with the "
+        "side-car." + (f" The {len(rows):,} that start the latest:" if count > len(rows) else "")
+    )
+    return [f"<h2>{label}</h2>", f"<p>{text(told)}</p>", _table("", PROMISE_COLUMNS, rows) if rows else ""]
+
+
+def _cautions(found: Happened | None, world: WhatIf | None) -> list[str]:
+    said = [] if found is None else list(found.notes)
+    if found is not None and found.delays is not None:
+        said.append(
+            "Delays of other jobs are simulated: the log with the TimeMin of the ledger, once as it ran and once with every broken promise "
+            "kept. Which job would really have started when, nobody knows."
+        )
+    if world is not None:
+        said += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *gained.all_cautions(world)]
+    return said
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    heading = f"<h3>{text(title[:1].upper() + title[1:])}</h3>" if title else ""
+    return heading + table(list(columns), [[text(cell) for cell in row] for row in rows], title or "Jobs", "words2")

@@ -1,0 +1,108 @@
+"""What a side-car that sets TimeMin would do: each job's TimeMin, learned from the log, and a scheduler that plans by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.machine import Machine
+from walltime.policy import Slurm
+from walltime.predictors import Belief, Correction, Jobs, Prediction, Predictor, log_ends, parse_predictor
+from walltime.schedule.beside import predict_beside
+from walltime.schedule.scheduler import Scheduler
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+FLOOR = 10
+"""Least TimeMin, minutes."""
+GAIN = 0.9
+"""A TimeMin above this part of the limit is not worth setting."""
+
+
+@dataclass(frozen=True)
+class TimeMin(Predictor):
+    """A job is predicted to take its `time_min`, if it has one, else its request."""
+
+    name: ClassVar[str] = "time_min"
+
+    def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
+        """The column `time_min` where there is one, int64 s."""
+        least = workload.columns["time_min"]
+        return np.where(least > 0, least, requested)
+
+    @property
+    def is_compiled(self) -> bool:
+        """It needs no learning."""
+        return True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column that is needed."""
+        return ("time_min",)
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """Every job gets a TimeMin at submission, from what the log knew then: the predicted runtime in whole minutes.
+
+    It is `floor` (minutes) at least, and none is set above `gain` times the limit.
+    """
+
+    predictor: Predictor
+    floor: int = FLOOR
+    gain: float = GAIN
+
+    def __post_init__(self) -> None:
+        if self.floor < 1 or not 0 < self.gain <= 1:
+            raise PolicyError("the floor of an adjustment is one minute or more, its gain above 0 and at most 1")
+
+    def apply(self, workload: Workload) -> Workload:
+        """The jobs with the column `time_min`, s, -1 for none; a user's own stays. Raises WorkloadError for a log without waits."""
+        start, end, known = log_ends(workload)
+        predicted, _ = predict_beside(
+            self.predictor, Jobs(workload, workload.requested, workload.requested, end - start), (start, end, known)
+        )
+        minutes = np.maximum(-(-predicted // 60), self.floor)
+        asked = workload.requested / 60
+        own = workload.columns.get("time_min", np.full(len(workload), -1))
+        chosen = np.where((minutes < asked) & (minutes <= self.gain * asked), 60 * minutes, -1)
+        return replace(workload, columns={**workload.columns, "time_min": np.where(own > 0, own, chosen).astype(np.int64)})
+
+
+def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
+    """Today's scheduler, planning waiting jobs by the column `time_min`.
+
+    Where the machine's Slurm has time_min_as_soft_limit, running jobs are planned as its version does; elsewhere by their users' limits,
+    which a side-car has given back. Raises PolicyError for a scheduler that predicts already.
+    """
+    if today.prediction is not None:
+        raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without")
+    slurm = today.policy if isinstance(today.policy, Slurm) else Slurm()
+    settings = slurm.settings(machine.slurm)
+    soft = bool(settings["time_min_as_soft_limit"])
+    if isinstance(today.policy, Slurm):
+        given_back = replace(today.policy, time_min_as_soft_limit=True, soft_limit_running="limit")
+        return today if soft else Scheduler(given_back)
+    half = soft and settings["soft_limit_running"] == "half"
+    return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half" if half else "tsafrir07")))
+
+
+def parse_adjustment(text: str) -> Adjustment:
+    """A predictor with its options, and `floor=MINUTES` and `gain=PART` among them; raises PolicyError.
+
+    >>> parse_adjustment("tang13:key=request,floor=20").floor, parse_adjustment("tang13:key=request,floor=20").predictor.label
+    (20, 'tang13:key=request')
+    """
+    name, _, rest = text.partition(":")
+    options = [part.strip() for part in rest.split(",") if part.strip()]
+    own = {key: value for key, _, value in (part.partition("=") for part in options) if key in ("floor", "gain")}
+    left = [part for part in options if part.partition("=")[0] not in own]
+    try:
+        floor, gain = int(own.get("floor", FLOOR)), float(own.get("gain", GAIN))
+    except ValueError:
+        raise PolicyError("the floor of an adjustment is a whole number of minutes, its gain a number, as in floor=10,gain=0.9") from None
+    return Adjustment(parse_predictor(name + (":" + ",".join(left) if left else "")), floor, gain)

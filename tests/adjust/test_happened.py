@@ -1,0 +1,220 @@
+"""What happened, after a day on the made-up cluster: the ledger beside the log that its sacct would print."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+
+from tests.adjust.failures import KeepingSidecar, busy
+from tests.adjust.fake import BEGIN, STEP, FakeSlurm, Job, sacct
+from tests.cli import call
+from walltime.adjust.commands import Slurm
+from walltime.adjust.happened import what_happened, with_delays
+from walltime.adjust.ledger import Fact, Ledger, LedgerError, read_facts_of
+from walltime.adjust.round import Sidecar
+from walltime.adjust.rules import Bounds
+from walltime.logs import read_log
+from walltime.machine import Machine, Partition, Pool
+from walltime.report.adjust import sentences
+
+MACHINE = """policy = "easy"
+[[pool]]
+name = "all"
+nodes = 32
+procs = 1
+[[partition]]
+name = "main"
+pools = ["all"]
+"""
+
+
+def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
+    """Run the jobs to their end with a side-car that predicts this share of the runtimes; returns the cluster."""
+    cluster = FakeSlurm(nodes, jobs, soft=soft)
+    runtimes = {job.key: job.runtime for job in jobs}
+    ledger = Ledger(folder)
+    ledger._base.execute("PRAGMA synchronous=OFF")
+    one = kind(
+        Slurm(cluster),
+        lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
+        Bounds(share=1.0),
+        cluster.clock,
+        "sidecar",
+        lambda text: None,
+        ledger,
+    )
+    while cluster.coming or any(job.user != "sidecar" for job in (*cluster.waiting(), *cluster.running())):
+        one.round()
+        cluster.advance(30)
+    ledger.close()
+    return cluster
+
+
+def read(path):
+    return read_log(path, time_zone="UTC").to_workload(procs=10**9)
+
+
+@pytest.fixture(scope="module")
+def one_day(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("day")
+    return folder, day(folder, busy(80), 32)
+
+
+@pytest.fixture
+def busy_day(tmp_path, one_day):
+    folder, cluster = one_day
+    shutil.copy(folder / "ledger.sqlite", tmp_path)
+    (tmp_path / "log.txt").write_text(sacct(cluster))
+    return cluster
+
+
+def test_runs_are_those_of_the_cluster(tmp_path, busy_day):
+    found = what_happened(read_facts_of(tmp_path), read(tmp_path / "log.txt"))
+    runs = {run.key: run for run in found.runs}
+    adjusted = {job.key: job for job in busy_day.jobs.values() if job.time_min and job.user != "sidecar" and job.start}
+    assert adjusted.keys() == runs.keys()
+    assert len(runs) > 20
+    for key, run in runs.items():
+        job = adjusted[key]
+        assert (run.start, run.time_min, run.limit, run.runtime) == (job.start, 60 * job.time_min, 60 * job.wanted, job.end - job.start)
+        assert run.backfilled == (key in busy_day.backfilled)
+        assert run.outlived == (job.end - job.start > 60 * job.time_min)
+        if run.backfilled:
+            assert run.ahead_of > 0
+        assert run.predicted == pytest.approx(job.runtime / 2, abs=1)
+    assert found.killed == []
+    assert found.broken
+    assert found.counts()["given_back"] == sum(run.backfilled for run in runs.values())
+    assert 0 < found.given_back[0].left <= 600
+    hours = sum(job.nodes * (job.end - job.start) for key, job in adjusted.items() if key in busy_day.backfilled) / 3600
+    assert found.node_hours == pytest.approx(hours)
+
+
+def test_without_flags_backfill_is_inferred(tmp_path, busy_day):
+    (tmp_path / "log.txt").write_text(sacct(busy_day, flags=False))
+    found = what_happened(read_facts_of(tmp_path), read(tmp_path / "log.txt"))
+    assert {run.key for run in found.in_holes} >= {run.key for run in found.runs if run.key in busy_day.backfilled}
+    assert "does not say what backfill started" in " ".join(found.notes)
+
+
+def test_a_part_of_the_day(tmp_path, busy_day):
+    facts, jobs = read_facts_of(tmp_path), read(tmp_path / "log.txt")
+    middle = BEGIN + 5_000
+    parts = [what_happened(facts, jobs, until=middle), what_happened(facts, jobs, since=middle + 1)]
+    assert sum(len(part.runs) for part in parts) == len(what_happened(facts, jobs).runs)
+    assert all(part.runs for part in parts)
+
+
+def test_a_job_that_was_ended_early_is_named_first(capsys, tmp_path):
+    cluster = day(tmp_path, busy(80), 32, kind=KeepingSidecar, share=0.2)
+    early = [text.split()[1] for text in cluster.violations]
+    assert early
+    (tmp_path / "log.txt").write_text(sacct(cluster))
+    status, out, _ = call(capsys, "slurm", "what-happened", "--ledger", tmp_path, tmp_path / "log.txt")
+    assert status == 0
+    first = " ".join(out.split()).partition(". Stop the side-car")[0]
+    assert "ENDED BEFORE THE USER'S LIMIT" in out.splitlines()[0]
+    assert all(f"{key} of u" in first for key in early[:20])
+    status, out, _ = call(capsys, "slurm", "what-happened", "--ledger", tmp_path, tmp_path / "log.txt", "--json")
+    assert sorted(json.loads(out)["killed_early"]) == sorted(early)
+
+
+def test_broken_promises_delay_others_in_the_simulation(tmp_path):
+    # C is predicted 10 min, fits ahead of B, and runs for 50; B, which needs all nodes, has to wait for it
+    jobs = [Job(1, "ann", 3, 3000, 60, BEGIN), Job(2, "bob", 4, 600, 60, BEGIN + 1500), Job(3, "cy", 1, 3000, 120, BEGIN + 1800)]
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    cluster = day(folder, jobs, 4, share=0.2)
+    assert cluster.backfilled[-1] == "3"
+    (tmp_path / "log.txt").write_text(sacct(cluster))
+    machine = Machine((Pool("all", 4, 1),), (Partition("main", ("all",)),), policy="easy")
+    log = read(tmp_path / "log.txt")
+    found = with_delays(what_happened(read_facts_of(folder), log), log, machine)
+    assert [(run.key, run.outlived, run.ahead_of) for run in found.in_holes] == [("3", True, 1)]
+    [delay] = found.delays
+    assert (delay.key, delay.user) == ("2", "bob")
+    assert abs(delay.expected - cluster.jobs["1"].end) <= STEP
+    assert abs(delay.start - cluster.jobs["2"].start) <= STEP
+    assert "1 job starts later" in sentences(found)[-1]
+
+
+@pytest.mark.parametrize("with_machine", [True, False])
+def test_the_page_and_the_tables(capsys, tmp_path, busy_day, with_machine):
+    (tmp_path / "cluster.toml").write_text(MACHINE)
+    more = ["--cluster", tmp_path / "cluster.toml"] if with_machine else []
+    page = tmp_path / "page.html"
+    words = ["slurm", "what-happened", "--ledger", tmp_path, tmp_path / "log.txt", "--report", page, *more]
+    status, out, _ = call(capsys, *words, "--since", "2027-01-01")
+    assert status == 0
+    assert "broken promises: backfilled, and outlived TimeMin (recorded)" in out
+    assert ("Simulated with easy" in out) == with_machine
+    assert "What happened" in page.read_text()
+    status, out, _ = call(capsys, *words, "--json")
+    assert (json.loads(out)["delays"] is not None) == with_machine
+
+
+def test_a_limit_that_somebody_lowered_while_the_job_ran_is_told(tmp_path):
+    job = Job(7, "ann", 1, 600, 60, BEGIN, limit=10, start=BEGIN + 100, end=BEGIN + 700, state="TIMEOUT")
+    cluster = FakeSlurm(4)
+    cluster.jobs = {"6": Job(6, "ann", 1, 60, 60, BEGIN, limit=60, start=BEGIN + 9, end=BEGIN + 69, state="COMPLETED"), "7": job}
+    (tmp_path / "log.txt").write_text(sacct(cluster))
+    facts = [Fact(BEGIN + 100.9, "set", "7", "ann", 5, 60, 60), Fact(BEGIN + 120, "started", "7", "ann", 5, 60, 60, BEGIN + 100)]
+    found = what_happened(facts, read(tmp_path / "log.txt"))
+    assert sentences(found)[0].startswith(
+        "1 JOB WAS ENDED BEFORE THE USER'S LIMIT: 7 of ann after 10 min 00 s of 1 h 00 min (its limit was whole"
+    )
+
+
+@pytest.mark.parametrize("of_ledger", [True, False])
+def test_the_report_of_the_gain(capsys, tmp_path, busy_day, of_ledger):
+    page = tmp_path / "gain.html"
+    (tmp_path / "cluster.toml").write_text(MACHINE)
+    words = ["slurm", "adjust", "--report", page, "--history", tmp_path / "log.txt", "--cluster", tmp_path / "cluster.toml"]
+    words += [
+        "--predictor",
+        "tang13:key=user,statistic=p90,window=3",
+        "--replications",
+        "0",
+        *(["--ledger", tmp_path] if of_ledger else []),
+    ]
+    status, out, _ = call(capsys, *words)
+    assert status == 0
+    assert "With the side-car the mean wait is" in out
+    assert ("jobs got a TimeMin" in out) == of_ledger
+    text = page.read_text()
+    assert "Broken promises of the simulation" in text
+    assert ("What happened" in text) == of_ledger
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--report", "x.txt"], ".html"),
+        (["--report", "x.html", "--act", "--ledger", "x"], "writes a page and ends"),
+        (["--report", "x.html", "--ledger", "missing"], "is no ledger"),
+        (["--cluster", "x.toml"], "--report"),
+    ],
+)
+def test_wrong_calls(capsys, tmp_path, busy_day, words, told):
+    status, _, err = call(capsys, "slurm", "adjust", "--history", tmp_path / "log.txt", *words)
+    assert status != 0
+    assert told in err
+
+
+def test_a_ledger_of_an_earlier_version(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.close()
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as base:
+        base.execute("DROP TABLE facts")
+    assert read_facts_of(tmp_path) == []
+    ledger = Ledger(tmp_path)  # and it is made
+    fact = Fact(5.0, "set", "7_1", "ann", 12, 60, 60, 0, "700")
+    ledger.remember(fact)
+    assert read_facts_of(tmp_path) == [fact]  # also while it is in use
+    ledger.remember(Fact(5.0 + 500 * 86_400, "alarm", detail="x"))
+    ledger.forget(["7_1"])
+    assert [one.what for one in read_facts_of(tmp_path)] == ["alarm"]
+    ledger.close()
+    with pytest.raises(LedgerError, match="is no ledger"):
+        read_facts_of(tmp_path / "missing")
