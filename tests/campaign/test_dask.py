@@ -157,8 +157,8 @@ def test_without_dask__the_line_says_what_to_install(capsys, plan, monkeypatch):
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("slurm:jobs=0", "jobs of --dask slurm:jobs=0 is a whole number above 0, not '0'"),
-        ("slurm:cores=many", "cores of --dask"),
+        ("slurm:jobs=0", "jobs of the workers 'slurm:jobs=0' is a whole number above 0, not '0'"),
+        ("slurm:cores=many", "cores of the workers"),
         ("slurm:nodes=1", "names are jobs, cores, memory, walltime, partition, account"),
         ("slurm:partition=", "NAME=VALUE"),
     ],
@@ -171,7 +171,7 @@ def test_wrong_words_for_slurm__are_said_in_one_line(plan, address, told, capsys
 
 
 def test_without_dask_jobqueue__the_line_says_what_to_install(capsys, plan, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue", None)
+    monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue.slurm", None)
     assert "dask-jobqueue is not installed" in one_line(*call(capsys, "campaign", "run", plan, "--dask", "slurm:jobs=2"))
 
 

@@ -40,7 +40,7 @@ def read_options(text: str) -> dict[str, Any]:
         except ValueError:
             found[name] = 0
         if found[name] in (0, "") or (KINDS[name] is int and found[name] < 1):
-            raise PolicyError(f"{name} of --dask {text} is a whole number above 0, not {value!r}")
+            raise PolicyError(f"{name} of the workers {text!r} is a whole number above 0, not {value!r}")
     found["memory"] = found["memory"] or f"{2 * found['cores']}GB"
     return found
 
@@ -66,12 +66,12 @@ class SlurmJobs:
         try:
             self.cluster = SLURMCluster(processes=1, job_name="walltime-campaign", **options)
         except (ValueError, OSError) as error:
-            raise PolicyError(f"--dask {text}: {error}") from error
+            raise PolicyError(f"the workers {text!r}: {error}") from error
         self._closed = threading.Event()
         refused = _refused(self.cluster.job_script())
         if refused:
             self.close()
-            raise PolicyError(f"--dask {text}: Slurm does not take the jobs: {refused}")
+            raise PolicyError(f"the workers {text!r}: Slurm does not take the jobs: {refused}")
         self.cluster.scale(jobs=self._jobs)
         threading.Thread(target=self._replace, daemon=True).start()
 
