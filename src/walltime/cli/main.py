@@ -23,6 +23,7 @@ from walltime.cli.clean import clean
 from walltime.cli.compare import compare
 from walltime.cli.convert import convert
 from walltime.cli.demo import demo
+from walltime.cli.dialects import dialects
 from walltime.cli.estimates import estimates
 from walltime.cli.explain import explain
 from walltime.cli.fetch import fetch
@@ -56,7 +57,7 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, audit),
-    *(generate, estimates, predict, suggest, clean, convert, cache, cite),
+    *(generate, estimates, predict, suggest, dialects, clean, convert, cache, cite),
 )
 for command in COMMANDS:
     app.command()(flat(command))

@@ -6,6 +6,7 @@ from walltime.schedule.advice import UserAdvice, advise_users
 from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
+from walltime.schedule.dialects import DialectRow, DialectTable, compare_dialects, dialect_runs, readings_alone
 from walltime.schedule.explain import LongWait
 from walltime.schedule.fair_start import Fairness, fairness
 from walltime.schedule.files import read_schedule
@@ -32,6 +33,8 @@ __all__ = [
     "Cause",
     "Change",
     "Comparison",
+    "DialectRow",
+    "DialectTable",
     "Fairness",
     "HeldBack",
     "Kind",
@@ -55,9 +58,12 @@ __all__ = [
     "advise_users",
     "audit",
     "compare",
+    "compare_dialects",
+    "dialect_runs",
     "fairness",
     "parse_scheduler",
     "read_schedule",
+    "readings_alone",
     "replay_predictions",
     "replicate",
     "shaking_spread",
