@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walltime.papers.names import ALIASES, label_of
+from walltime.papers.names import ALIASES, titled
 from walltime.papers.printed_numbers import Printed
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
 from walltime.papers.subjects import GENERATED, Subject
@@ -49,7 +49,7 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
         told.append(f"{sum(claims)} of {len(claims)} claims hold")
     stands = [subject.name for subject in subjects if subject.kind == GENERATED]
     body = [
-        f'<p class="eyebrow">walltime: {text(given.paper)} ({label_of(given.paper)}) run anew</p>',
+        f'<p class="eyebrow">walltime: {text(titled(given.paper))} run anew</p>',
         f"<h1>{text(given.title)}</h1>",
         f'<p class="note">{text(given.source)}</p>',
         f'<p class="answer">{text("; ".join(told) or "Nothing to compare")}.</p>',

@@ -92,6 +92,7 @@ def _figure(subject: Subject, found: dict[tuple[str, str, str], np.ndarray]) -> 
         values = {way: [float(np.median(found[way, runtimes, name])) for name in ORDERS] for way, _, _ in WAYS}
         drawing.bars(axes, values, list(ORDERS))
         axes.set_yscale("log")
+        axes.tick_params(axis="x", rotation=45)
 
     figure = drawing.panels([f"{word} runtimes" if word == "exact" else word for word in RUNTIMES], ["median slowdown"], draw)
     keys = [(way, runtimes) for way, _, _ in WAYS for runtimes in RUNTIMES]

@@ -76,6 +76,7 @@ def under_easy(study: Study) -> list[Part]:
     def draw(axes: Axes, row: int, column: int) -> None:
         drawing.bars(axes, list(means.values())[column], list(AS_MEANT))
         drawing.from_zero(axes)
+        axes.tick_params(axis="x", rotation=45)
 
     data: dict[str, list[str | float]] = {
         "log": [name for name, ways in means.items() for _ in ways],
