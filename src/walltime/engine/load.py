@@ -104,7 +104,7 @@ def _example_averages() -> Arguments:
 
 
 def _example_prediction_replay() -> Arguments:
-    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6
+    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6, 0
 
 
 def loop_name(memory: Memory) -> str:

@@ -82,10 +82,14 @@ class LogHistory:
 
 
 class Past:
-    """Starts and ends of jobs, given in advance (s, one entry per job, used where `known`), shown to a history as time passes."""
+    """Starts and ends of jobs, given in advance (s, one entry per job, used where `known`), shown to a history as time passes.
 
-    def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array):
+    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    """
+
+    def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array, arrivals_first: bool = False):
         self._history = history
+        self._arrivals_first = arrivals_first
         self._submit, self._start, self._end = submit.tolist(), start.tolist(), end.tolist()
         jobs = np.flatnonzero(known).tolist()
         self._starting = sorted(jobs, key=lambda job: (self._start[job], job), reverse=True)
@@ -94,9 +98,11 @@ class Past:
     def show_until(self, now: int) -> None:
         """Show what has happened by now, in chronological order; a job that starts only now has neither started nor ended.
 
-        At the same instant ends come before starts, but a job with runtime 0 starts before it ends.
+        At the same instant ends come before starts, but a job with runtime 0 starts before it ends. If arrivals come first, no job
+        has ended at this instant.
         """
-        while self._ending and self._end[self._ending[-1]] <= now and self._start[self._ending[-1]] < now:
+        last = now - 1 if self._arrivals_first else now
+        while self._ending and self._end[self._ending[-1]] <= last and self._start[self._ending[-1]] < now:
             job = self._ending.pop()
             start, end = self._start[job], self._end[job]
             self._show_starts(max(end - 1, start))
