@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import PAPERS, Dialect
+from walltime.policy import PAPERS, Dialect, Easy
 from walltime.predictors import Jobs, Predictor, log_ends
 from walltime.schedule.beside import Ends, predict_beside
 from walltime.schedule.schedule import Schedule
@@ -79,15 +79,15 @@ def replay_predictions(
             raise PolicyError(f"predictor must be one such as walltime.Tang13(), not {predictor!r}")
         if predictor.again:
             raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits")
-    arrivals_first = Dialect.of(dialect).coincident != "batch"
+    dialect = Dialect.of(dialect)
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
-    (start, end, known), said = _ends(workload, ends)
+    (start, end, known), said = _ends(workload, ends, dialect)
     jobs = Jobs(workload, workload.requested, limit, end - start)
 
     def make_worker() -> Callable[[int, Callable[[int], None]], Replay]:
         def run(number: int, check: Callable[[int], None]) -> Replay:
             check(number)
-            predicted, basis = predict_beside(predictors[number], jobs, (start, end, known), engine == "reference", arrivals_first)
+            predicted, basis = predict_beside(predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential")
             return Replay(workload, predictors[number], predicted, basis, said, int(np.count_nonzero(~known)))
 
         return run
@@ -99,7 +99,7 @@ def replay_predictions(
     return in_threads(make_worker, len(predictors), workers, progress)
 
 
-def _ends(workload: Workload, ends: str | Schedule) -> tuple[Ends, str]:
+def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[Ends, str]:
     """Start and end of each job, and their source."""
     everybody = np.ones(len(workload), bool)
     if isinstance(ends, Schedule):
@@ -114,6 +114,4 @@ def _ends(workload: Workload, ends: str | Schedule) -> tuple[Ends, str]:
         except WorkloadError:
             if ends == "log":
                 raise
-    from walltime.policy import Easy
-
-    return _ends(workload, simulate(workload, Easy()))
+    return _ends(workload, simulate(workload, Easy(), dialect=dialect), dialect)
