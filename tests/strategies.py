@@ -235,6 +235,7 @@ SHORT_INCREMENTS = (1, 2, 5, 9)
 CORRECTIONS = (
     wt.Correction("estimate"),
     wt.Correction("double"),
+    wt.Correction("double", capped=False),
     wt.Correction("none"),
     wt.Correction(),
     wt.Correction(relative="elapsed"),
@@ -248,7 +249,7 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
     keys = st.sampled_from(("all", "user", "project", "double", "triple", "request", "program"))
     return st.one_of(
         st.just(wt.ExactRuntime()),
-        st.just(wt.UserRequest()),
+        st.builds(wt.UserRequest, factor=st.integers(1, 3)),
         st.builds(wt.LastRun, key=keys),
         st.builds(wt.predictors.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
         st.builds(wt.predictors.Quantile, percent=st.integers(1, 100), key=keys, last=st.sampled_from((0, 3, 4)), least=st.integers(1, 3)),

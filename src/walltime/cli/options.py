@@ -218,7 +218,8 @@ CorrectionOption = Annotated[
     str,
     typer.Option(
         "--correction",
-        help="New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, none.",
+        help="New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
+        "double:uncapped, none.",
         rich_help_panel=RUN,
     ),
 ]

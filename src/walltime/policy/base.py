@@ -19,6 +19,8 @@ class Passes(NamedTuple):
     """how many waiting jobs have a reservation; None for all"""
     backfills: bool = True
     """whether a job may overtake another"""
+    every_arrival: bool = True
+    """whether every arrival brings a pass, where runtimes are predicted, or only that of a job that fits"""
 
 
 @dataclass(frozen=True)

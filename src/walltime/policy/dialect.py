@@ -31,6 +31,9 @@ READINGS: dict[str, Reading] = {
     for reading in (
         Reading("coincident", get_args(Coincident), "simultaneous events: one pass after all of them, or one after each"),
         Reading("expiry", get_args(Expiry), "when a running job outlives its prediction: a pass at once, or at the next event"),
+        Reading(
+            "arrivals", ("all", "fitting"), "EASY with predictions, backfilling in queue order: a pass at all arrivals, or of jobs that fit"
+        ),
         Reading("extra", ("all", "literal"), "extra nodes of EASY: all at the shadow time, or until the first job that suffices"),
         Reading("shadow", ("afresh", "kept"), "shadow time of EASY: found for every backfilled job, or kept until a job ends"),
         Reading("compression", ("once", "fixpoint", "always"), "when conservative backfilling moves its reservations forward"),
@@ -115,9 +118,10 @@ DIALECTS: dict[str, Dialect] = {
             "predictsim",
             coincident="sequential",
             expiry="silent",
+            options=(("arrivals", "fitting"),),
             source="the program predictsim of gaussier15, a fork of pyss",
-            checked="EASY, EASY with exact runtimes, with and without shortest job backfilled first, and EASY++ on KTH-SP2 and SDSC-SP2 "
-            "equal the published schedules, job for job",
+            checked="EASY, EASY with exact runtimes, with and without shortest job backfilled first, EASY++, and shortest job backfilled "
+            "first with learned predictions on KTH-SP2 and SDSC-SP2 equal the published schedules, job for job",
         ),
         Dialect(
             "mualem01-measured",

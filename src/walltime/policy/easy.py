@@ -18,18 +18,23 @@ class Easy(Backfilling):
     backfilled job (default), or `kept` until a job terminates or the head changes, even if jobs have used extra nodes in the
     meantime; the head may then be delayed. Values other than the default run on the reference engine.
 
-    Source: mualem01, section 2.2; feitelson98, Fig. 2.
+    `arrivals`: `all` bring a scheduling pass (default), or, with predictions and if jobs are backfilled in the order of the queue,
+    only those that are `fitting` into the free processors. It matters only where a silent expiry has moved the shadow time.
+
+    Source: mualem01, section 2.2; feitelson98, Fig. 2; `fitting`: the program predictsim of gaussier15.
     """
 
     names: ClassVar[dict[str, dict[str, Any]]] = {"easy": {}}
 
     extra: Literal["all", "literal"] = "all"
     shadow: Literal["afresh", "kept"] = "afresh"
+    arrivals: Literal["all", "fitting"] = "all"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("extra", self.extra, ("all", "literal"))
         one_of("shadow", self.shadow, ("afresh", "kept"))
+        one_of("arrivals", self.arrivals, ("all", "fitting"))
 
     @property
     def title(self) -> str:
@@ -44,4 +49,5 @@ class Easy(Backfilling):
     @property
     def passes(self) -> Passes | None:
         """One reservation, for the head."""
-        return Passes("head", 1) if (self.extra, self.shadow) == ("all", "afresh") else None
+        every_arrival = self.arrivals == "all" or self.backfill_order not in (None, self.order)
+        return Passes("head", 1, True, every_arrival) if (self.extra, self.shadow) == ("all", "afresh") else None

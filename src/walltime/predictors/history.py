@@ -23,7 +23,7 @@ class History:
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
         check_columns(predictor, workload)
-        given = predictor.given(requested, runtime)
+        given = predictor.made_in_advance(requested, runtime, limit)
         self.predictor = predictor
         self._given = None if given is None else [int(value) for value in given]
         self._learner: Any = None if given is not None else predictor.begin()
@@ -35,9 +35,9 @@ class History:
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
         """The prediction for the job at this place, a whole number of seconds from 1 to its limit."""
-        limit = self._limit[index]
         if self._given is not None:
-            return Guess(max(min(self._given[index], limit), 1), Basis.OWN)
+            return Guess(self._given[index], Basis.OWN)
+        limit = self._limit[index]
         job = SubmittedJob(self._known, index, submit, now)
         guess = self._learner.predict(job)
         if guess is None:

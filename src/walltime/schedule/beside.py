@@ -36,9 +36,9 @@ def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool)
 
     start, end, known = ends
     count, runtime = len(start), end - start
-    given = predictor.given(jobs.requested, runtime)
+    given = predictor.made_in_advance(jobs.requested, runtime, jobs.limit)
     if given is not None:
-        return np.clip(given, 1, jobs.limit), np.ones(count, np.uint8)
+        return given, np.ones(count, np.uint8)
     prediction = nothing_predicted()._replace(compiled=compiled(predictor, jobs))
     predicting, addresses = new_predicting(count, prediction), load_predictor(prediction.compiled)
     shown = np.flatnonzero(known)

@@ -87,7 +87,9 @@ def replay_predictions(
     def make_worker() -> Callable[[int, Callable[[int], None]], Replay]:
         def run(number: int, check: Callable[[int], None]) -> Replay:
             check(number)
-            predicted, basis = predict_beside(predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential")
+            predicted, basis = predict_beside(
+                predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential"
+            )
             return Replay(workload, predictors[number], predicted, basis, said, int(np.count_nonzero(~known)))
 
         return run
