@@ -1,10 +1,10 @@
-"""The papers' names: first author and year, as for algorithms; P1 to P4 are aliases."""
+"""The papers' names: first author and year, as for algorithms; P1 to P5 are aliases."""
 
 from __future__ import annotations
 
 from walltime.errors import PolicyError
 
-ALIASES = {"P1": "feitelson98", "P2": "mualem01", "P3": "tsafrir06", "P4": "tang13"}
+ALIASES = {"P1": "feitelson98", "P2": "mualem01", "P3": "tsafrir06", "P4": "tang13", "P5": "gaussier15"}
 """The alias of each paper, and its name, which is that of its folder here."""
 PAPERS = tuple(ALIASES.values())
 
@@ -23,5 +23,5 @@ def paper_name(text: str) -> str:
 
 
 def label_of(paper: str) -> str:
-    """P1 to P4."""
+    """P1 to P5."""
     return next(alias for alias, name in ALIASES.items() if name == paper)
