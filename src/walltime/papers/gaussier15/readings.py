@@ -18,8 +18,11 @@ READINGS: Mapping[str, Mapping[str, str]] = {
     "negative weights are 0": {"negative_weights": "zero"},
     "all three": {"features": "meant", "untaught": "request", "negative_weights": "zero"},
 }
-SCHEMES = {"E-Loss": Gaussier15(), "square, 5 + log(r/m)": Gaussier15(under="square", weight="log_r_over_n")}
-"""The paper's choice, and one whose weights are often negative."""
+SCHEMES = {
+    "E-Loss": Gaussier15(),
+    "square, 5 + log(m/r)": Gaussier15(under="square", over_coefficient=100.0, weight="log_n_over_r"),
+}
+"""The paper's choice, and one whose weights are negative for long jobs."""
 
 
 def readings(study: Study) -> list[Part]:
