@@ -236,6 +236,7 @@ CORRECTIONS = (
     wt.Correction("estimate"),
     wt.Correction("double"),
     wt.Correction("half"),
+    wt.Correction("double", capped=False),
     wt.Correction("none"),
     wt.Correction(),
     wt.Correction(relative="elapsed"),
@@ -249,7 +250,7 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
     keys = st.sampled_from(("all", "user", "project", "double", "triple", "request", "program"))
     return st.one_of(
         st.just(wt.ExactRuntime()),
-        st.just(wt.UserRequest()),
+        st.builds(wt.UserRequest, factor=st.integers(1, 3)),
         st.builds(wt.LastRun, key=keys),
         st.builds(wt.predictors.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
         st.builds(wt.predictors.Quantile, percent=st.integers(1, 100), key=keys, last=st.sampled_from((0, 3, 4)), least=st.integers(1, 3)),

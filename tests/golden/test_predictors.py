@@ -209,6 +209,7 @@ def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="ke
         ("half", 180_301, 2),
         ("half", 270_151, 3),
         ("half", 100 * HOUR, 20),
+        ("double:uncapped", 40 * MINUTE + 1, 3),
         ("none", 50 * HOUR, 0),
     ],
 )
@@ -310,3 +311,33 @@ def test_classes__at_half_an_hour():
     predicted = np.array([3600, 3599, 1801, 1800, 7200])
     expected = [AdjustmentClass.OE, AdjustmentClass.UE, AdjustmentClass.UE, AdjustmentClass.BE, AdjustmentClass.OE]
     assert adjustment_classes(runtime, requested, predicted, np.ones(5, np.uint8)).tolist() == expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("correction", "reserved"), [("double", 1900), ("double:uncapped", 2200)])
+def test_corrections__by_doubling_are_capped_by_the_request_or_not(engine, correction, reserved):
+    # The second job starts at 1000, is predicted to run for 600 s, and asked for 900; at 1600 it is expected to run for 900 s or 1200 s.
+    # A job of 500 s that came at 1650 fits before the wide job's reservation only if nobody caps.
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 1000, 1001, 1650],
+        runtime=[600, 850, 10, 500],
+        requested=[3600, 900, 60, 500],
+        procs=[1, 1, 4, 3],
+        machine_procs=4,
+        columns={"user": np.array([1, 1, 2, 3])},
+    )
+    prediction = wt.Prediction("last", correction=correction)
+    done = wt.simulate(jobs, wt.Easy(), prediction=prediction, engine=engine)
+    assert done.predictions.corrections.tolist() == [0, 1, 0, 0]
+    backfilled = reserved >= 1650 + 500
+    assert done.start.tolist() == ([0, 1000, 2150, 1650] if backfilled else [0, 1000, 1850, 1860])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_user__times_two_exceeds_the_request(engine):
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[50, 10, 90], requested=[60, 10, 100], procs=[2, 4, 2], machine_procs=4)
+    done = {factor: wt.simulate(jobs, f"easy:predictor=user:factor={factor}", engine=engine) for factor in (1, 2)}
+    assert done[2].predictions.predicted.tolist() == [120, 20, 200]
+    assert [done[factor].reserved_start.tolist() for factor in (1, 2)] == [[-1, 60, 60], [-1, 120, 70]]
+    with pytest.raises(wt.PolicyError, match="factor of user must be a whole number of at least 1"):
+        wt.UserRequest(factor=0)

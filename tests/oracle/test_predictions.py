@@ -29,6 +29,7 @@ from walltime.engine import index
 
 COLUMNS = ("start", "kind", "reserved_start", "end")
 RECORDS = ("predicted", "basis", "corrections")
+ARRIVALS = ("papers:arrivals=fitting", "papers:arrivals=fitting,expiry=silent")
 
 
 def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, **options) -> wt.Schedule:
@@ -53,7 +54,7 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
         workload,
         data.draw(policies(kind), label="policy"),
         coincident=coincident,
-        dialect=data.draw(st.sampled_from(("papers", "papers:expiry=silent")), label="dialect"),
+        dialect=data.draw(st.sampled_from(("papers", "papers:expiry=silent", *ARRIVALS)), label="dialect"),
         overrun=data.draw(st.sampled_from(OVERRUN)),
         prediction=wt.Prediction(
             data.draw(predictors(again=history == "simulation"), label="predictor"),
@@ -74,7 +75,7 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     predictor = data.draw(st.sampled_from((wt.LastRun(), wt.Tang13(key="all", statistic="p10", least=1, window=None))))
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
-    dialect = data.draw(st.sampled_from(("papers", "predictsim", "papers:expiry=silent")), label="dialect")
+    dialect = data.draw(st.sampled_from(("papers", "predictsim", "papers:expiry=silent", *ARRIVALS)), label="dialect")
     assert_engines_agree(workload, policy, dialect=dialect, prediction=wt.Prediction(predictor, believe=believe, correction=correction))
 
 

@@ -23,7 +23,7 @@ LONG = Compilation("simulation", "simulations", 90, 30.0)
 LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
 ADDED = {
     "easy": 31,
-    "easy-predicting": 18,
+    "easy-predicting": 20,
     "easy-ordered": 18,
     "easy-ordered-predicting": 5,
     "scratch": 21,

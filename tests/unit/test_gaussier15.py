@@ -37,40 +37,68 @@ def test_features__of_a_user_without_a_past_are_the_request_and_the_hour():
     assert base == [1, 100, 100, 100, 100, 100, 100, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1]
 
 
-def test_features__of_runs_that_have_ended_and_of_one_that_runs():
+def after_two_runs() -> g.User:
+    """A user whose jobs of 1 and 2 processors ran from 0 to 40 and from 10 to 110, submitted when they started, and one of 4 since 120."""
     learner = wt.Gaussier15().begin()
     for index, start, end in ((0, 0, 40), (1, 10, 110)):
         learner.predict(submitted(index, start))
         learner.started(started(index, start))
-        if end:
-            learner.observe(finished(index, start, end))
+        learner.observe(finished(index, start, end))
     learner.started(started(2, 120))
+    return learner.users[7]
+
+
+def test_features__take_the_time_since_the_submission_of_jobs_that_have_ended():
+    base = g.features(submitted(3, 130), after_two_runs())
+    assert base[1:5] == [50, 50, 50, 50]  # 120 s, then 130 s since the submissions, no more than the request of 50
+    assert g.last_runs(submitted(3, 130), after_two_runs(), meant=False) == [120, 130]
+    user = after_two_runs()
+    user.last_ended = [g.Run(100, 100, 1, 3), g.Run(100, 100, 1, 12), g.Run(70, 70, 1, 80)]
+    assert g.last_runs(submitted(3, 110), user, meant=False) == [10, 12, 80]  # the runtime of those submitted later than that ago
+    assert g.features(submitted(3, 110), user)[4:7] == [50, 11, 0.33 * (10 + 12 + 50)]
+
+
+def test_features__as_meant_take_the_runtimes_of_the_last_jobs_to_start():
+    assert g.last_runs(submitted(3, 130), after_two_runs(), meant=True) == [10, 100, 40]
+    base = g.features(submitted(3, 130), after_two_runs(), meant=True)
+    assert base[1:7] == [10, 50, 40, 50, 30, 100 / 3]
+
+
+def test_features__of_jobs_that_run_and_of_the_hour():
     quarter = 21_600  # a quarter of the day
-    base = g.features(submitted(3, quarter), learner.users[7])
-    assert base[1:4] == [50, 50, 40]  # the one that runs, then 100, neither longer than the request of 50, then 40
-    assert base[4:7] == [50, 50, pytest.approx(140 / 3)]
+    base = g.features(submitted(3, quarter), after_two_runs())
     assert base[7:10] == [70, quarter - 110, 8 / 1.5]
-    assert base[10:14] == [4, quarter - 120, quarter - 120, 1]
+    assert base[10:14] == [4, quarter - 120, 1, quarter - 120]
     assert base[14:16] == [pytest.approx(0, abs=1e-12), 1]
     assert base[18] == 8
+    assert g.features(submitted(3, 120), after_two_runs())[10:14] == [0, 0, 0, 0]  # it starts at this very instant
 
 
-def test_products__are_all_pairs_and_the_features_themselves():
-    assert g.products([1.0, 2.0, 3.0]) == [1, 2, 3, 4, 6, 9]
-    assert len(g.products([1.0] * g.BASE)) == g.PRODUCTS == 190
+def test_all_features__are_the_base_the_pairs_of_1_to_16_and_the_squares_of_1_to_18():
+    primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67]
+    x = g.all_features(primes)
+    assert len(x) == g.FEATURES == 157
+    assert x[:19] == primes
+    assert x[19:22] == [3 * 5, 3 * 7, 3 * 11]
+    assert x[138] == 53 * 59
+    assert x[139:] == [value * value for value in primes[1:]]
 
 
 def test_step__by_hand():
-    # one feature x = 2, truth 10, w = 0: error -10, slope -1 (abs), gradient -2; s = 2, N = 1, G = 4, t = 1
+    # one feature x = 2, truth 10, w = 0: error -10, slope -1 (abs), gradient -2; s = 2, N = 1, G = 4, n = 1
     model = g.NormalizedGradient(wt.Gaussier15(under="abs", weight="one", eta=3.0, l2=0.0), 1)
+    assert model.is_untaught
+    assert (model.norm, model.steps, model.squares, model.largest) == (1e-9, 1, [1e-9], [1e-9])
     model.step([2.0], 10.0, 1.0)
+    assert not model.is_untaught
     assert model.w == [pytest.approx(3.0 * 2 / (math.sqrt(1 * 4 / 1) * 2))]
-    # the feature grows to 4: w is rescaled by 2 / 4 first, and N grows by (4 / 4)^2
+    # the feature grows to 4: w is rescaled by 2 / 4 first, and N grows by (4 / 4)^2; n is 3
     before = model.w[0]
     model.step([4.0], 10.0, 1.0)
     gradient = -4.0
-    expected = before / 2 + 3.0 * 4 / (math.sqrt(2 * (4 + gradient**2) / 2) * 4)
+    expected = before / 2 + 3.0 * 4 / (math.sqrt(2 * (4 + gradient**2) / 3) * 4)
     assert model.w[0] == pytest.approx(expected)
+    assert model.steps == 5
 
 
 @pytest.mark.parametrize("curve", g.CURVES)
@@ -103,33 +131,91 @@ def test_weight(kind, value):
 
 
 def test_parse__and_label_go_round():
-    text = "gaussier15:over=abs,threshold=60.0,eta=100.0"
+    text = "gaussier15:over=abs,threshold=60.0,eta=100.0,features=meant,untaught=request,negative_weights=zero"
     assert wt.parse_predictor(text).label == text
-    with pytest.raises(PolicyError, match="unknown over 'cubic'"):
-        wt.parse_predictor("gaussier15:over=cubic")
+    for wrong in ("over=cubic", "features=new", "untaught=nothing", "negative_weights=capped"):
+        name, _, value = wrong.partition("=")
+        with pytest.raises(PolicyError, match=f"unknown {name} '{value}'"):
+            wt.parse_predictor(f"gaussier15:{wrong}")
 
 
-def test_kernel__predicts_what_plain_python_does():
+def test_weight__may_be_negative_and_then_teaches_the_opposite_or_nothing():
+    assert g.weight("log_r_over_n", 1, 1000) == pytest.approx(5 - math.log(1000))
+    known = KNOWN | {"procs": [1000, 1, 1, 1], "requested": [100] * 4}
+    found = {}
+    for reading in ("kept", "zero"):
+        learner = wt.Gaussier15(weight="log_r_over_n", negative_weights=reading, over="abs", l2=0.0).begin()
+        learner.predict(wt.predictors.SubmittedJob(known, 0, 0, 0))
+        learner.observe(wt.predictors.FinishedJob(known, 0, 0, 0, 1))
+        found[reading] = learner.model.w[0]
+    assert found["zero"] == 0 > found["kept"]  # too short a prediction makes the next one shorter still
+
+
+@pytest.mark.parametrize(("untaught", "seconds"), [("one", 1), ("request", 100)])
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_prediction__before_any_job_has_ended(untaught, seconds, engine):
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 1], runtime=[50, 50], requested=[100, 100], procs=[1, 1], machine_procs=2, columns={"user": np.array([1, 1])}
+    )
+    done = wt.simulate(jobs, wt.Easy(), prediction=wt.Gaussier15(untaught=untaught), engine=engine)
+    assert done.predictions.predicted.tolist() == [seconds, seconds]
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_prediction__is_the_request_after_the_loss_has_overflowed(engine):
+    count = 6
+    jobs = wt.Workload.from_arrays(
+        submit=np.arange(count) * 5000,
+        runtime=np.full(count, 4000),
+        requested=np.full(count, 4321),
+        procs=np.ones(count, np.int64),
+        machine_procs=4,
+        columns={"user": np.full(count, 3)},
+    )
+    exploding = wt.Gaussier15(under="exp", under_coefficient=1.0)
+    done = wt.simulate(jobs, wt.Easy(), prediction=exploding, engine=engine)
+    assert done.predictions.predicted.tolist() == [1] + [4321] * 5
+    assert done.predictions.basis.tolist() == [wt.predictors.Basis.GENERAL] + [wt.predictors.Basis.NOTHING] * 5
+    assert done.prediction_summary().na_percent > 80
+
+
+OPTIONS = (
+    {},
+    {"over": "exp", "under": "square", "over_coefficient": 0.001, "l2": 0.0},
+    {"features": "meant", "untaught": "request"},
+    {"weight": "log_r_over_n", "negative_weights": "zero", "threshold": 60.0},
+    {"weight": "log_one_over_rn", "under": "exp", "under_coefficient": 0.0001},
+)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("dialect", ["papers", "predictsim"])
+def test_kernel__predicts_what_plain_python_does(options, dialect):
     random = np.random.default_rng(5)
     count = 300
     runtime = random.integers(0, 5000, count)
     jobs = wt.Workload.from_arrays(
-        submit=np.sort(random.integers(0, 60_000, count)),
-        runtime=runtime,
+        submit=np.sort(random.integers(0, 60_000, count)) // 40 * 40,  # often several at one instant
+        runtime=runtime // 40 * 40,
         requested=runtime + random.integers(1, 9000, count),
         procs=random.integers(1, 9, count),
         machine_procs=16,
         columns={"user": random.integers(1, 6, count)},
     )
-    for options in ({}, {"over": "exp", "under": "square", "over_coefficient": 0.001, "l2": 0.0}):
-        predictor = wt.Gaussier15(**options)
-        kernel, plain = (wt.simulate(jobs, wt.Easy(), prediction=predictor, engine=engine) for engine in ("kernel", "reference"))
-        assert np.array_equal(kernel.predictions.predicted, plain.predictions.predicted)
-        assert np.array_equal(kernel.start, plain.start)
-        assert len(np.unique(kernel.predictions.predicted)) > 20
-        ends = wt.simulate(jobs, wt.Easy())
-        fast, slow = (wt.replay_predictions(jobs, [predictor], ends=ends, engine=engine)[0] for engine in ("kernel", "reference"))
-        assert np.array_equal(fast.predicted, slow.predicted)
+    predictor = wt.Gaussier15(**options)
+    assert wt.parse_predictor(predictor.label) == predictor
+    kernel, plain = (
+        wt.simulate(jobs, wt.Easy(), prediction=predictor, dialect=dialect, engine=engine) for engine in ("kernel", "reference")
+    )
+    assert np.array_equal(kernel.predictions.predicted, plain.predictions.predicted)
+    assert np.array_equal(kernel.start, plain.start)
+    assert len(np.unique(kernel.predictions.predicted)) > 20
+    ends = wt.simulate(jobs, wt.Easy())
+    fast, slow = (
+        wt.replay_predictions(jobs, [predictor], ends=ends, dialect=dialect, engine=engine)[0] for engine in ("kernel", "reference")
+    )
+    assert np.array_equal(fast.predicted, slow.predicted)
+    assert np.array_equal(fast.basis, slow.basis)
 
 
 def test_kth__with_shortest_backfilled_first_it_beats_easy():

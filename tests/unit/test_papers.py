@@ -209,6 +209,7 @@ def test_items__every_printed_table_and_figure_is_there():
     assert names["feitelson98"] >= {"T1", "T2", "F3", "F4"}
     assert names["mualem01"] >= {"T1", "T2", "T3", "T4", *(f"F{k}" for k in range(1, 10)), "S43"}
     assert names["tsafrir06"] >= {"T1", "T2", *(f"F{k}" for k in range(1, 14))}
+    assert names["gaussier15"] >= {"triples", "best", "shaken", "readings"}
     assert names["tang13"] >= {"T1", "T2", "T3", "F1", "F2", *(f"F{k}" for k in range(4, 18)), "easypp"}
     assert len({(item.paper, item.name) for item in ITEMS}) == len(ITEMS)
 
@@ -324,7 +325,7 @@ def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
         (
             ["paper", "run", "P9"],
             2,
-            "unknown paper 'P9'; known are feitelson98 (P1), mualem01 (P2), tsafrir06 (P3), tang13 (P4)",
+            "unknown paper 'P9'; known are feitelson98 (P1), mualem01 (P2), tsafrir06 (P3), tang13 (P4), gaussier15, carastan17, zhang20",
         ),
         (["paper", "run", "tsafrir06", "--item", "F99"], 2, "tsafrir06 has no item 'F99'"),
         (["paper", "run", "tsafrir06", "--log", "NIX"], 2, "tsafrir06 has no log 'NIX'"),

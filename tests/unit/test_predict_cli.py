@@ -116,3 +116,19 @@ def test_store__of_an_older_schema_is_read_with_empty_columns(log, tmp_path):
     table = store.table()
     assert table["mean_accuracy"].to_list() == [None] * 3
     assert table["mean_wait"].null_count() == 0
+
+
+def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys, tmp_path):
+    # the second job is submitted when the first one ends; the third one later
+    lines = [record(1, 0, 100, 4, 900), record(2, 100, 50, 4, 900), record(3, 500, 10, 4, 900)]
+    path, out = tmp_path / "log.swf", tmp_path / "p.csv"
+    path.write_text(HEADER + "".join(lines))
+    found = {}
+    for dialect in ("papers", "predictsim"):
+        status, _, err = call(capsys, "predict", path, "--predictor", "last", "--dialect", dialect, "--out", out)
+        assert status == 0, err
+        found[dialect] = pl.read_csv(out)["predicted"].to_list()
+    assert found == {"papers": [900, 100, 50], "predictsim": [900, 900, 50]}
+    shown = json.loads(call(capsys, "predict", path, "--predictor", "last", "--dialect", "predictsim", "--json")[1])
+    assert (shown["dialect"], shown["ends"]) == ("predictsim", "easy")
+    assert "unknown dialect 'french'" in one_line(*call(capsys, "predict", path, "--dialect", "french"))

@@ -79,7 +79,11 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
         ({"predictor": 7}, "predictor must be one such as walltime.Tang13(), not 7"),
         ({"believe": "often"}, "unknown belief 'often'; known are regular, selective, none, or three bits"),
         ({"believe": "12"}, "unknown belief"),
-        ({"correction": "never"}, "unknown correction 'never'; known are tsafrir07, estimate, double, half, none and tsafrir07:elapsed"),
+        (
+            {"correction": "never"},
+            "unknown correction 'never'; known are tsafrir07, estimate, double, half, none, tsafrir07:elapsed and double:uncapped",
+        ),
+        ({"correction": "estimate:uncapped"}, "unknown correction"),
         ({"correction": "double:elapsed"}, "unknown correction"),
         ({"history": "dreams"}, "unknown history 'dreams'; known are simulation, log"),
         ({"predictor": wt.Tsafrir07(recompute=True), "history": "log"}, "not from the log"),

@@ -218,7 +218,8 @@ CorrectionOption = Annotated[
     str,
     typer.Option(
         "--correction",
-        help="New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, half, none.",
+        help="New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
+        "double:uncapped, half, none.",
         rich_help_panel=RUN,
     ),
 ]

@@ -43,6 +43,7 @@ def predict(
             rich_help_panel=o.RUN,
         ),
     ] = "auto",
+    dialect: o.DialectOption = "papers",
     reading: Reading,
     out: Annotated[
         Path | None,
@@ -63,18 +64,18 @@ def predict(
         raise PolicyError(f"unknown ends {ends!r}; known are auto, log, easy")
     if predictor and threshold is not None:
         raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
-    given = [parse_predictor(text) for text in predictor or []]
+    given, rules = [parse_predictor(text) for text in predictor or []], o.read_dialect(dialect, None)
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))
     workload, seconds = reading.load(trace)
     chosen = given or tang13_schemes(workload, threshold or 0.0)
     with common.progress_bar(len(chosen), "predictors") as show:
-        found = replay_predictions(workload, chosen, ends, progress=show)
+        found = replay_predictions(workload, chosen, ends, dialect=rules, progress=show)
     rows = [row(replay) for replay in found]
     if out is not None:
         _write(out, found, rows)
     if as_json:
-        common.print_json(_record(trace, workload, found, rows, out, seconds))
+        common.print_json(_record(trace, workload, found, rows, out, seconds, rules.label))
         return
     _print(workload, found, rows, bool(given))
     if out is not None:
@@ -107,11 +108,13 @@ def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
             table.write_parquet(sink)
 
 
-def _record(trace: Path, w: Workload, found: list[Replay], rows: list[dict[str, Any]], out: Path | None, seconds: float) -> dict[str, Any]:
+def _record(
+    trace: Path, w: Workload, found: list[Replay], rows: list[dict[str, Any]], out: Path | None, seconds: float, dialect: str
+) -> dict[str, Any]:
     from walltime.provenance import version
 
     head = {"trace": str(trace), "sha256": w.origin.sha256, "procs": w.machine_procs, "jobs": len(w), "dropped": dict(w.origin.dropped)}
-    ends = {"ends": found[0].ends, "unknown_ends": found[0].unknown_ends}
+    ends = {"ends": found[0].ends, "unknown_ends": found[0].unknown_ends, "dialect": dialect}
     return {
         **head,
         **ends,

@@ -239,7 +239,7 @@ class ClusterReference:
                 elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
                     base = job.predicted if correction.relative == "prediction" else self.now - job.start
                     corrected = base + correction.increments[job.corrections]
-                job.run_length = min(corrected, job.estimate)
+                job.run_length = min(corrected, job.estimate) if correction.capped else corrected
                 job.corrections += 1
                 self.void = True
 

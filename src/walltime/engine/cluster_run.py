@@ -83,7 +83,7 @@ class ClusterSimulation(Pieces):
         think: Array | None = None,
     ):
         passes = policy.passes
-        if passes is None or passes.window or (isinstance(policy.order, Wfp) and policy.order.threshold):
+        if passes is None or passes.window or not passes.every_arrival or (isinstance(policy.order, Wfp) and policy.order.threshold):
             raise PolicyError(f"{policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative")
         count = len(submit)
         longest = int(np.maximum(runtime, believed).sum()) + sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)

@@ -104,7 +104,7 @@ def _example_averages() -> Arguments:
 
 
 def _example_prediction_replay() -> Arguments:
-    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6
+    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6, 0
 
 
 def loop_name(memory: Memory) -> str:
@@ -147,10 +147,10 @@ def _several(mode: int) -> Callable[[bool], Arguments]:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (35, 6)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (43, 8), (47, 9)),
-    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (39, 7)),
-    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (55, 7)),
+    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (37, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (43, 8), (49, 9)),
+    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (41, 7)),
+    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (57, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (31, 5), (38, 6)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (38, 6), (45, 7)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 50, 7),

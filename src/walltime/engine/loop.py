@@ -47,11 +47,18 @@ def run(state, rules, jobs, events, later, waits, running, notes, queue, index, 
                 budget -= 1
                 continue
         arrived = state.queue_last
+        quiet = False
+        if predicting is not None:
+            quiet = _nothing_but_arrivals(state, rules, jobs, events, running, predicting)
         if rules.sequential:
             _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
         else:
             _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
         predict_arrivals(state, rules, jobs, queue, predicting, arrived)
+        if predicting is not None:
+            if quiet and _none_fits(state, queue, arrived):
+                budget -= 1
+                continue
         steps = 0
         if index is not None:
             steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
@@ -78,6 +85,25 @@ def _nothing_but_expiry(state, events):
     if state.next_due == state.now or state.next_arrival == state.now:
         return False
     return state.events == 0 or events[0].rank > state.now
+
+
+@kernel
+def _nothing_but_arrivals(state, rules, jobs, events, running, predicting):
+    """Whether only jobs arrive now, and the rules want no pass for those that do not fit."""
+    if not rules.quiet_arrivals or state.next_arrival != state.now:
+        return False
+    if not rules.quiet_expiry and next_expiry(state, rules, jobs, running, predicting) == state.now:
+        return False
+    return rules.sequential == 1 or state.events == 0 or events[0].rank > state.now
+
+
+@kernel
+def _none_fits(state, queue, first):
+    """Whether none of the jobs in the queue from this place on fits into the free processors."""
+    place = first
+    while place < state.queue_last and queue[place].procs > state.free:
+        place += 1
+    return place == state.queue_last
 
 
 @kernel

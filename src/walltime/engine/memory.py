@@ -64,7 +64,7 @@ reservation; -1 for none."""
 RULES = _dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time backfill_order backfill_parameter "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
-    "quiet_expiry order_threshold",
+    "quiet_expiry quiet_arrivals order_threshold",
     {"order_threshold": np.float64},
 )
 """A policy, lowered to numbers.
@@ -74,7 +74,8 @@ are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the
 exponent as its parameter, or the address called by callbacks.py; `order_reads_time`: whether the scores of waiting jobs change.
 `long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predict`, `started`, `observe`:
 addresses of the compiled predictor, 0 for none; the rest is how predictions are used and corrected. `quiet_expiry`: whether no pass
-follows where nothing but predictions expires."""
+follows where nothing but predictions expires. `quiet_arrivals`: whether none follows where, with predictions, nothing happens but the
+arrival of jobs that do not fit."""
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.engine.callbacks import call_notice, call_predict
 from walltime.engine.jit import kernel
-from walltime.engine.learning import FROM_ELAPSED, FROM_PREDICTION, HALF_OF_REST, NOTHING, TO_ESTIMATE
+from walltime.engine.learning import DOUBLED_FREELY, FROM_ELAPSED, FROM_PREDICTION, HALF_OF_REST, NOTHING, TO_ESTIMATE
 from walltime.engine.memory import HOLE, NEVER
 
 
@@ -133,12 +133,14 @@ def correct_running(state, rules, jobs, running, predicting):
 
 @kernel
 def _corrected(rules, running_job, predicting, job):
-    """The corrected length of a running job, longer than it has run and at most the user estimate."""
+    """The corrected length of a running job, longer than it has run and at most the user estimate, unless doubled freely."""
     estimate, number = running_job.believed, predicting.corrections[job]
     if rules.correction == TO_ESTIMATE:
         return estimate
     if rules.correction == HALF_OF_REST:
         return running_job.run_length + max((estimate - running_job.run_length) // 2, 1)
+    if rules.correction == DOUBLED_FREELY:
+        return 2 * running_job.run_length
     if rules.correction != FROM_PREDICTION and rules.correction != FROM_ELAPSED:
         return min(2 * running_job.run_length, estimate)
     if number > predicting.increments.size:

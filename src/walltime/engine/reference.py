@@ -120,17 +120,31 @@ class Reference:
                 self._correct_expired()
                 continue
             self._wake_ups.discard(self.now)
+            quiet, waiting = self._nothing_but_arrivals(), len(self.waiting)
             if self.coincident == "batch":
                 self._all_events()
             else:
                 self._one_event()
-            self._pass()
+            if not quiet or any(job.procs <= self.free for job in self.waiting[waiting:]):
+                self._pass()
         if self.waiting:
             if not isinstance(self.policy, PlainPolicy):
                 raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
             ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
             woken = PATIENCE if self._wake_ups else 0
             raise EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], woken))
+
+    def _nothing_but_arrivals(self) -> bool:
+        """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
+        if self.predictions is None or not isinstance(self.policy, Easy) or self.policy.arrivals == "all":
+            return False
+        if self.policy.backfill_order not in (None, self.policy.order):
+            return False
+        ends = self.terminating or any(job.end == self.now for job in self.running)
+        if not self._arriving or self._arriving[0].submit != self.now or (ends and self.coincident != "sequential"):
+            return False
+        expires = any(self._can_be_corrected(job) and job.expected_end == self.now for job in self.running)
+        return self.expiry == "silent" or not expires
 
     def _all_events(self) -> None:
         """All terminations of this instant, then corrections, then all arrivals."""
@@ -230,7 +244,7 @@ class Reference:
             elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
                 base = job.predicted if correction.relative == "prediction" else self.now - job.start
                 corrected = base + correction.increments[job.corrections]
-            job.run_length = min(corrected, job.estimate)
+            job.run_length = min(corrected, job.estimate) if correction.capped else corrected
             job.corrections += 1
             self.reservations_void = True
             self._kept = (None, 0, 0)

@@ -8,12 +8,13 @@ from walltime.engine.predictions import observe, predict
 
 
 @entry
-def replay(address, started, observed, predicting, submit, start, end, runtime, ending, starting):
+def replay(address, started, observed, predicting, submit, start, end, runtime, ending, starting, arrivals_first):
     """Predict each job at its submission, from the jobs that have ended by then.
 
     `address, started, observed`: of the compiled predictor. `submit, start, end, runtime`: int64 s, in order of arrival. `ending`:
     the jobs with known ends, in order of their ends, `starting` in order of their starts. Terminations come before arrivals; a job
-    that starts only at this instant comes after them, even if it ends at once.
+    that starts only at this instant comes after them, even if it ends at once. With `arrivals_first` (0 or 1) arrivals come before
+    terminations.
     """
     learning = predicting.learning
     following = 0
@@ -22,7 +23,7 @@ def replay(address, started, observed, predicting, submit, start, end, runtime, 
         now = submit[job]
         while following < ending.size:
             ended = ending[following]
-            if end[ended] > now or start[ended] >= now:
+            if end[ended] > now - arrivals_first or start[ended] >= now:
                 break
             next_start = _note_starts(started, learning, start, starting, next_start, max(end[ended] - 1, start[ended]))
             observe(observed, learning, ended, runtime[ended], end[ended])

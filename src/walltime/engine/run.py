@@ -175,6 +175,7 @@ class Simulation(Pieces):
             window=passes.window,
             sequential=int(coincident == "sequential"),
             quiet_expiry=int(expiry == "silent"),
+            quiet_arrivals=int(not passes.every_arrival),
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
             order_threshold=_threshold(policy, mode),

@@ -6,6 +6,7 @@ feitelson98/        EASY and conservative backfilling on the IBM SP2
 mualem01/           mualem01: the same, with models and users' estimates
 tsafrir06/          tsafrir06: why inaccurate estimates seem to help
 tang13/             tang13: walltimes adjusted by history
+gaussier15/         gaussier15: runtimes learned on line, in 5,775 ways
 
 What they share:
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from walltime.errors import PolicyError
 from walltime.papers.carastan17.items import ITEMS as CARASTAN17
 from walltime.papers.feitelson98.items import ITEMS as FEITELSON98
+from walltime.papers.gaussier15.items import ITEMS as GAUSSIER15
 from walltime.papers.item import Item
 from walltime.papers.mualem01.items import ITEMS as MUALEM01
 from walltime.papers.names import paper_name
@@ -12,7 +13,7 @@ from walltime.papers.tang13.items import ITEMS as TANG13
 from walltime.papers.tsafrir06.items import ITEMS as TSAFRIR06
 from walltime.papers.zhang20.items import ITEMS as ZHANG20
 
-ITEMS: tuple[Item, ...] = tuple(sorted((*FEITELSON98, *MUALEM01, *TSAFRIR06, *TANG13, *CARASTAN17, *ZHANG20), key=Item.place))
+ITEMS: tuple[Item, ...] = tuple(sorted((*FEITELSON98, *MUALEM01, *TSAFRIR06, *TANG13, *GAUSSIER15, *CARASTAN17, *ZHANG20), key=Item.place))
 
 
 def items_of(paper: str, name: str | None = None) -> list[Item]:

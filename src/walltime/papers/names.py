@@ -6,7 +6,7 @@ from walltime.errors import PolicyError
 
 ALIASES = {"P1": "feitelson98", "P2": "mualem01", "P3": "tsafrir06", "P4": "tang13"}
 """Papers with an alias, and their names, which are those of their folders here."""
-PAPERS = (*ALIASES.values(), "carastan17", "zhang20")
+PAPERS = (*ALIASES.values(), "gaussier15", "carastan17", "zhang20")
 
 
 def paper_name(text: str) -> str:

@@ -100,7 +100,8 @@ class Study:
         """
         folder = self.folder / "runs" / "others"
         folder.mkdir(parents=True, exist_ok=True)
-        files = [folder / f"{_key(what, task, compute)}.json" for task in tasks]
+        version = [engine_version(), syntax_hash([Path(inspect.getfile(compute))], Path(inspect.getfile(compute)).parent)]
+        files = [folder / f"{_key(what, task, version)}.json" for task in tasks]
         missing = [number for number, file in enumerate(files) if not file.is_file()]
         progress = self.progress
 
@@ -122,7 +123,5 @@ class Study:
         return [json.loads(file.read_text()) for file in files]
 
 
-def _key(what: str, task: Mapping[str, Any], compute: Compute) -> str:
-    file = Path(inspect.getfile(compute))
-    code = syntax_hash([file], file.parent)
-    return hashlib.sha256(json.dumps([what, task, engine_version(), code], sort_keys=True).encode()).hexdigest()[:32]
+def _key(what: str, task: Mapping[str, Any], version: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps([what, task, *version], sort_keys=True).encode()).hexdigest()[:32]

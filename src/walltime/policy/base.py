@@ -21,6 +21,8 @@ class Passes(NamedTuple):
     """whether a job may overtake another"""
     window: int = 0
     """how many waiting jobs, the first to arrive, are in the queue; 0 for all; without backfilling only"""
+    every_arrival: bool = True
+    """whether every arrival brings a pass, where runtimes are predicted, or only that of a job that fits"""
 
 
 @dataclass(frozen=True)

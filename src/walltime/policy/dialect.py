@@ -38,6 +38,9 @@ READINGS: dict[str, Reading] = {
     for reading in (
         Reading("coincident", get_args(Coincident), "simultaneous events: one pass after all of them, or one after each"),
         Reading("expiry", get_args(Expiry), "when a running job outlives its prediction: a pass at once, or at the next event"),
+        Reading(
+            "arrivals", ("all", "fitting"), "EASY with predictions, backfilling in queue order: a pass at all arrivals, or of jobs that fit"
+        ),
         Reading("decisions", ("revised", "committed"), "the head of the queue: found in every pass, or kept until it starts"),
         Reading("window", ("0",), "how many of the waiting jobs, the first to arrive, are in the queue; 0 for all", number=True),
         Reading("extra", ("all", "literal", "none"), "extra nodes of EASY: all, until the first job that suffices, none"),
@@ -129,9 +132,10 @@ DIALECTS: dict[str, Dialect] = {
             "predictsim",
             coincident="sequential",
             expiry="silent",
+            options=(("arrivals", "fitting"),),
             source="the program predictsim of gaussier15, a fork of pyss",
-            checked="EASY, EASY with exact runtimes, with and without shortest job backfilled first, and EASY++ on KTH-SP2 and SDSC-SP2 "
-            "equal the published schedules, job for job",
+            checked="EASY, EASY with exact runtimes, with and without shortest job backfilled first, EASY++, and shortest job backfilled "
+            "first with learned predictions on KTH-SP2 and SDSC-SP2 equal the published schedules, job for job",
         ),
         Dialect(
             "rlscheduler",

@@ -20,7 +20,10 @@ class Easy(Heading, Backfilling):
     `ends`: a job that uses no extra nodes is expected to end `by` the shadow time (default) or `before` it. `decisions`, `window`: see
     `Heading`. Values other than the default run on the reference engine.
 
-    Source: mualem01, section 2.2; feitelson98, Fig. 2.
+    `arrivals`: `all` bring a scheduling pass (default), or, with predictions and if jobs are backfilled in the order of the queue,
+    only those that are `fitting` into the free processors. It matters only where a silent expiry has moved the shadow time.
+
+    Source: mualem01, section 2.2; feitelson98, Fig. 2; `fitting`: the program predictsim of gaussier15.
     """
 
     names: ClassVar[dict[str, dict[str, Any]]] = {"easy": {}}
@@ -28,12 +31,14 @@ class Easy(Heading, Backfilling):
     extra: Literal["all", "literal", "none"] = "all"
     shadow: Literal["afresh", "kept", "once"] = "afresh"
     ends: Literal["by", "before"] = "by"
+    arrivals: Literal["all", "fitting"] = "all"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("extra", self.extra, ("all", "literal", "none"))
         one_of("shadow", self.shadow, ("afresh", "kept", "once"))
         one_of("ends", self.ends, ("by", "before"))
+        one_of("arrivals", self.arrivals, ("all", "fitting"))
 
     @property
     def title(self) -> str:
@@ -50,5 +55,6 @@ class Easy(Heading, Backfilling):
     @property
     def passes(self) -> Passes | None:
         """One reservation, for the head."""
+        every_arrival = self.arrivals == "all" or self.backfill_order not in (None, self.order)
         default = self.reads_as_papers and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
-        return Passes("head", 1) if default else None
+        return Passes("head", 1, every_arrival=every_arrival) if default else None

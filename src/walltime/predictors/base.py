@@ -106,7 +106,7 @@ class Learner(Protocol):
 class Predictor:
     """The parameters of a predictor; `begin` returns a new, untrained learner for each run.
 
-    Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request. Jobs are killed
+    Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request, unless `uncapped`. Jobs are killed
     at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled form,
     `compiled`, for the compiled engine; otherwise it runs on the reference engine, and in `replay_predictions`.
     """
@@ -127,6 +127,11 @@ class Predictor:
         """As `given`, for predictors that read columns of the log."""
         return self.given(requested, runtime)
 
+    def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> Array | None:
+        """As `given`, but at least 1 s and, unless they are `uncapped`, at most the limit (int64 s, one per job)."""
+        given = self.given_for(workload, requested, runtime)
+        return None if given is None else np.maximum(given if self.uncapped else np.minimum(given, limit), 1)
+
     def compiled(self, jobs: Jobs) -> Compiled | None:
         """The compiled form for these jobs, with nothing learned yet; None if there is none."""
         return None
@@ -135,6 +140,11 @@ class Predictor:
     def is_compiled(self) -> bool:
         """Whether the compiled engine can run it."""
         return type(self).compiled is not Predictor.compiled or type(self).given is not Predictor.given
+
+    @property
+    def uncapped(self) -> bool:
+        """Whether predictions may exceed the user's request; only those that need no learning can."""
+        return False
 
     @property
     def again(self) -> bool:

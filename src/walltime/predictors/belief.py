@@ -67,35 +67,38 @@ class Correction:
     of `increments` (s, ascending); after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
     previous value. `half`: what has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under
     time_min_as_soft_limit; Slurm does so at each look at them, here it is done when the previous value is reached. None exceeds the user
-    estimate. `none`: no correction; the job counts as overdue and may end at any moment.
+    estimate, but for `double` that is not `capped`. `none`: no correction; the job counts as overdue and may end at any moment.
 
     Source: tsafrir07, section 3, with the list of a public simulator; whether the increments add to the prediction or to the
-    elapsed time is open. `half`: Slurm from 25.05.4 on.
+    elapsed time is open. `half`: Slurm from 25.05.4 on. gaussier15 calls `double:uncapped` recursive doubling, and `estimate` reqtime.
     """
 
     kind: Literal["tsafrir07", "estimate", "double", "half", "none"] = "tsafrir07"
     relative: Literal["prediction", "elapsed"] = "prediction"
     increments: tuple[int, ...] = INCREMENTS
+    capped: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in CORRECTIONS:
             raise PolicyError(f"unknown correction {self.kind!r}; known are {', '.join(CORRECTIONS)}")
         if self.relative not in ("prediction", "elapsed"):
             raise PolicyError(f"increments add to the prediction or to what has elapsed, not to {self.relative!r}")
+        if not self.capped and self.kind != "double":
+            raise PolicyError(f"only the correction double can be uncapped, not {self.kind}")
         if any(b <= a for a, b in pairwise((0, *self.increments))):
             raise PolicyError(f"the increments of a correction must rise, from at least 1 s, not {self.increments}")
 
     @property
     def label(self) -> str:
-        """The kind, followed by `:elapsed` if the increments add to the elapsed time."""
-        return self.kind + (":elapsed" if self.relative == "elapsed" else "")
+        """The kind, followed by `:elapsed` if the increments add to the elapsed time, or by `:uncapped`."""
+        return self.kind + (":elapsed" if self.relative == "elapsed" else "") + ("" if self.capped else ":uncapped")
 
 
 CORRECTIONS = ("tsafrir07", "estimate", "double", "half", "none")
 
 
 def parse_correction(text: str | Correction) -> Correction:
-    """`tsafrir07`, `tsafrir07:elapsed`, `estimate`, `double`, `half` or `none`; raises PolicyError for anything else.
+    """`tsafrir07`, `tsafrir07:elapsed`, `estimate`, `double`, `double:uncapped`, `half` or `none`; raises PolicyError for anything else.
 
     >>> parse_correction("tsafrir07:elapsed").relative
     'elapsed'
@@ -105,6 +108,8 @@ def parse_correction(text: str | Correction) -> Correction:
     kind, _, option = text.strip().lower().partition(":")
     if kind == "tsafrir07" and option == "elapsed":
         return Correction(relative="elapsed")
+    if kind == "double" and option == "uncapped":
+        return Correction("double", capped=False)
     if kind not in CORRECTIONS or option:
-        raise PolicyError(f"unknown correction {text!r}; known are {', '.join(CORRECTIONS)} and tsafrir07:elapsed")
+        raise PolicyError(f"unknown correction {text!r}; known are {', '.join(CORRECTIONS)}, tsafrir07:elapsed and double:uncapped")
     return Correction(kind)  # type: ignore[arg-type]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from walltime.engine.jit import kernel
 from walltime.engine.learning import GENERAL, OWN, Compiled
 from walltime.errors import PolicyError
@@ -15,32 +17,43 @@ from walltime.predictors.known import Jobs
 
 BASE = 19
 """Number of base features."""
-PRODUCTS = BASE * (BASE + 1) // 2
-"""Features of the regression: the 190 products of two base features, squares included; the first is 1, so these include the base."""
+PAIRED, SQUARED = range(1, 17), range(1, 19)
+"""The base features whose products with each other are features too, and those whose squares are."""
+FEATURES = BASE + len(PAIRED) * (len(PAIRED) - 1) // 2 + len(SQUARED)
+"""Features of the regression: 19 + 120 + 18 = 157."""
 DAY, WEEK = 86400, 7 * 86400
-LARGEST_EXPONENT = 50.0
-"""Beyond this exponent the exponential loss continues with constant slope, to avoid overflow."""
+LARGEST_EXPONENT = 709.0
+"""Beyond this exponent exp counts as infinite."""
+START = 1e-9
+"""Start value of the sums and maxima of the normalized gradient."""
 
 CURVES = ("abs", "square", "exp")
 WEIGHTS = ("one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn")
+READINGS = {"features": ("program", "meant"), "untaught": ("one", "request"), "negative_weights": ("kept", "zero")}
 
 
 @dataclass(frozen=True)
 class Gaussier15(Predictor):
-    """An online regression on products of features of the job, its user, and the time of day and week.
+    """An online regression on features of the job, its user, and the time of day and week, and on products of two of them.
 
     When a job with n processors ends after r seconds, one gradient step reduces weight(r, n) loss(p - r - threshold) + l2 |w|^2 / 2,
     where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`),
     c e^2 (`square`) or exp(c |e|) (`exp`): `over` and `over_coefficient` c apply if the prediction was too long (e > 0), `under`
     and `under_coefficient` if it was too short. `threshold`: the best error, s. `weight`: `one` is 1, `log_rn` 1 + log(r n),
-    `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn` 11 + log(1 / (r n)), with r at least 1 s;
-    negative weights count as 0. `eta`: the learning rate. `l2`: the regularization of the coefficients w. The defaults are the
-    paper's best loss, the E-Loss. The prediction is |w.x|; until a job has ended, the request.
+    `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn` 11 + log(1 / (r n)), with r at least 1 s.
+    `eta`: the learning rate. `l2`: the regularization of the coefficients w. The defaults are the paper's best loss, the E-Loss.
+    The prediction is |w.x|, rounded down.
 
-    Source: gaussier15 (SC'15). The loss curves, weights and constants are those of the authors' program. Different from it are some
-    features and the products (see `features`); the start values and the count of steps in `NormalizedGradient`; the request, not
-    1 s, until a job has ended; and the bounds on r, weights and exponents. So these are not the published predictions: on real logs
-    they are far too short (mean accuracy about 0.1).
+    By default all of this is as the authors ran it. What they may have meant instead: `features="meant"` takes the runtimes of the
+    user's last jobs where the program takes the time since they were submitted (see `features`); `untaught="request"` predicts the
+    request, not 1 s, until a job has ended; `negative_weights="zero"` learns nothing from jobs whose weight is negative, where the
+    program learns the opposite.
+
+    Their program ended if exp overflowed. Here the learning ends: from then on the request is predicted, as for a job of which
+    nothing is known.
+
+    Source: gaussier15 (SC'15), and the program behind it: under the dialect `predictsim` both schedules that were published with
+    their predictions, of KTH-SP2 and SDSC-SP2, are the same, job for job.
 
     >>> Gaussier15(under="square", threshold=60.0).label
     'gaussier15:under=square,threshold=60.0'
@@ -56,9 +69,12 @@ class Gaussier15(Predictor):
     weight: Literal["one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn"] = "log_rn"
     eta: float = 5000.0
     l2: float = 4e9
+    features: Literal["program", "meant"] = "program"
+    untaught: Literal["one", "request"] = "one"
+    negative_weights: Literal["kept", "zero"] = "kept"
 
     def __post_init__(self) -> None:
-        for name, known in (("over", CURVES), ("under", CURVES), ("weight", WEIGHTS)):
+        for name, known in {"over": CURVES, "under": CURVES, "weight": WEIGHTS, **READINGS}.items():
             if getattr(self, name) not in known:
                 raise PolicyError(f"unknown {name} {getattr(self, name)!r} of gaussier15; known are {', '.join(known)}")
         for name in ("over_coefficient", "under_coefficient", "threshold", "eta", "l2"):
@@ -72,14 +88,17 @@ class Gaussier15(Predictor):
 
     def compiled(self, jobs: Jobs) -> Compiled:
         """The compiled form."""
+        readings = (READINGS[name].index(getattr(self, name)) for name in READINGS)
         memory = jobs.memory(
             [self.key],
-            options=(CURVES.index(self.over), CURVES.index(self.under), WEIGHTS.index(self.weight)),
+            options=(CURVES.index(self.over), CURVES.index(self.under), WEIGHTS.index(self.weight), *readings),
             factors=(self.over_coefficient, self.under_coefficient, self.threshold, self.eta, self.l2),
             counts=COUNTS,
             features=BASE,
-            model=(4, PRODUCTS),
+            model=(MODEL_ROWS, FEATURES),
         )
+        memory.model[[LARGEST, GRADIENTS]] = START
+        memory.model[SUMS, [NORM, STEPS]] = START, 1.0
         return Compiled(predict_by_gaussier15, observe_by_gaussier15, note_start_by_gaussier15, memory)
 
 
@@ -87,6 +106,7 @@ class Gaussier15(Predictor):
 class Run:
     """A job that has started; times in s; `runtime` is -1 while it runs."""
 
+    submit: int
     start: int
     procs: int
     runtime: int = -1
@@ -96,8 +116,10 @@ class Run:
 class User:
     """The history of a user; times in seconds."""
 
-    last: list[Run] = field(default_factory=list)
+    last_started: list[Run] = field(default_factory=list)
     """The last three jobs to start, the latest first."""
+    last_ended: list[Run] = field(default_factory=list)
+    """The last three jobs to end, the latest first."""
     running: dict[int, Run] = field(default_factory=dict)
     ended: int = 0
     total_runtime: int = 0
@@ -105,51 +127,64 @@ class User:
     last_end: int = 0
 
 
-def features(job: SubmittedJob, user: User) -> list[float]:
+def last_runs(job: SubmittedJob, user: User, meant: bool) -> list[int]:
+    """Up to three times (s) that stand for the runtimes of the user's last jobs, the latest first.
+
+    The program takes the last jobs to end, and, of each, the time since its submission, unless it was submitted less than its
+    runtime ago, which can hardly be. Meant were the last jobs to start, and their runtimes, or for how long they have been running.
+    """
+    now = job.now
+    if meant:
+        return [run.runtime if run.runtime >= 0 else now - run.start for run in user.last_started]
+    return [run.runtime if run.submit + run.runtime > now else now - run.submit for run in user.last_ended]
+
+
+def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
     """The 19 base features of a job at its submission, `job.now`, in this order.
 
-    0 the constant 1. 1 to 3: runtimes of the user's last three jobs to start, the latest first; the elapsed time of one that
-    is still running; at most the job's request, which also replaces missing ones. 4 the request. 5, 6 the mean of the first two
-    and of all three of 1 to 3, or of as many as there are, else the request. 7 the mean runtime of the user's jobs that have
-    ended. 8 the time since the last of them ended. 9 the job's processors over the mean of those jobs. 7 to 9 are 0 if no job
-    has ended. 10 the processors of the user's running jobs; 11, 12 the sum and maximum of their elapsed times, and 13 their
-    number. 14 to 17 cosine and sine of the time of day, then of the time of week, both from the start of the log. 18 the job's
-    processors. Times in seconds.
-
-    The authors' program differs: 1 to 3 refer to the last three jobs that have ended; 6 is 0.33 times the sum of 1 to 3; 12 and 13
-    are exchanged; and its regression has 157 features: these, the products of two different ones of 1 to 16, and the squares of 1 to 18.
+    0 the constant 1. 1 to 3: the user's `last_runs`, at most the job's request, which also replaces missing ones. 4 the request. 5
+    the mean of 1 and 2, or 1 if there is one run, else the request. 6 the mean of 1 to 3 (in the program 0.33 times their sum) if
+    there are three, else 5. 7 the mean runtime of the user's jobs that have ended. 8 the time since the last of them ended. 9 the
+    job's processors over the mean of those jobs. 7 to 9 are 0 if no job has ended. 10 the processors of the user's running jobs,
+    without those that start at this very instant; 11 the sum of their elapsed times; 12 their number; 13 the longest. 14 to 17 cosine
+    and sine of the time of day, then of the time of week, both from the start of the log. 18 the job's processors. Times in seconds.
     """
     now, ask = job.now, float(job.requested)
-    lasts = [min(float(run.runtime if run.runtime >= 0 else now - run.start), ask) for run in user.last]
+    lasts = [min(float(seconds), ask) for seconds in last_runs(job, user, meant)]
     first, second, third = lasts + [ask] * (3 - len(lasts))
     of_two = (first + second) / 2.0 if len(lasts) >= 2 else first
-    of_three = (first + second + third) / 3.0 if len(lasts) == 3 else of_two
+    of_three = of_two
+    if len(lasts) == 3:
+        of_three = (first + second + third) / 3.0 if meant else 0.33 * (first + second + third)
     mean, since, share = 0.0, 0.0, 0.0
     if user.ended:
         mean = user.total_runtime / user.ended
         since = float(now - user.last_end)
         share = job.procs / (user.total_procs / user.ended)
-    elapsed = [now - run.start for run in user.running.values()]
-    busy = float(sum(run.procs for run in user.running.values()))
+    running_jobs = [run for run in user.running.values() if run.start < now]
+    elapsed = [now - run.start for run in running_jobs]
+    busy = float(sum(run.procs for run in running_jobs))
     day, week = 2.0 * math.pi * (now % DAY) / DAY, 2.0 * math.pi * (now % WEEK) / WEEK
     lately = [first, second, third, ask, of_two, of_three]
-    running = [busy, float(sum(elapsed)), float(max(elapsed, default=0)), float(len(elapsed))]
+    running = [busy, float(sum(elapsed)), float(len(elapsed)), float(max(elapsed, default=0))]
     times = [math.cos(day), math.sin(day), math.cos(week), math.sin(week)]
     return [1.0, *lately, mean, since, share, *running, *times, float(job.procs)]
 
 
-def products(base: Sequence[float]) -> list[float]:
-    """All products of two features, squares included, ordered by the first and then by the second."""
-    return [base[i] * base[j] for i in range(len(base)) for j in range(i, len(base))]
+def all_features(base: Sequence[float]) -> list[float]:
+    """The base features, the products of two different ones of 1 to 16, and the squares of 1 to 18: 157 numbers."""
+    pairs = [base[i] * base[j] for i in PAIRED for j in PAIRED if i < j]
+    return [*base, *pairs, *(base[i] * base[i] for i in SQUARED)]
 
 
 def slope(curve: str, coefficient: float, error: float) -> float:
-    """The derivative of a loss curve at an error of at least 0, s."""
+    """The derivative of a loss curve at an error of at least 0, s; infinite if exp overflows."""
     if curve == "abs":
         return coefficient
     if curve == "square":
         return coefficient * 2.0 * error
-    return coefficient * math.exp(min(coefficient * error, LARGEST_EXPONENT))
+    exponent = coefficient * error
+    return coefficient * math.exp(exponent) if exponent < LARGEST_EXPONENT else math.inf
 
 
 def loss_slope(scheme: Gaussier15, error: float) -> float:
@@ -163,33 +198,38 @@ def loss_slope(scheme: Gaussier15, error: float) -> float:
 
 
 def weight(kind: str, runtime: int, procs: int) -> float:
-    """The weight of a job with this runtime (s) and number of processors."""
+    """The weight of a job with this runtime (s) and number of processors; it may be negative."""
     r, n = float(max(runtime, 1)), float(procs)
     if kind == "one":
         return 1.0
     if kind == "log_rn":
-        return max(1.0 + math.log(r * n), 0.0)
+        return 1.0 + math.log(r * n)
     if kind == "log_r_over_n":
-        return max(5.0 + math.log(r / n), 0.0)
+        return 5.0 + math.log(r / n)
     if kind == "log_n_over_r":
-        return max(5.0 + math.log(n / r), 0.0)
-    return max(11.0 + math.log(1.0 / (r * n)), 0.0)
+        return 5.0 + math.log(n / r)
+    return 11.0 + math.log(1.0 / (r * n))
 
 
 class NormalizedGradient:
     """A linear model w.x, updated example by example, independent of the units of the features.
 
-    Source: Ross, Mineiro, Langford, UAI 2013, as in the authors' program, whose sums start at 1e-9, not 0, and whose count of steps
-    starts at 1 and grows by 2. Sums are taken in the order of the features, as in the kernel, so that both agree to the last bit.
+    Source: Ross, Mineiro, Langford, UAI 2013, with the start values of the authors' program, which also counts each step twice.
+    Sums are taken in the order of the features, as in the kernel, so that both agree to the last bit.
     """
 
     def __init__(self, scheme: Gaussier15, size: int):
         self.scheme = scheme
         self.w = [0.0] * size
-        self.largest = [0.0] * size  # s: the largest |x| so far
-        self.squares = [0.0] * size  # G: the sum of the squared gradients
-        self.norm = 0.0  # N
-        self.steps = 0  # t
+        self.largest = [START] * size  # s: the largest |x| so far
+        self.squares = [START] * size  # G: the sum of the squared gradients
+        self.norm = START  # N
+        self.steps = 1.0  # n
+
+    @property
+    def is_untaught(self) -> bool:
+        """Whether there has been no step."""
+        return self.steps == 1.0
 
     def value(self, x: Sequence[float]) -> float:
         """w.x."""
@@ -201,21 +241,19 @@ class NormalizedGradient:
     def step(self, x: Sequence[float], truth: float, weight: float) -> None:
         """One step down the gradient of the loss of this example."""
         w, largest, squares = self.w, self.largest, self.squares
+        total = 0.0
         for i, value in enumerate(x):
             if abs(value) > largest[i]:
                 w[i] *= largest[i] / abs(value)
                 largest[i] = abs(value)
-        for i, value in enumerate(x):
-            if largest[i] > 0:
-                self.norm += (value / largest[i]) * (value / largest[i])
-        self.steps += 1
+            total += (value * value) / (largest[i] * largest[i])
+        self.norm += total
         by_prediction = weight * loss_slope(self.scheme, self.value(x) - truth)
         for i, value in enumerate(x):
             gradient = by_prediction * value + self.scheme.l2 * w[i]
             squares[i] += gradient * gradient
-            scale = math.sqrt(self.norm * squares[i] / self.steps) * largest[i]
-            if scale > 0:
-                w[i] -= self.scheme.eta * gradient / scale
+            w[i] -= self.scheme.eta * gradient / (math.sqrt(self.norm * squares[i] / self.steps) * largest[i])
+        self.steps += 2.0
 
 
 class Regression:
@@ -223,7 +261,7 @@ class Regression:
 
     def __init__(self, scheme: Gaussier15):
         self.scheme = scheme
-        self.model = NormalizedGradient(scheme, PRODUCTS)
+        self.model = NormalizedGradient(scheme, FEATURES)
         self.users: dict[int, User] = {}
         self.base: dict[int, list[float]] = {}
 
@@ -231,49 +269,54 @@ class Regression:
         return User() if job.user < 0 else self.users.setdefault(job.user, User())
 
     def predict(self, job: SubmittedJob) -> Guess | None:
-        """|w.x|, once a job has ended."""
+        """|w.x|, rounded down."""
         user = self._user(job)
-        base = self.base[job.index] = features(job, user)
-        seconds = abs(self.model.value(products(base)))
-        if self.model.steps == 0 or not math.isfinite(seconds):
+        base = self.base[job.index] = features(job, user, meant=self.scheme.features == "meant")
+        seconds = abs(self.model.value(all_features(base)))
+        if not math.isfinite(seconds) or (self.model.is_untaught and self.scheme.untaught == "request"):
             return None
-        return Guess(seconds, Basis.OWN if user.ended else Basis.GENERAL)
+        return Guess(float(math.floor(seconds)), Basis.OWN if user.ended else Basis.GENERAL)
 
     def started(self, job: StartedJob) -> None:
         """Add a job to the user's running jobs."""
         user = self._user(job)
-        run = user.running[job.index] = Run(job.start, job.procs)
-        user.last = [run, *user.last[:2]]
+        run = user.running[job.index] = Run(job.submit, job.start, job.procs)
+        user.last_started = [run, *user.last_started[:2]]
 
     def observe(self, job: FinishedJob) -> None:
         """Learn from the features that the job had at submission."""
         user = self._user(job)
-        run = user.running.pop(job.index, None)
-        if run is not None:
-            run.runtime = job.runtime
+        run = user.running.pop(job.index, None) or Run(job.submit, job.start, job.procs)
+        run.runtime = job.runtime
+        user.last_ended = [run, *user.last_ended[:2]]
         user.ended += 1
         user.total_runtime += job.runtime
         user.total_procs += job.procs
         user.last_end = job.end
         base = self.base.pop(job.index, None)
         if base is not None:
-            self.model.step(products(base), float(job.runtime), weight(self.scheme.weight, job.runtime, job.procs))
+            mine = weight(self.scheme.weight, job.runtime, job.procs)
+            self.model.step(all_features(base), float(job.runtime), mine if self.scheme.negative_weights == "kept" else max(mine, 0.0))
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form
 #
-# Each sum is taken in the same order as above, so that both forms agree to the last bit. `fifo` holds the started jobs of a user.
-# `counts` holds, per user: the number of started jobs; the first of these that may still run; the number of running jobs, their
-# processors, and the sum of their starts; the processors of the jobs that have ended, and the last end.
+# Each sum is taken in the same order as above, so that both forms agree to the last bit; what is done for each feature alone is in
+# loops of its own, which the compiler turns into vector instructions. `fifo` holds the started jobs of a user. `counts` holds, per
+# user: the number of started jobs; the first of these that may still run; the number of running jobs, their processors, and the sum
+# of their starts; the processors of the jobs that have ended, and the last end; the last three jobs to end, the latest first.
+# `place` of a job is its submission.
 
-STARTED, FIRST_RUNNING, RUNNING, RUNNING_PROCS, RUNNING_SINCE, ENDED_PROCS, LAST_END = range(7)
-COUNTS = 7
-OVER, UNDER, LEARNING_WEIGHT = 0, 1, 2
-OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = 0, 1, 2, 3, 4
-W, LARGEST, GRADIENTS, SUMS = 0, 1, 2, 3
-"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; N and the number of steps."""
+STARTED, FIRST_RUNNING, RUNNING, RUNNING_PROCS, RUNNING_SINCE, ENDED_PROCS, LAST_END, LAST, LAST_BUT_ONE, LAST_BUT_TWO = range(10)
+COUNTS = 10
+OVER, UNDER, LEARNING_WEIGHT, AS_MEANT, REQUEST_FIRST, NONE_NEGATIVE = range(6)
+OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = range(5)
+W, LARGEST, GRADIENTS, X, TERMS, SUMS = range(6)
+MODEL_ROWS = 6
+"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; the features at hand,
+and terms to be summed; N and the number of steps."""
 NORM, STEPS = 0, 1
-BY_ABS, BY_SQUARE = CURVES.index("abs"), CURVES.index("square")
+BY_SQUARE, BY_EXP = CURVES.index("square"), CURVES.index("exp")
 EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R = WEIGHTS.index("one"), WEIGHTS.index("log_r_over_n"), WEIGHTS.index("log_n_over_r")
 BY_LOG_RN = WEIGHTS.index("log_rn")
 
@@ -294,58 +337,83 @@ def note_start_by_gaussier15(learning, job, now):
 
 
 def predict_by_gaussier15(learning, job, now):
-    """The absolute value of w.x at the submission of a job; -1 until a job has ended."""
-    base, w = learning.features[job], learning.model[W]
-    _find_features(learning, learning.jobs[job], learning.key[job, 0], now, base)
-    total = 0.0
-    place = 0
-    for i in range(BASE):
-        for j in range(i, BASE):
-            total += w[place] * (base[i] * base[j])
-            place += 1
-    seconds = abs(total)
-    if learning.model[SUMS, STEPS] == 0.0 or not math.isfinite(seconds):
-        return -1.0
+    """The absolute value of w.x at the submission of a job, rounded down; -1 if nothing is known, or the sums have overflowed."""
+    known = learning.jobs[job]
+    known.place = now
     key = learning.key[job, 0]
-    learning.jobs[job].basis = OWN if key >= 0 and learning.keys[key].ended > 0 else GENERAL
-    return seconds
+    base, w, x = learning.features[job], learning.model[W], learning.model[X]
+    _find_features(learning, known, key, now, base)
+    _make_features(base, x)
+    total = 0.0
+    for i in range(FEATURES):
+        total += w[i] * x[i]
+    seconds = abs(total)
+    if not math.isfinite(seconds) or (learning.options[REQUEST_FIRST] and learning.model[SUMS, STEPS] == 1.0):
+        return -1.0
+    known.basis = OWN if key >= 0 and learning.keys[key].ended > 0 else GENERAL
+    return np.floor(seconds)
+
+
+@kernel
+def _make_features(base, x):
+    """All features, from the base features."""
+    for i in range(BASE):
+        x[i] = base[i]
+    place = BASE
+    for i in range(1, 17):
+        for j in range(i + 1, 17):
+            x[place] = base[i] * base[j]
+            place += 1
+    for i in range(1, 19):
+        x[place] = base[i] * base[i]
+        place += 1
 
 
 @kernel
 def _find_features(learning, known, key, now, base):
     """Compute the features of a job and its user now, in the order of `features`."""
+    ask, procs = float(known.requested), known.procs
     for i in range(BASE):
-        base[i] = 0.0
-    base[0] = 1.0
-    ask = float(known.requested)
-    procs = known.procs
-    for i in range(1, 7):
-        base[i] = ask
+        base[i] = 1.0 if i == 0 else ask if i < 7 else 0.0
     if key >= 0:
         user, counts = learning.keys[key], learning.counts[key]
-        for i in range(min(counts[STARTED], 3)):
-            last = learning.jobs[learning.fifo[user.first + counts[STARTED] - 1 - i]]
-            ran = last.ran if last.ran >= 0 else now - last.started_at
-            base[1 + i] = min(float(ran), ask)
-        base[5] = (base[1] + base[2]) / 2.0 if counts[STARTED] >= 2 else base[1]
-        base[6] = (base[1] + base[2] + base[3]) / 3.0 if counts[STARTED] >= 3 else base[5]
+        meant = learning.options[AS_MEANT]
+        runs = min(counts[STARTED] if meant else user.ended, 3)
+        for i in range(runs):
+            if meant:
+                last = learning.jobs[learning.fifo[user.first + counts[STARTED] - 1 - i]]
+                seconds = last.ran if last.ran >= 0 else now - last.started_at
+            else:
+                last = learning.jobs[counts[LAST + i]]
+                seconds = last.ran if last.place + last.ran > now else now - last.place
+            base[1 + i] = min(float(seconds), ask)
+        base[5] = (base[1] + base[2]) / 2.0 if runs >= 2 else base[1]
+        base[6] = base[5]
+        if runs >= 3:
+            total = base[1] + base[2] + base[3]
+            base[6] = total / 3.0 if meant else 0.33 * total
         if user.ended > 0:
             base[7] = user.total / user.ended
             base[8] = float(now - counts[LAST_END])
             base[9] = procs / (counts[ENDED_PROCS] / user.ended)
-        if counts[RUNNING] > 0:
+        number, busy = counts[RUNNING], counts[RUNNING_PROCS]
+        place = user.first + counts[STARTED]
+        while place > user.first and learning.jobs[learning.fifo[place - 1]].started_at == now:
+            place -= 1
+            if learning.jobs[learning.fifo[place]].ran < 0:
+                number -= 1
+                busy -= learning.jobs[learning.fifo[place]].procs
+        if number > 0:
             while learning.jobs[learning.fifo[user.first + counts[FIRST_RUNNING]]].ran >= 0:
                 counts[FIRST_RUNNING] += 1
             longest = learning.jobs[learning.fifo[user.first + counts[FIRST_RUNNING]]]
-            base[10] = float(counts[RUNNING_PROCS])
+            base[10] = float(busy)
             base[11] = float(counts[RUNNING] * now - counts[RUNNING_SINCE])
-            base[12] = float(now - longest.started_at)
-            base[13] = float(counts[RUNNING])
+            base[12] = float(number)
+            base[13] = float(now - longest.started_at)
     day, week = 2.0 * math.pi * (now % DAY) / DAY, 2.0 * math.pi * (now % WEEK) / WEEK
-    base[14] = math.cos(day)
-    base[15] = math.sin(day)
-    base[16] = math.cos(week)
-    base[17] = math.sin(week)
+    base[14], base[15] = math.cos(day), math.sin(day)
+    base[16], base[17] = math.cos(week), math.sin(week)
     base[18] = float(procs)
 
 
@@ -363,6 +431,9 @@ def observe_by_gaussier15(learning, job, now):
         user.total += known.ran
         counts[ENDED_PROCS] += known.procs
         counts[LAST_END] = now
+        counts[LAST_BUT_TWO] = counts[LAST_BUT_ONE]
+        counts[LAST_BUT_ONE] = counts[LAST]
+        counts[LAST] = job
     if learning.features[job, 0] > 0:
         _step(learning, known, learning.features[job])
     return 0
@@ -371,34 +442,29 @@ def observe_by_gaussier15(learning, job, now):
 @kernel
 def _step(learning, known, base):
     """One step of the normalized gradient."""
-    options, factors, sums = learning.options, learning.factors, learning.model[SUMS]
-    w, largest, gradients = learning.model[W], learning.model[LARGEST], learning.model[GRADIENTS]
-    norm = sums[NORM]
-    predicted = 0.0
-    place = 0
-    for i in range(BASE):
-        for j in range(i, BASE):
-            value = base[i] * base[j]
-            if abs(value) > largest[place]:
-                w[place] *= largest[place] / abs(value)
-                largest[place] = abs(value)
-            if largest[place] > 0:
-                norm += (value / largest[place]) * (value / largest[place])
-            predicted += w[place] * value
-            place += 1
-    sums[NORM] = norm
-    sums[STEPS] += 1.0
+    options, factors, model = learning.options, learning.factors, learning.model
+    w, largest, gradients, x, terms, sums = model[W], model[LARGEST], model[GRADIENTS], model[X], model[TERMS], model[SUMS]
+    _make_features(base, x)
+    for i in range(FEATURES):
+        size = abs(x[i])
+        most = size if size > largest[i] else largest[i]
+        w[i] *= largest[i] / most
+        largest[i] = most
+        terms[i] = (x[i] * x[i]) / (most * most)
+    total, predicted = 0.0, 0.0
+    for i in range(FEATURES):
+        total += terms[i]
+        predicted += w[i] * x[i]
+    sums[NORM] += total
     weight = _weight(options[LEARNING_WEIGHT], known.ran, known.procs)
+    weight = max(weight, 0.0) if options[NONE_NEGATIVE] else weight
     by_prediction = weight * _loss_slope(options, factors, predicted - float(known.ran))
-    place = 0
-    for i in range(BASE):
-        for j in range(i, BASE):
-            gradient = by_prediction * (base[i] * base[j]) + factors[L2] * w[place]
-            gradients[place] += gradient * gradient
-            scale = math.sqrt(norm * gradients[place] / sums[STEPS]) * largest[place]
-            if scale > 0:
-                w[place] -= factors[ETA] * gradient / scale
-            place += 1
+    norm, steps, eta, l2 = sums[NORM], sums[STEPS], factors[ETA], factors[L2]
+    for i in range(FEATURES):
+        gradient = by_prediction * x[i] + l2 * w[i]
+        gradients[i] += gradient * gradient
+        w[i] -= eta * gradient / (math.sqrt(norm * gradients[i] / steps) * largest[i])
+    sums[STEPS] += 2.0
 
 
 @kernel
@@ -408,29 +474,26 @@ def _weight(kind, runtime, procs):
     if kind == EVENLY:
         return 1.0
     if kind == BY_LOG_RN:
-        return max(1.0 + math.log(r * n), 0.0)
+        return 1.0 + math.log(r * n)
     if kind == BY_LOG_R_OVER_N:
-        return max(5.0 + math.log(r / n), 0.0)
+        return 5.0 + math.log(r / n)
     if kind == BY_LOG_N_OVER_R:
-        return max(5.0 + math.log(n / r), 0.0)
-    return max(11.0 + math.log(1.0 / (r * n)), 0.0)
+        return 5.0 + math.log(n / r)
+    return 11.0 + math.log(1.0 / (r * n))
 
 
 @kernel
 def _loss_slope(options, factors, error):
     """The derivative of the loss with respect to the prediction."""
     beyond = error - factors[SURPLUS]
-    if beyond > 0:
-        return _slope(options[OVER], factors[OVER_COEFFICIENT], beyond)
-    if beyond < 0:
-        return -_slope(options[UNDER], factors[UNDER_COEFFICIENT], -beyond)
-    return 0.0
-
-
-@kernel
-def _slope(curve, coefficient, error):
-    if curve == BY_ABS:
-        return coefficient
+    if beyond == 0.0:
+        return 0.0
+    size, side = abs(beyond), 0 if beyond > 0 else 1
+    curve, coefficient = options[OVER + side], factors[OVER_COEFFICIENT + side]
+    rise = coefficient  # as by abs
     if curve == BY_SQUARE:
-        return coefficient * 2.0 * error
-    return coefficient * math.exp(min(coefficient * error, LARGEST_EXPONENT))
+        rise = coefficient * 2.0 * size
+    elif curve == BY_EXP:
+        exponent = coefficient * size
+        rise = coefficient * math.exp(exponent) if exponent < LARGEST_EXPONENT else math.inf
+    return rise if beyond > 0 else -rise

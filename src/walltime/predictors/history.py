@@ -23,7 +23,7 @@ class History:
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
         check_columns(predictor, workload)
-        given = predictor.given_for(workload, requested, runtime)
+        given = predictor.made_in_advance(workload, requested, runtime, limit)
         self.predictor = predictor
         self._given = None if given is None else [int(value) for value in given]
         self._learner: Any = None if given is not None else predictor.begin()
@@ -35,9 +35,9 @@ class History:
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
         """The prediction for the job at this place, a whole number of seconds from 1 to its limit."""
-        limit = self._limit[index]
         if self._given is not None:
-            return Guess(max(min(self._given[index], limit), 1), Basis.OWN)
+            return Guess(self._given[index], Basis.OWN)
+        limit = self._limit[index]
         job = SubmittedJob(self._known, index, submit, now)
         guess = self._learner.predict(job)
         if guess is None:
@@ -82,10 +82,14 @@ class LogHistory:
 
 
 class Past:
-    """Starts and ends of jobs, given in advance (s, one entry per job, used where `known`), shown to a history as time passes."""
+    """Starts and ends of jobs, given in advance (s, one entry per job, used where `known`), shown to a history as time passes.
 
-    def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array):
+    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    """
+
+    def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array, arrivals_first: bool = False):
         self._history = history
+        self._arrivals_first = arrivals_first
         self._submit, self._start, self._end = submit.tolist(), start.tolist(), end.tolist()
         jobs = np.flatnonzero(known).tolist()
         self._starting = sorted(jobs, key=lambda job: (self._start[job], job), reverse=True)
@@ -94,9 +98,11 @@ class Past:
     def show_until(self, now: int) -> None:
         """Show what has happened by now, in chronological order; a job that starts only now has neither started nor ended.
 
-        At the same instant ends come before starts, but a job with runtime 0 starts before it ends.
+        At the same instant ends come before starts, but a job with runtime 0 starts before it ends. If arrivals come first, no job
+        has ended at this instant.
         """
-        while self._ending and self._end[self._ending[-1]] <= now and self._start[self._ending[-1]] < now:
+        last = now - 1 if self._arrivals_first else now
+        while self._ending and self._end[self._ending[-1]] <= last and self._start[self._ending[-1]] < now:
             job = self._ending.pop()
             start, end = self._start[job], self._end[job]
             self._show_starts(max(end - 1, start))

@@ -21,8 +21,9 @@ class Prediction:
     `predictor`: a predictor or its name with options, as in `tsafrir07:k=3`. `believe`: where predictions are used: `regular`
     (everywhere), `selective` (not for running jobs), `none`, or three bits: in the queue order, for a waiting job's own length, for
     running jobs; elsewhere user estimates are used. `correction`: the new expected runtime of a job that outlives its prediction:
-    `tsafrir07` or `tsafrir07:elapsed` (increments), `estimate`, `double`, `half`, `none`; each correction is an event, followed by a
-    pass. `history`: the predictor learns from jobs that end in the `simulation`, or in the `log`, whose wait times must be known.
+    `tsafrir07` or `tsafrir07:elapsed` (increments), `estimate`, `double` or `double:uncapped`, `half`, `none`; each correction is an event,
+    followed by a pass. `history`: the predictor learns from jobs that end in the `simulation`, or in the `log`, whose wait times must
+    be known.
 
     Under hybrid and conservative backfilling from scratch a started job occupies its own length until the end of the pass, then its
     expected runtime. Under conservative backfilling all reservations are recomputed, and a job may start after its first reservation,

@@ -1,19 +1,31 @@
-"""The user's request, as a prediction."""
+"""The user's request, or a multiple of it, as a prediction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.predictors.base import Array, Predictor
+from walltime.predictors.base import Array, Predictor, check_whole
 
 
 @dataclass(frozen=True)
 class UserRequest(Predictor):
-    """The user's request, the same as no prediction; for comparisons."""
+    """The user's request, the same as no prediction; for comparisons. With `factor`, that many times the request.
+
+    Source of the factor 2: gaussier15 calls it double_reqtime. A multiple is not capped by the request.
+    """
 
     name: ClassVar[str] = "user"
+    factor: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole(self.name, "the factor", self.factor, 1)
+
+    @property
+    def uncapped(self) -> bool:
+        """A multiple is."""
+        return self.factor > 1
 
     def given(self, requested: Array, runtime: Array) -> Array:
-        """The requests."""
-        return requested
+        """The requests, times the factor."""
+        return self.factor * requested

@@ -22,35 +22,38 @@ def compiled(predictor: Predictor, jobs: Jobs) -> Compiled:
     return found
 
 
-def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False) -> tuple[Array, Array]:
-    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python."""
-    return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends)
+def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
+    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python.
+
+    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    """
+    return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends, arrivals_first)
 
 
-def _predict(predictor: Predictor, jobs: Jobs, ends: Ends) -> tuple[Array, Array]:
+def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
     from walltime.engine.learning import new_predicting
     from walltime.engine.load import load, load_predictor
 
     start, end, known = ends
     count, runtime = len(start), end - start
-    given = predictor.given_for(jobs.workload, jobs.requested, runtime)
+    given = predictor.made_in_advance(jobs.workload, jobs.requested, runtime, jobs.limit)
     if given is not None:
-        return np.clip(given, 1, jobs.limit), np.ones(count, np.uint8)
+        return given, np.ones(count, np.uint8)
     prediction = nothing_predicted()._replace(compiled=compiled(predictor, jobs))
     predicting, addresses = new_predicting(count, prediction), load_predictor(prediction.compiled)
     shown = np.flatnonzero(known)
     ending = shown[np.lexsort((shown, start[shown], end[shown]))]
     starting = shown[np.lexsort((shown, start[shown]))]
     columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
-    load("replay")(*(addresses.get(name, 0) for name in ("predict", "started", "observe")), predicting, *columns)
+    load("replay")(*(addresses.get(name, 0) for name in ("predict", "started", "observe")), predicting, *columns, int(arrivals_first))
     return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
 
 
-def _predict_plainly(predictor: Predictor, jobs: Jobs, ends: Ends) -> tuple[Array, Array]:
+def _predict_plainly(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
     submit = jobs.workload.submit
     start, end, known = ends
     history = History(predictor, jobs.workload, jobs.requested, jobs.limit, end - start)
-    past = Past(history, submit, start, end, known)
+    past = Past(history, submit, start, end, known, arrivals_first)
     predicted, basis = np.empty(len(submit), np.int64), np.empty(len(submit), np.uint8)
     for job, now in enumerate(submit.tolist()):
         past.show_until(now)

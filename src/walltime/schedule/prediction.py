@@ -50,11 +50,11 @@ def for_kernel(prediction: Prediction, workload: Workload, requested: Array, run
     """
     _check_feedback(prediction, workload)
     predictor, limit, belief = prediction.predictor, limits(requested, believed), prediction.believe
-    given = predictor.given_for(workload, requested, runtime)
+    given = predictor.made_in_advance(workload, requested, runtime, limit)
     lowered = engine.nothing_predicted()
     if given is not None:
         check_columns(predictor, workload)
-        lowered = lowered._replace(predicted=np.clip(given, 1, limit), basis=np.ones(len(workload), np.uint8))
+        lowered = lowered._replace(predicted=given, basis=np.ones(len(workload), np.uint8))
     elif prediction.history == "log":
         start, end, known = log_ends(workload)
         predicted, basis = predict_beside(predictor, Jobs(workload, requested, limit, end - start), (start, end, known))
@@ -76,7 +76,7 @@ def _correction(correction: Correction) -> int:
         case "estimate":
             return engine.TO_ESTIMATE
         case "double":
-            return engine.DOUBLED
+            return engine.DOUBLED if correction.capped else engine.DOUBLED_FREELY
         case "half":
             return engine.HALF_OF_REST
     return engine.NEVER_CORRECTED

@@ -9,6 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
+from walltime.policy import PAPERS, Dialect, Easy
 from walltime.predictors import Jobs, Predictor, log_ends
 from walltime.schedule.beside import Ends, predict_beside
 from walltime.schedule.schedule import Schedule
@@ -47,6 +48,7 @@ def replay_predictions(
     ends: str | Schedule = "auto",
     *,
     clip: bool = True,
+    dialect: Dialect | str = PAPERS,
     engine: str = "kernel",
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -56,9 +58,10 @@ def replay_predictions(
     `ends`: when the jobs ended: `log` is submit + wait + runtime of the log, a `Schedule` of the same jobs provides its own ends;
     `easy` first simulates EASY backfilling with user estimates; `auto` is `log`, or `easy` if the log's wait times are unknown or
     all 0, as in reconstructions; `Replay.ends` tells which. A job that ends at the very instant of a submission counts, unless
-    it also started at that instant. `clip`: whether predictions are at most the user's request. `engine="reference"` uses plain
-    Python, as custom predictors always do; the others are compiled and run on all cores (`workers`: threads).
-    `progress` is called with the number of predictors done.
+    it also started at that instant. `dialect`: under one that takes arrivals before the terminations of the same instant, such a job
+    does not count. `clip`: whether predictions are at most the user's request. `engine="reference"` uses plain Python, as custom
+    predictors always do; the others are compiled and run on all cores (`workers`: threads). `progress` is called with the number of
+    predictors done.
 
     Raises PolicyError for an unknown option, WorkloadError if the log lacks wait times or a column that a predictor needs.
 
@@ -76,14 +79,17 @@ def replay_predictions(
             raise PolicyError(f"predictor must be one such as walltime.Tang13(), not {predictor!r}")
         if predictor.again:
             raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits")
+    dialect = Dialect.of(dialect)
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
-    (start, end, known), said = _ends(workload, ends)
+    (start, end, known), said = _ends(workload, ends, dialect)
     jobs = Jobs(workload, workload.requested, limit, end - start)
 
     def make_worker() -> Callable[[int, Callable[[int], None]], Replay]:
         def run(number: int, check: Callable[[int], None]) -> Replay:
             check(number)
-            predicted, basis = predict_beside(predictors[number], jobs, (start, end, known), plain=engine == "reference")
+            predicted, basis = predict_beside(
+                predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential"
+            )
             return Replay(workload, predictors[number], predicted, basis, said, int(np.count_nonzero(~known)))
 
         return run
@@ -95,7 +101,7 @@ def replay_predictions(
     return in_threads(make_worker, len(predictors), workers, progress)
 
 
-def _ends(workload: Workload, ends: str | Schedule) -> tuple[Ends, str]:
+def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[Ends, str]:
     """Start and end of each job, and their source."""
     everybody = np.ones(len(workload), bool)
     if isinstance(ends, Schedule):
@@ -110,6 +116,4 @@ def _ends(workload: Workload, ends: str | Schedule) -> tuple[Ends, str]:
         except WorkloadError:
             if ends == "log":
                 raise
-    from walltime.policy import Easy
-
-    return _ends(workload, simulate(workload, Easy()))
+    return _ends(workload, simulate(workload, Easy(), dialect=dialect), dialect)

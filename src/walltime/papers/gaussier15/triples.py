@@ -1,0 +1,163 @@
+"""gaussier15's triples of scheduler, correction and predictor, and the simulation of each."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.metrics import jobs as per_job
+from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
+from walltime.policy import Dialect
+from walltime.predictors import Prediction, parse_predictor
+from walltime.predictors.gaussier15 import WEIGHTS, Gaussier15
+from walltime.schedule.batch import Case, Lane, compile_for
+from walltime.schedule.scheduler import Scheduler
+from walltime.workload import Workload
+
+DIALECT = "predictsim"
+MEASURES = {
+    "avgft": "mean response (s)",
+    "avgbsld": "mean bounded slowdown",
+    "maxbsld": "largest bounded slowdown",
+    "RMSBSLD": "root mean square of the bounded slowdown",
+}
+"""The published columns, and what they are."""
+SJBF, FCFS = "easy:backfill-order=sjf", "easy"
+SCHEDULERS = {"easy_plus_plus_scheduler": SJBF, "easy_prediction_backfill_scheduler": FCFS}
+WITHOUT_PREDICTIONS = {"easy_sjbf_scheduler": SJBF, "easy_backfill_scheduler": FCFS}
+CORRECTORS = {"tsafrir": "tsafrir07", "reqtime": "estimate", "recursive_doubling": "double:uncapped"}
+NEVER_WRONG = {"predictor_clairvoyant": "exact", "predictor_reqtime": "user", "predictor_double_reqtime": "user:factor=2"}
+"""The published names, and ours. Predictions that are never too short need no correction."""
+CURVES = (*itertools.product(("abs", "square"), (1.0, 100.0, 10_000.0)), *itertools.product(("exp",), (1e-4, 1e-5)))
+THRESHOLDS = (0.0, 60.0, 600.0)
+WEIGHT_NAMES = dict(zip(WEIGHTS, ("1", "5+log(r/m)", "5+log(m/r)", "11+log(1/(r*m))", "1+log(m*r)"), strict=True))
+_of_thread = threading.local()
+
+
+@dataclass(frozen=True)
+class Triple:
+    """A scheduler with its predictions, in our words; None without predictions."""
+
+    key: tuple[str, ...]
+    """as the published file names it: scheduler, corrector, predictor, then the six parameters of a learned one, NA for none"""
+    policy: str
+    prediction: Prediction | None
+
+    @property
+    def label(self) -> str:
+        """The specification of the scheduler."""
+        return Scheduler.of(self.policy, self.prediction).label
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether its predictions are those of the regression."""
+        return self.prediction is not None and isinstance(self.prediction.predictor, Gaussier15)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The parameters of a campaign that make it."""
+        words: dict[str, Any] = {"dialect": DIALECT} | ({"backfill_order": "sjf"} if self.policy == SJBF else {})
+        if self.prediction is not None:
+            words |= {"predictor": self.prediction.predictor.label, "correction": self.prediction.correction.label}
+        return words
+
+
+def _triple(scheduler: str, corrector: str, name: str, predictor: str, parameters: Sequence[str] = ("NA",) * 6) -> Triple:
+    prediction = Prediction(parse_predictor(predictor), correction=CORRECTORS.get(corrector, "none"))
+    return Triple((scheduler, corrector, name, *parameters), SCHEDULERS[scheduler], prediction)
+
+
+def learned(scheduler: str, corrector: str, scheme: Gaussier15) -> Triple:
+    """The triple with this regression."""
+    sides = ((scheme.over, scheme.over_coefficient), (scheme.under, scheme.under_coefficient))
+    parameters = [text for curve, coefficient in sides for text in (curve, f"{coefficient:g}")]
+    parameters += [f"{scheme.threshold:g}", WEIGHT_NAMES[scheme.weight]]
+    return _triple(scheduler, corrector, "predictor_sgdlinear", scheme.label, parameters)
+
+
+def deterministic() -> list[Triple]:
+    """The 14 triples in which nothing is learned by regression: EASY, EASY++ and the bounds among them."""
+    found = [Triple((name, *("NA",) * 8), policy, None) for name, policy in WITHOUT_PREDICTIONS.items()]
+    for scheduler in SCHEDULERS:
+        found += [_triple(scheduler, "throw_an_error", name, ours) for name, ours in NEVER_WRONG.items()]
+        found += [_triple(scheduler, corrector, "predictor_tsafrir", "tsafrir07") for corrector in CORRECTORS]
+    return found
+
+
+EASY = deterministic()[1]
+EASY_PP = _triple("easy_plus_plus_scheduler", "tsafrir", "predictor_tsafrir", "tsafrir07")
+E_LOSS = learned("easy_plus_plus_scheduler", "tsafrir", Gaussier15())
+"""The paper's choice: E-Loss, increments, shortest backfilled first."""
+
+
+def triples(quick: bool = False) -> list[Triple]:
+    """All 5,774; `quick`: the deterministic ones, and a few learned ones."""
+    losses = itertools.product(CURVES, CURVES, THRESHOLDS, WEIGHTS)
+    schemes = [_scheme(*loss) for loss in losses]
+    if quick:
+        schemes = [Gaussier15(), Gaussier15(under="square", over_coefficient=100.0, weight="log_n_over_r")]
+    grid = itertools.product(SCHEDULERS, CORRECTORS, schemes)
+    return [*deterministic(), *(learned(scheduler, corrector, scheme) for scheduler, corrector, scheme in grid)]
+
+
+def _scheme(over: tuple[str, float], under: tuple[str, float], threshold: float, weight: str) -> Gaussier15:
+    curves: dict[str, Any] = {"over": over[0], "under": under[0], "weight": weight}
+    return Gaussier15(over_coefficient=over[1], under_coefficient=under[1], threshold=threshold, **curves)
+
+
+Measured = Mapping[str, float]
+"""The `MEASURES` of a triple, the mean accuracy of its predictions, and the percentage of jobs of which nothing was known."""
+
+
+def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Measured]:
+    """Simulate the triples on the subject, and keep the results; those that have been simulated before are not run again."""
+    workload = subject.workload
+    by_label = {triple.label: triple for triple in chosen}
+    head = {"sha256": workload.origin.sha256, "procs": workload.machine_procs, "dialect": DIALECT}
+    compile_for([Case(triple.policy, prediction=triple.prediction) for triple in by_label.values()], dynamics=False)
+    simulated = []
+
+    def compute(task: Mapping[str, Any], check: Callable[[int], None]) -> Measured:
+        simulated.append(len(workload))
+        triple = by_label[task["triple"]]
+        return _simulate(_lane(workload), Case(triple.policy, prediction=triple.prediction), check)
+
+    found: list[Measured] = study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
+    study.jobs_simulated += sum(simulated)
+    return found
+
+
+def _lane(workload: Workload) -> Lane:
+    """The lane of this thread for the workload."""
+    if getattr(_of_thread, "workload", None) is not workload:
+        _of_thread.workload, _of_thread.lane = workload, Lane(workload, "none", Dialect.of(DIALECT), "kill", dynamics=False)
+    lane: Lane = _of_thread.lane
+    return lane
+
+
+def _simulate(lane: Lane, case: Case, check: Callable[[int], None]) -> Measured:
+    summary, _ = lane.run(case, check)
+    start, submit, runtime, _ = lane.schedule()
+    slowdown = per_job.bounded_slowdown(start - submit, runtime)
+    predictions = lane.prediction_summary()
+    known = {} if predictions is None else {"mean_accuracy": predictions.mean_accuracy, "na_percent": predictions.na_percent}
+    return {
+        "avgft": summary.mean_response,
+        "avgbsld": summary.mean_bounded_slowdown,
+        "maxbsld": float(slowdown.max()),
+        "RMSBSLD": float(np.sqrt(np.mean(slowdown * slowdown))),
+        **known,
+    }
+
+
+def subjects_with_users(study: Study) -> list[Subject]:
+    """The subjects that say whose jobs theirs are, and what users requested."""
+    users = [subject.workload.columns.get("user") for subject in study.subjects]
+    named = [found is not None and bool((found >= 0).any()) for found in users]
+    return [subject for subject, has_users in zip(study.subjects, named, strict=True) if has_users and subject.has_estimates]
