@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.profiles import examples as examples
 from walltime.policy import Order, Policy
+from walltime.policy.formulas import FORMULAS
 
 COINCIDENT = ("batch", "sequential")
 OVERRUN = ("kill", "extend", "overrun")
@@ -89,7 +90,13 @@ def nightly_share(wait, hour, user):
 USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan, by_queue, as_asked, by_the_clock, nightly_share)
 ORDERS_THAT_READ = (*USER_ORDERS[4:], by_number)
 """Orders that read columns of the log or the clock."""
-BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4))
+LATER_ORDERS = (
+    *FORMULAS,
+    *map(wt.parse_order, ("f1:submit-weight=3", "f3:submit-weight=40,starvation=20")),
+    *map(wt.parse_order, ("sjf:starvation=5", "wfp:starvation=20", "lcfs:starvation=12", "lxf:starvation=0", "unicef:starvation=9")),
+)
+"""Orders of the later literature, and orders under which a job may starve."""
+BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4), *LATER_ORDERS)
 
 POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many")
 """Every way in which a policy reserves; `few` and `many` stand for depths below and above the length of a usual queue."""

@@ -101,8 +101,10 @@ class ClusterSimulation(Pieces):
             backfill=int(passes.backfills),
             order=first.kind,
             order_parameter=first.parameter,
+            order_starvation=first.starvation,
             backfill_order=second.kind,
             backfill_parameter=second.parameter,
+            backfill_starvation=second.starvation,
         )
         lower_prediction(rules, prediction)
         jobs = records(CLUSTER_JOB, count)

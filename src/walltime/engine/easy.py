@@ -72,7 +72,7 @@ def _same_head(state, rules, jobs, queue, ordered):
         if rules.order_reads_time:
             return queue[first_by_rank(state, rules, jobs, queue, ordered)].job == state.blocked
         if rules.order != BY_ARRIVAL:
-            return first_in_heap(state, jobs, ordered.heads) == state.blocked
+            return first_in_heap(state, rules, jobs, queue, ordered.heads) == state.blocked
     return True
 
 
@@ -93,7 +93,7 @@ def _start_heads(state, rules, jobs, running, events, notes, queue, index, order
                 place = first_by_rank(state, rules, jobs, queue, ordered)
                 job = np.int64(queue[place].job)
             elif rules.order != BY_ARRIVAL:
-                job = first_in_heap(state, jobs, ordered.heads)
+                job = first_in_heap(state, rules, jobs, queue, ordered.heads)
                 place = place_of(state, jobs, queue, job)
         if jobs[job].procs > state.free:
             state.blocked = job
@@ -191,12 +191,12 @@ def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index,
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0
     if rules.order_threshold > 0.0:
-        most = rules.order_threshold * rank(rules.order, rules.order_parameter, now, jobs, state.blocked)
+        most = rules.order_threshold * rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, state.blocked)
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
         job = np.int64(queue[place].job)
-        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, now, jobs, job) <= most:
-            own = rank(rules.backfill_order, rules.backfill_parameter, now, jobs, job)
+        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job) <= most:
+            own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
             candidates[count].rank, candidates[count].place = own, place
             if own < candidates[best].rank:
                 best = count

@@ -62,7 +62,8 @@ JOB = _dtype("submit runtime believed order_length own_length run_length procs s
 reservation; -1 for none."""
 
 RULES = _dtype(
-    "mode procs depth backfill sequential order order_parameter order_reads_time backfill_order backfill_parameter "
+    "mode procs depth backfill sequential order order_parameter order_reads_time order_grows order_starvation "
+    "backfill_order backfill_parameter backfill_starvation "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
     "quiet_expiry order_threshold",
     {"order_threshold": np.float64},
@@ -70,7 +71,8 @@ RULES = _dtype(
 """A policy, lowered to numbers.
 
 `mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `order`, `backfill_order`: one of BY_..., with the
-exponent as its parameter, or the address called by callbacks.py; `order_reads_time`: whether the scores of waiting jobs change.
+exponent as its parameter, or the address called by callbacks.py; `order_reads_time`: whether the scores of waiting jobs change,
+`order_grows`: whether they never fall; `order_starvation`, `backfill_starvation`: after so many seconds a job comes first.
 `long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predict`, `started`, `observe`:
 addresses of the compiled predictor, 0 for none; the rest is how predictions are used and corrected. `quiet_expiry`: whether no pass
 follows where nothing but predictions expires."""

@@ -7,7 +7,6 @@ equal its own, job for job. It also runs policies that are written in plain Pyth
 from __future__ import annotations
 
 import bisect
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -261,15 +260,16 @@ class Reference:
         return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
     def _score(self, job: Job, order: Order) -> float:
-        """Score of a waiting job; what is not a number is the lowest."""
+        """Standing of a waiting job: its score; what is not a number is the lowest, and a job that starves is the highest."""
         others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        others["elapsed"] = job.submit - self.jobs[0].submit
         if order.reads_calendar:
             if self.known.calendar is None:
                 raise order.without_calendar()
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
-        value = order.score(self.now - job.submit, job.order_length, job.procs, job.submit, **others)
-        return -math.inf if math.isnan(value) else value
+        wait = self.now - job.submit
+        return order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
         """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""

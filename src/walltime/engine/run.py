@@ -190,8 +190,9 @@ class Simulation(Pieces):
         if own is not None and own != order:
             second = lower_order(own, self._known, self._submit, longest)
         self._kept = (first, second)  # the kernel has no more than their addresses
-        rules.order, rules.order_parameter, rules.order_reads_time = first.kind, first.parameter, first.reads_time
-        rules.backfill_order, rules.backfill_parameter = second.kind, second.parameter
+        rules.order, rules.order_parameter, rules.order_starvation = first.kind, first.parameter, first.starvation
+        rules.order_reads_time, rules.order_grows = first.reads_time, first.grows
+        rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation = second.kind, second.parameter, second.starvation
 
 
 def _threshold(policy: Policy, mode: int) -> float:

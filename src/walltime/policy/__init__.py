@@ -6,10 +6,11 @@ from walltime.policy.dialect import DIALECTS, PAPERS, READINGS, Dialect
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import files_in, placed
+from walltime.policy.formulas import Fitted, Formula
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.known import Calendar, Known, Moment
-from walltime.policy.order_names import parse_order
-from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
+from walltime.policy.order_names import ORDERS, parse_order
+from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
 from walltime.policy.slurm import Slurm
@@ -42,6 +43,8 @@ __all__ = [
     "Conservative",
     "Dialect",
     "Easy",
+    "Fitted",
+    "Formula",
     "Hybrid",
     "Known",
     "Moment",
@@ -51,6 +54,7 @@ __all__ = [
     "PlainPolicy",
     "Policy",
     "RunningJob",
+    "ScoredOrder",
     "Slurm",
     "UserOrder",
     "WaitingJob",

@@ -6,7 +6,6 @@ scheduler had before it, under every policy, order of the queue, predictor and r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -168,6 +167,7 @@ class _Rank:
     def __init__(self, schedule: Result, scheduler: Scheduler, length: Array):
         self._order, self._length = scheduler.policy.order, length
         self._submit, self._procs = schedule.submit, schedule.workload.procs
+        self._first = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
         self._known = known_to(scheduler.policy, schedule.workload, schedule.workload.requested)
 
     @property
@@ -180,9 +180,10 @@ class _Rank:
         if self._order.reads_calendar and self._known.calendar is not None:
             local = self._known.calendar.local(now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
+        others["elapsed"] = int(self._submit[job]) - self._first
         wait = now - int(self._submit[job])
         value = self._order.score(wait, int(self._length[job]), int(self._procs[job]), int(self._submit[job]), **others)
-        return math.inf if math.isnan(value) else -value
+        return -self._order.standing(value, wait)
 
 
 def _note_order(seen: Snapshot, rank: _Rank, job: int) -> None:
