@@ -61,7 +61,7 @@ def test_unicef__puts_serial_jobs_first():
     assert serial == math.inf > wide
 
 
-@pytest.mark.parametrize("order", (*ORDERS.values(), *LATER_ORDERS), ids=lambda order: order.label)
+@pytest.mark.parametrize("order", [*ORDERS.values(), *LATER_ORDERS], ids=lambda order: order.label)
 def test_label__parses_back(order):
     assert wt.parse_order(order.label) == order
     policy = wt.Easy(order=order, backfill_order=wt.parse_order("sjf:starvation=86400"))

@@ -23,6 +23,7 @@ from walltime.engine.folder import cache_folder
 from walltime.engine.learning import Compiled, new_predicting, nothing_predicted
 from walltime.engine.memory import (
     BY_ARRIVAL,
+    BY_FACTOR,
     BY_LENGTH,
     FRESH,
     HEAD,
@@ -68,9 +69,9 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
+def _example_run(mode: int, ordered: bool, predicting: bool, **others: int) -> Arguments:
     order = BY_LENGTH if ordered else BY_ARRIVAL
-    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order)
+    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
     prediction = nothing_predicted() if predicting else None
     return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
 
@@ -110,6 +111,10 @@ def _example_prediction_replay() -> Arguments:
 def loop_name(memory: Memory) -> str:
     """Name of the loop for memory of this kind."""
     name = "conservative" if memory.kept is not None else "scratch" if memory.fresh is not None else "easy"
+    if memory.window is not None:
+        name = "lookahead"
+    if memory.selection is not None:
+        name = "selective"
     ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
     return name + ordered + ("-predicting" if memory.predicting is not None else "")
 
@@ -137,8 +142,8 @@ def _named(run: Any, name: str) -> Any:
     return jit.entry(own)
 
 
-def _one(mode: int, ordered: bool) -> Callable[[bool], Arguments]:
-    return functools.partial(_example_run, mode, ordered)
+def _one(mode: int, ordered: bool, **others: Any) -> Callable[[bool], Arguments]:
+    return functools.partial(_example_run, mode, ordered, **others)
 
 
 def _several(mode: int) -> Callable[[bool], Arguments]:
@@ -150,6 +155,8 @@ _TABLE = (
     *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (35, 6)),
     *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (43, 8), (47, 9)),
     *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (39, 7)),
+    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (46, 9), (50, 10)),
+    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (37, 7), (41, 8)),
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (55, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (31, 5), (38, 6)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (38, 6), (45, 7)),

@@ -10,9 +10,25 @@ import bisect
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from walltime.engine import reference_later as later
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Slurm, Wfp
+from walltime.policy import (
+    FCFS,
+    Conservative,
+    Easy,
+    Hybrid,
+    Lookahead,
+    MultiQueue,
+    NoBackfilling,
+    Order,
+    PlainPolicy,
+    Policy,
+    Relaxed,
+    Selective,
+    Slurm,
+    Wfp,
+)
 from walltime.policy.base import needs_nodes
 from walltime.policy.known import Known
 from walltime.policy.plain import Sight, ask, why_stuck
@@ -78,6 +94,8 @@ class Reference:
         self.overdue = False  # a running job was overdue at the last pass
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
+        self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
+        self._slowdowns: list[int] = []  # of the jobs that have ended: bounded, in thousandths
         self.predictions = predictions
         self.known = known or Known({})
         self._sight = Sight(self.known)
@@ -200,8 +218,14 @@ class Reference:
 
     def _observe(self, job: Job) -> None:
         """Learn from a job that has ended."""
+        ran = max(job.runtime, 10)
+        self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
         if self.predictions is not None:
             self.predictions.history.observe(job.index, job.submit, job.start, job.end)
+
+    def mean_slowdown(self) -> float:
+        """Mean bounded slowdown of the jobs that have ended, to three digits each; 1 before the first."""
+        return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
 
     def _can_be_corrected(self, job: Job) -> bool:
         """A running job whose prediction is believed, and short of the user's estimate."""
@@ -291,6 +315,14 @@ class Reference:
         match self.policy:
             case NoBackfilling():
                 self._start_heads(self.policy.order)
+            case Lookahead() | Hybrid(fit="greedy"):
+                later.look_ahead(self, self.policy)
+            case Relaxed():
+                later.relaxed(self, self.policy)
+            case Selective():
+                later.selective(self, self.policy)
+            case MultiQueue():
+                later.multiple_queues(self, self.policy)
             case Easy() | Hybrid(depth=1):
                 self._easy(self.policy)
             case Hybrid(depth=0):
@@ -327,10 +359,7 @@ class Reference:
             if self.terminated or kept_for is not head or not isinstance(policy, Easy) or policy.shadow == "afresh":
                 shadow, extra = self._shadow(head, literal=isinstance(policy, Easy) and policy.extra == "literal")
                 self._kept, self.terminated = (head, shadow, extra), False
-            if head.reserved_start < 0:
-                head.reserved_start = shadow
-            if self.dynamics and head.shadow_at_head < 0:
-                head.shadow_at_head = self._real_shadow(head)
+            self._note_head(head, shadow)
             # 2. Find a backfill job.
             free = self.free
             for job in self._in_order(others, policy.backfill_order or policy.order):
@@ -341,6 +370,13 @@ class Reference:
                     break
             else:
                 return
+
+    def _note_head(self, head: Job, shadow: int) -> None:
+        """The head has a reservation."""
+        if head.reserved_start < 0:
+            head.reserved_start = shadow
+        if self.dynamics and head.shadow_at_head < 0:
+            head.shadow_at_head = self._real_shadow(head)
 
     def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
         """1. Find the shadow time and extra nodes.

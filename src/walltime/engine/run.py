@@ -11,11 +11,14 @@ from walltime.engine import index
 from walltime.engine.learning import Prediction
 from walltime.engine.load import load, loop_name
 from walltime.engine.memory import (
+    BY_FACTOR,
+    BY_QUEUE,
     HEAD,
     HOLE,
     JOB,
     MODES,
     NEVER,
+    OBJECTIVES,
     RULES,
     Found,
     Memory,
@@ -29,7 +32,7 @@ from walltime.engine.memory import (
 from walltime.engine.ordering import lower_order
 from walltime.engine.pieces import Pieces, lower_prediction
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import Policy, Wfp
+from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Wfp
 from walltime.policy.base import needs_nodes
 from walltime.policy.known import Known
 
@@ -90,7 +93,9 @@ class Simulation(Pieces):
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         nobody = np.zeros(0, np.int64)
         super().__init__(prediction)
-        self._memory: Memory = new_memory(jobs, rules, arrays.get("after", nobody), arrays.get("think", nobody), log, prediction)
+        bounds = policy.limits if isinstance(policy, MultiQueue) else ()
+        links = arrays.get("after", nobody), arrays.get("think", nobody)
+        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, bounds)
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
 
@@ -177,9 +182,20 @@ class Simulation(Pieces):
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
             order_threshold=_threshold(policy, mode),
+            ahead=passes.ahead,
+            objective=OBJECTIVES[passes.objective],
         )
         self._lower_orders(rules)
         lower_prediction(rules, self._prediction)
+        match policy:
+            case Relaxed():
+                rules.omega = policy.omega
+            case Selective(threshold="adaptive"):
+                rules.selects, rules.adapts = BY_FACTOR, 1
+            case Selective():
+                rules.selects, rules.factor = BY_FACTOR, policy.threshold
+            case MultiQueue():
+                rules.selects = BY_QUEUE
         return rules
 
     def _lower_orders(self, rules: Any) -> None:

@@ -53,7 +53,7 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh,
     candidates, count = ordered.candidates, 0
     for place in range(first, state.queue_last):
         job = np.int64(queue[place].job)
-        if _fits_now(state, fresh, jobs[job]):
+        if fits_now(state, fresh, jobs[job]):
             if in_order:
                 occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
                 start_job(state, rules, jobs, running, events, notes, predicting, job)
@@ -72,13 +72,13 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh,
         job = candidates[best].place
         count -= 1
         candidates[best].rank, candidates[best].place = candidates[count].rank, candidates[count].place
-        if _fits_now(state, fresh, jobs[job]):
+        if fits_now(state, fresh, jobs[job]):
             occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
             start_job(state, rules, jobs, running, events, notes, predicting, job)
 
 
 @kernel
-def _fits_now(state, fresh, job):
+def fits_now(state, fresh, job):
     """Whether enough processors for a job stay free for its own length from now on."""
     if job.procs > state.free:
         return False

@@ -9,10 +9,14 @@ from walltime.policy.files import files_in, placed
 from walltime.policy.formulas import Fitted, Formula
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.known import Calendar, Known, Moment
+from walltime.policy.lookahead import Lookahead
+from walltime.policy.multiqueue import MultiQueue
 from walltime.policy.order_names import ORDERS, parse_order
 from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.relaxed import Relaxed
+from walltime.policy.selective import Selective
 from walltime.policy.slurm import Slurm
 
 Fcfs = NoBackfilling
@@ -47,14 +51,18 @@ __all__ = [
     "Formula",
     "Hybrid",
     "Known",
+    "Lookahead",
     "Moment",
+    "MultiQueue",
     "NoBackfilling",
     "Order",
     "Passes",
     "PlainPolicy",
     "Policy",
+    "Relaxed",
     "RunningJob",
     "ScoredOrder",
+    "Selective",
     "Slurm",
     "UserOrder",
     "WaitingJob",

@@ -15,13 +15,28 @@ from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import load_name
 from walltime.policy.hybrid import Hybrid
+from walltime.policy.lookahead import Lookahead
+from walltime.policy.multiqueue import MultiQueue
 from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, Order
+from walltime.policy.relaxed import Relaxed
+from walltime.policy.selective import Selective
 from walltime.policy.slurm import Slurm
 
-POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Slurm)
+POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Relaxed, Selective, Lookahead, MultiQueue, Slurm)
 BY_NAME = {name: kind for kind in POLICIES for name in kind.names}
-POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=N", "slurm")
+POLICY_NAMES = (
+    "fcfs",
+    "easy",
+    "conservative",
+    "conservative-scratch",
+    "hybrid:depth=N",
+    "relaxed",
+    "selective",
+    "los",
+    "multiqueue",
+    "slurm",
+)
 _OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")
 
 

@@ -43,7 +43,8 @@ def run_on_machine(
         from walltime.schedule.on_slurm import run_on_slurm
 
         return run_on_slurm(workload, scheduler.policy, machine, overrun, engine, progress)
-    if scheduler.policy.passes is None:
+    passes = scheduler.policy.passes
+    if passes is None or passes.kind not in ("head", "fresh", "kept"):
         raise PolicyError(
             f"{scheduler.policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative, with the "
             "interpretations that the compiled engine has"
