@@ -98,7 +98,7 @@ LATER_ORDERS = (
 """Orders of the later literature, and orders under which a job may starve."""
 BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4), *LATER_ORDERS)
 
-LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue")
+LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue", "slack")
 """Policies of the later literature, and hybrids that backfill greedily."""
 POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many", *LATER_KINDS)
 """Every way in which a policy reserves; `few` and `many` stand for depths below and above the length of a usual queue."""
@@ -125,6 +125,8 @@ def policies(draw, kind: str | None = None, own: bool = True) -> Policy:
     backfill_order = draw(st.one_of(st.none(), orders(own)))
     if kind == "easy":
         return wt.Easy(order=order, backfill_order=backfill_order)
+    if kind == "slack":
+        return wt.policy.Slack(factor=draw(st.sampled_from((0, 0.5, 1, 3))), recent=draw(st.sampled_from((1, 2, 5, 100))))
     if kind in LATER_KINDS:
         return draw(_later(kind, order, backfill_order))
     depths = {"0": st.just(0), "1": st.just(1), "few": st.integers(2, 4), "many": st.integers(5, 100)}

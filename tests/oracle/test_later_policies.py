@@ -10,8 +10,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import walltime as wt
-from tests.strategies import COINCIDENT, UPPER_BOUNDS, crowded, examples, orders, shrunk, workloads
-from walltime.policy import Formula, Lookahead, MultiQueue, Relaxed, Selective
+from tests.strategies import COINCIDENT, PERFECT, UPPER_BOUNDS, crowded, examples, orders, shrunk, workloads
+from walltime.policy import Formula, Lookahead, MultiQueue, Relaxed, Selective, Slack
 
 ANY = examples(60)
 COLUMNS = ("start", "kind", "reserved_start")
@@ -70,6 +70,12 @@ def test_greedy__is_los_where_processors_count(workload):
 
 
 @ANY
+@given(workload=st.one_of(workloads(PERFECT, max_size=25), crowded(PERFECT)))
+def test_slack_of_nothing__is_conservative_where_estimates_are_exact(workload):
+    assert_same(workload, Slack(factor=0), wt.Conservative(), columns=("start",))
+
+
+@ANY
 @given(
     workload=st.one_of(workloads(UPPER_BOUNDS, max_size=25), crowded(UPPER_BOUNDS)),
     policy=st.sampled_from(
@@ -82,6 +88,7 @@ def test_greedy__is_los_where_processors_count(workload):
                 Lookahead(objective="procseconds"),
                 MultiQueue(bounds="3/8"),
                 MultiQueue(bounds="5"),
+                Slack(),
             ),
             *(wt.Hybrid(depth=depth, fit="greedy", metric="seconds") for depth in (0, 1)),
         )

@@ -69,11 +69,11 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_run(mode: int, ordered: bool, predicting: bool, **others: int) -> Arguments:
+def _example_run(mode: int, ordered: bool, predicting: bool, recent: int = 0, **others: int) -> Arguments:
     order = BY_LENGTH if ordered else BY_ARRIVAL
     rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
     prediction = nothing_predicted() if predicting else None
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction, (), recent), 0
 
 
 def _example_cluster(mode: int, predicting: bool) -> Arguments:
@@ -115,6 +115,8 @@ def loop_name(memory: Memory) -> str:
         name = "lookahead"
     if memory.selection is not None:
         name = "selective"
+    if memory.slack is not None:
+        name = "slack"
     ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
     return name + ordered + ("-predicting" if memory.predicting is not None else "")
 
@@ -157,6 +159,7 @@ _TABLE = (
     *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (39, 7)),
     *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (46, 9), (50, 10)),
     *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (37, 7), (41, 8)),
+    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (37, 6), (41, 7)),
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (55, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (31, 5), (38, 6)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (38, 6), (45, 7)),

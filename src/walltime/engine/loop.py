@@ -7,6 +7,7 @@ reservations, their reserved starts. After the events of an instant the policy m
       los, greedy hybrids            lookahead.py     ... and jobs are backfilled together
     hybrid, conservative-scratch     scratch.py       reservations are recomputed at every event
     selective, multiqueue            selective.py     ... for some of the jobs
+    slack                            slack.py         ... in an order of their own
     conservative                     conservative.py  every job keeps its reservation; early ends compress the schedule
 
 The passes use the waiting jobs (queue.py; index.py if there are very many), the running jobs (machine.py) and the free
@@ -28,10 +29,28 @@ from walltime.engine.memory import DONE, NEVER, PAUSED, STUCK
 from walltime.engine.predictions import correct_expired, next_expiry, predict_arrivals
 from walltime.engine.scratch import pass_with_fresh_reservations
 from walltime.engine.selective import pass_with_selected_reservations
+from walltime.engine.slack import pass_within_slack
 
 
 def run(
-    state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, fresh, kept, window, selection, predicting, budget
+    state,
+    rules,
+    jobs,
+    events,
+    later,
+    waits,
+    running,
+    notes,
+    queue,
+    index,
+    ordered,
+    fresh,
+    kept,
+    window,
+    selection,
+    slack,
+    predicting,
+    budget,
 ):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
@@ -61,12 +80,14 @@ def run(
         if index is not None:
             steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting)
         if fresh is not None:
-            if selection is None:
-                steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
             if selection is not None:
                 steps += pass_with_selected_reservations(
                     state, rules, jobs, running, events, notes, queue, ordered, fresh, selection, predicting
                 )
+            elif slack is not None:
+                steps += pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, slack, predicting)
+            else:
+                steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
         if kept is not None:
             steps += pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting)
         budget -= 1 + steps

@@ -33,7 +33,16 @@ DONE, PAUSED, STUCK = 0, 1, 2
 HEAD, FRESH, KEEP = 0, 1, 2
 """HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
-MODES = {"head": HEAD, "relaxed": HEAD, "lookahead": HEAD, "fresh": FRESH, "selective": FRESH, "multiqueue": FRESH, "kept": KEEP}
+MODES = {
+    "head": HEAD,
+    "relaxed": HEAD,
+    "lookahead": HEAD,
+    "fresh": FRESH,
+    "selective": FRESH,
+    "multiqueue": FRESH,
+    "slack": FRESH,
+    "kept": KEEP,
+}
 """By the kinds of `walltime.policy.Passes`."""
 EVERYWHERE = ("head", "fresh", "kept")
 """The kinds that machines of several pools have, too."""
@@ -87,14 +96,14 @@ follows where nothing but predictions expires.
 
 Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
 other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which
-is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue."""
+is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack."""
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow earliest "
-    "early broken next_due ended slowdowns"
+    "early broken next_due ended slowdowns waited waits"
 )
 """Values that change at every event.
 
@@ -115,7 +124,8 @@ end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow tim
 Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
 invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
 
-Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths."""
+Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the
+last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -200,11 +210,25 @@ class Selection(NamedTuple):
     bounds: Array
 
 
+class Slack(NamedTuple):
+    """Slack-like backfilling, int64: slack.py.
+
+    The `line` of waiting jobs; where each is planned during a `trial`; by job, the time for which it is `reserved`, and the `latest`
+    one; the `wait` of the jobs that started last.
+    """
+
+    line: Array
+    trial: Array
+    reserved: Array
+    latest: Array
+    wait: Array
+
+
 class Memory(NamedTuple):
     """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None.
 
     One of `queue_index` (FCFS, EASY), `fresh` (recomputed reservations) and `kept` (conservative) is given; with the first there may be
-    a `window`, with the second a `selection`.
+    a `window`, with the second a `selection` or `slack`.
     `later` is a heap of the arrivals of jobs that waited for another's end.
     """
 
@@ -223,6 +247,7 @@ class Memory(NamedTuple):
     kept: Kept | None
     window: Window | None
     selection: Selection | None
+    slack: Slack | None
     predicting: Predicting | None
 
 
@@ -265,8 +290,11 @@ def new_memory(
     logged: bool = False,
     prediction: Prediction | None = None,
     bounds: Sequence[int] = (),
+    recent: int = 0,
 ) -> Memory:
-    """Memory for these jobs under these rules, the machine empty and nothing learned; `bounds` (s) of several queues.
+    """Memory for these jobs under these rules, the machine empty and nothing learned.
+
+    `bounds` (s): of several queues. `recent`: on how many starts the slack depends, 0 for a policy without.
 
     `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0 without feedback.
     """
@@ -299,6 +327,7 @@ def new_memory(
         kept=_new_kept(count, rules) if passes == KEEP else None,
         window=_new_window(rules) if rules.ahead else None,
         selection=Selection(np.zeros(count, np.bool_), np.array(bounds, np.int64)) if rules.selects else None,
+        slack=_new_slack(count, recent) if recent else None,
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     return restored(memory)
@@ -315,6 +344,12 @@ def _new_window(rules: Records) -> Window:
     ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
     place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
     return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+
+
+def _new_slack(count: int, recent: int) -> Slack:
+    """An empty line."""
+    line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
+    return Slack(line, trial, reserved, latest, np.zeros(recent, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> Ordered:

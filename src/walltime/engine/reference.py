@@ -26,6 +26,7 @@ from walltime.policy import (
     Policy,
     Relaxed,
     Selective,
+    Slack,
     Slurm,
     Wfp,
 )
@@ -95,6 +96,8 @@ class Reference:
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
+        self.line: list[Job] = []  # the waiting jobs as slack-like backfilling plans them,
+        self.latest: dict[int, int] = {}  # and until when each may be put off
         self._slowdowns: list[int] = []  # of the jobs that have ended: bounded, in thousandths
         self.predictions = predictions
         self.known = known or Known({})
@@ -224,7 +227,7 @@ class Reference:
             self.predictions.history.observe(job.index, job.submit, job.start, job.end)
 
     def mean_slowdown(self) -> float:
-        """Mean bounded slowdown of the jobs that have ended, to three digits each; 1 before the first."""
+        """Mean bounded slowdown of the jobs that have ended; 1 before the first."""
         return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
 
     def _can_be_corrected(self, job: Job) -> bool:
@@ -315,14 +318,8 @@ class Reference:
         match self.policy:
             case NoBackfilling():
                 self._start_heads(self.policy.order)
-            case Lookahead() | Hybrid(fit="greedy"):
-                later.look_ahead(self, self.policy)
-            case Relaxed():
-                later.relaxed(self, self.policy)
-            case Selective():
-                later.selective(self, self.policy)
-            case MultiQueue():
-                later.multiple_queues(self, self.policy)
+            case Hybrid(fit="greedy") | Lookahead() | Relaxed() | Selective() | MultiQueue() | Slack():
+                later.make_pass(self, self.policy)
             case Easy() | Hybrid(depth=1):
                 self._easy(self.policy)
             case Hybrid(depth=0):

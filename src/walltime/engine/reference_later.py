@@ -11,7 +11,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from walltime.engine.plain import Job
-from walltime.policy import Hybrid, Lookahead, MultiQueue, Relaxed, Selective
+from walltime.policy import Hybrid, Lookahead, MultiQueue, Policy, Relaxed, Selective, Slack
+
+
+def make_pass(engine: Any, policy: Policy) -> None:
+    """The pass of a policy of the later literature."""
+    match policy:
+        case Lookahead() | Hybrid():
+            look_ahead(engine, policy)
+        case Relaxed():
+            relaxed(engine, policy)
+        case Selective():
+            selective(engine, policy)
+        case MultiQueue():
+            multiple_queues(engine, policy)
+        case Slack():
+            within_slack(engine, policy)
 
 
 def relaxed(engine: Any, policy: Relaxed) -> None:
@@ -140,6 +155,34 @@ def multiple_queues(engine: Any, policy: MultiQueue) -> None:
             open_queues.remove(own)
     others = [job for queue in queues for job in queue[1:]]
     _start_beside(engine, others, profile, line, policy)
+
+
+def within_slack(engine: Any, policy: Slack) -> None:
+    """Newcomers go as early as the slacks of the others allow (the idea of Talby and Feitelson 1999)."""
+    engine.line = [job for job in engine.line if job.start < 0]
+    for job, begin in _planned(engine, engine.line):
+        job.reservation = begin
+    for job in [job for job in engine.waiting if job not in engine.line]:
+        for place in range(len(engine.line) + 1):
+            plan = _planned(engine, [*engine.line[:place], job, *engine.line[place:]])
+            if all(begin <= max(engine.latest[other.index], other.reservation) for other, begin in plan[place + 1 :]):
+                break
+        for other, begin in plan:
+            other.reservation = begin
+        engine.line.insert(place, job)
+        job.reserved_start = job.reservation
+        started = sorted((other for other in engine.jobs if other.start >= 0), key=lambda other: other.ticket)[-policy.recent :]
+        mean_wait = sum(other.start - other.submit for other in started) / len(started) if started else 0
+        engine.latest[job.index] = job.reservation + math.floor(policy.factor * max(mean_wait, 1))
+    for job in engine.line:
+        if job.reservation == engine.now:
+            engine._start(job, engine._kind_behind(job, engine._ahead(job)))
+
+
+def _planned(engine: Any, line: Sequence[Job]) -> list[tuple[Job, int]]:
+    """The jobs of a line and where they are planned one after the other."""
+    profile = engine._profile_of_running()
+    return [(job, profile.reserve(job)) for job in line]
 
 
 def _reserve_for(engine: Any, chosen: Sequence[Job], line: Sequence[Job], policy: Selective) -> None:

@@ -32,7 +32,7 @@ from walltime.engine.memory import (
 from walltime.engine.ordering import lower_order
 from walltime.engine.pieces import Pieces, lower_prediction
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Wfp
+from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Slack, Wfp
 from walltime.policy.base import needs_nodes
 from walltime.policy.known import Known
 
@@ -94,8 +94,9 @@ class Simulation(Pieces):
         nobody = np.zeros(0, np.int64)
         super().__init__(prediction)
         bounds = policy.limits if isinstance(policy, MultiQueue) else ()
+        recent = policy.recent if isinstance(policy, Slack) else 0
         links = arrays.get("after", nobody), arrays.get("think", nobody)
-        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, bounds)
+        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, bounds, recent)
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
 
@@ -194,6 +195,8 @@ class Simulation(Pieces):
                 rules.selects, rules.adapts = BY_FACTOR, 1
             case Selective():
                 rules.selects, rules.factor = BY_FACTOR, policy.threshold
+            case Slack():
+                rules.factor = policy.factor
             case MultiQueue():
                 rules.selects = BY_QUEUE
         return rules

@@ -17,6 +17,7 @@ from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
 from walltime.policy.relaxed import Relaxed
 from walltime.policy.selective import Selective
+from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
 
 Fcfs = NoBackfilling
@@ -63,6 +64,7 @@ __all__ = [
     "RunningJob",
     "ScoredOrder",
     "Selective",
+    "Slack",
     "Slurm",
     "UserOrder",
     "WaitingJob",

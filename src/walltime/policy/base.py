@@ -14,7 +14,8 @@ class Passes(NamedTuple):
 
     kind: str
     """`head`: at most one reservation (engine/easy.py); `fresh`: reservations recomputed in every pass (engine/scratch.py);
-    `kept`: reservations kept (engine/conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`: as the policy of this name"""
+    `kept`: reservations kept (engine/conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`: as the
+    policy of this name"""
     depth: int | None
     """how many waiting jobs have a reservation; None for all"""
     backfills: bool = True

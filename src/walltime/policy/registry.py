@@ -21,9 +21,10 @@ from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, Order
 from walltime.policy.relaxed import Relaxed
 from walltime.policy.selective import Selective
+from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
 
-POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Relaxed, Selective, Lookahead, MultiQueue, Slurm)
+POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Relaxed, Selective, Lookahead, MultiQueue, Slack, Slurm)
 BY_NAME = {name: kind for kind in POLICIES for name in kind.names}
 POLICY_NAMES = (
     "fcfs",
@@ -35,6 +36,7 @@ POLICY_NAMES = (
     "selective",
     "los",
     "multiqueue",
+    "slack",
     "slurm",
 )
 _OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")

@@ -357,8 +357,8 @@ class _Audit:
                 yield from self._head_delayed(policy.tolerance)
             else:
                 self.skipped["head_delayed"] = "some jobs run longer than the scheduler believes"
-        if "reserved_start_missed" in promises:
-            yield from self._promises()
+        if "no_reserved_start" in promises:
+            yield from self._promises("reserved_start_missed" in promises)
         if "kind" in self.file:
             yield from self._kinds(policy.backfills)
         else:
@@ -444,7 +444,7 @@ class _Audit:
                 )
                 yield Violation("head_delayed", message, (int(self.ids[i]),), reservation)
 
-    def _promises(self) -> Iterator[Violation]:
+    def _promises(self, kept: bool) -> Iterator[Violation]:
         if "reserved_start" not in self.file:
             self.skipped["reserved_start_missed"] = self.skipped["no_reserved_start"] = "the schedule has no column reserved_start"
             return
@@ -452,6 +452,8 @@ class _Audit:
         for i in np.flatnonzero(reserved_start < self.submit):
             message = f"job {self.ids[i]}, submitted at {self.submit[i]}, has the first reservation {reserved_start[i]}"
             yield self._violation("no_reserved_start", message, i)
+        if not kept:
+            return
         if not self.upper_bounds:
             self.skipped["reserved_start_missed"] = "some jobs run longer than the scheduler believes"
             return
