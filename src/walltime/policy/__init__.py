@@ -14,7 +14,7 @@ from walltime.policy.multiqueue import MultiQueue
 from walltime.policy.order_names import ORDERS, parse_order
 from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
-from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.registry import EVERY, POLICIES, POLICY_NAMES, build, parse_policy, split, takes
 from walltime.policy.relaxed import Relaxed
 from walltime.policy.selective import Selective
 from walltime.policy.slack import Slack
@@ -34,6 +34,7 @@ def __getattr__(name: str) -> type[Policy]:
 
 __all__ = [
     "DIALECTS",
+    "EVERY",
     "FCFS",
     "ORDERS",
     "PAPERS",
