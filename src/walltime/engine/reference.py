@@ -96,6 +96,7 @@ class Reference:
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
+        self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line: list[Job] = []  # the waiting jobs as slack-like backfilling plans them,
         self.latest: dict[int, int] = {}  # and until when each may be put off
         self._slowdowns: list[int] = []  # of the jobs that have ended: bounded, in thousandths

@@ -40,10 +40,12 @@ def relaxed(engine: Any, policy: Relaxed) -> None:
         engine._note_head(head, shadow)
         known, earliest = engine.earliest_shadow
         engine.earliest_shadow = (head, min(earliest, shadow) if known is head else shadow)
-        may_wait = math.floor(policy.omega * (head.reserved_start - head.submit))
+        expected_wait = engine.expected_wait.setdefault(head.index, shadow - head.submit)
+        may_wait = math.floor(policy.omega * expected_wait)
         latest = max(shadow, engine.earliest_shadow[1] + may_wait)
         ended = sum(job.procs for job in engine.running if engine._expected_end(job, engine.now) <= latest)
         extra = engine.free + ended - head.procs
+        engine._kept = (head, latest, extra)
         for job in engine._in_order(others, policy.backfill_order or policy.order):
             if job.procs <= engine.free and (engine.now + job.believed <= latest or job.procs <= extra):
                 engine._backfill(job, head)
@@ -64,6 +66,7 @@ def look_ahead(engine: Any, policy: Lookahead | Hybrid) -> None:
         if passes.depth != 0:
             shadow, extra = engine._shadow(head, literal=False)
             engine._note_head(head, shadow)
+            engine._kept = (head, shadow, extra)
         free = engine.free
 
         def ends_in_time(job: Job, by: float = shadow) -> bool:
