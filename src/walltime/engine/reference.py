@@ -97,9 +97,8 @@ class Reference:
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
-        self.line: list[Job] = []  # the waiting jobs as slack-like backfilling plans them,
-        self.latest: dict[int, int] = {}  # and until when each may be put off
-        self._slowdowns: list[int] = []  # of the jobs that have ended: bounded, in thousandths
+        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
+        self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
         self.predictions = predictions
         self.known = known or Known({})
         self._sight = Sight(self.known)
@@ -284,7 +283,6 @@ class Reference:
         by_arrival = sorted(jobs, key=lambda job: job.arrival)
         if order == FCFS:
             return by_arrival
-
         return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
     def _score(self, job: Job, order: Order) -> float:
