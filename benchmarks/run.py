@@ -17,13 +17,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import batches, campaigns, costs, limit, predicting, reading, speed, starts
+from benchmarks import batches, campaigns, costs, later, limit, predicting, reading, speed, starts
 from benchmarks.common import ROOT, Numbers, Options, Result, environment
 
 OUT = ROOT / "docs" / "performance.json"
 SECTIONS: dict[str, Callable[[Options], Result]] = {
     "throughput": speed.throughput,
     "limit": limit.limit,
+    "later": later.later,
     "growth": speed.growth,
     "depth": speed.depth,
     "batch": batches.batch,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import recipes_run
 import report_pictures
+from later_tables import later
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -251,6 +252,7 @@ GENERATORS = {
     "demo": demo,
     "dimensions": dimensions,
     "groupings": groupings,
+    "later": later,
     "performance": performance,
     "real-slurm": real_slurm,
     "start-times": start_times,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.profiles import examples as examples
 from walltime.policy import Order, Policy
+from walltime.policy.formulas import FORMULAS
 
 COINCIDENT = ("batch", "sequential")
 OVERRUN = ("kill", "extend", "overrun")
@@ -89,9 +90,17 @@ def nightly_share(wait, hour, user):
 USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan, by_queue, as_asked, by_the_clock, nightly_share)
 ORDERS_THAT_READ = (*USER_ORDERS[4:], by_number)
 """Orders that read columns of the log or the clock."""
-BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4))
+LATER_ORDERS = (
+    *FORMULAS,
+    *map(wt.parse_order, ("f1:submit-weight=3", "f3:submit-weight=40,starvation=20")),
+    *map(wt.parse_order, ("sjf:starvation=5", "wfp:starvation=20", "lcfs:starvation=12", "lxf:starvation=0", "unicef:starvation=9")),
+)
+"""Orders of the later literature, and orders under which a job may starve."""
+BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4), *LATER_ORDERS)
 
-POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many")
+LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue", "slack")
+"""Policies of the later literature, and hybrids that backfill greedily."""
+POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many", *LATER_KINDS)
 """Every way in which a policy reserves; `few` and `many` stand for depths below and above the length of a usual queue."""
 
 
@@ -116,8 +125,32 @@ def policies(draw, kind: str | None = None, own: bool = True) -> Policy:
     backfill_order = draw(st.one_of(st.none(), orders(own)))
     if kind == "easy":
         return wt.Easy(order=order, backfill_order=backfill_order)
+    if kind == "slack":
+        return wt.policy.Slack(factor=draw(st.sampled_from((0, 0.5, 1, 3))), recent=draw(st.sampled_from((1, 2, 5, 100))))
+    if kind in LATER_KINDS:
+        return draw(_later(kind, order, backfill_order))
     depths = {"0": st.just(0), "1": st.just(1), "few": st.integers(2, 4), "many": st.integers(5, 100)}
     return wt.Hybrid(order=order, backfill_order=backfill_order, depth=draw(depths[kind.partition(":")[2]]))
+
+
+def _later(kind: str, order: Order, backfill_order: Order | None) -> st.SearchStrategy[Policy]:
+    """A policy of the later literature."""
+    orders = {"order": st.just(order), "backfill_order": st.just(backfill_order)}
+    depths, metrics = st.integers(0, 1), st.sampled_from(("procs", "seconds", "procseconds"))
+    match kind:
+        case "relaxed":
+            return st.builds(wt.policy.Relaxed, **orders, omega=st.sampled_from((0.0, 0.1, 0.5, 1.0, 2.5)))
+        case "los":
+            ways = st.sampled_from((("head", "procs"), ("slowdown", "procs"), ("head", "procseconds")))
+            los = {"lookahead": st.sampled_from((1, 2, 3, 50))}
+            return ways.flatmap(
+                lambda way: st.builds(wt.policy.Lookahead, **orders, **los, ties=st.just(way[0]), objective=st.just(way[1]))
+            )
+        case "greedy":
+            return st.builds(wt.Hybrid, **orders, depth=depths, fit=st.just("greedy"), metric=metrics)
+        case "selective":
+            return st.builds(wt.policy.Selective, **orders, threshold=st.sampled_from((0.0, 1.0, 1.5, 2.0, 4.0, "adaptive")))
+    return st.builds(wt.policy.MultiQueue, **orders, bounds=st.sampled_from(("100/1000/10000", "3", "2/5/9", "1/2/3/4/5/6/7/8")))
 
 
 GAPS = (0, 0, 0, 0, 1, 1, 2, 3, 5, 8, 13, 30)

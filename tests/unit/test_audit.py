@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from walltime import Conservative, Easy, Hybrid, NoBackfilling, Schedule, Workload, audit, simulate
-from walltime.policy import SJF
+from walltime.policy import SJF, Relaxed, Selective
 from walltime.schedule import CHECKS, Kind
 
 # Four processors. Job 1 runs first; job 2 waits for all of them; job 3 fits beside job 1 and ends before it; job 4 comes
@@ -68,6 +68,18 @@ PLANTED = {
         "head_delayed",
         Hybrid(depth=2),
         lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)),
+        (2,),
+    ),
+    "a head delayed by more than omega allows": (
+        "head_delayed",
+        Relaxed(omega=0.1),
+        lambda t: (shift(t, 3, 6), shift(t, 2, 13), shift(t, 4, 23)),
+        (2,),
+    ),
+    "a head that waits for nothing once it is selected": (
+        "selected_head_waits",
+        Selective(threshold=1.0),
+        lambda t: (shift(t, 2, 12), shift(t, 4, 22)),
         (2,),
     ),
     "a broken promise": ("reserved_start_missed", Conservative(), lambda t: put(t, "reserved_start", 2, 9), (2,)),

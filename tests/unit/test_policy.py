@@ -55,7 +55,8 @@ def test_parse_policy__passes_the_orders_on():
     [
         (
             "",
-            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, slurm, or FILE",
+            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, "
+            "multiqueue, slack, slurm, or FILE",
         ),
         ("sjf", "unknown policy 'sjf'; known are fcfs, easy"),
         ("easy:1", "'1' is no option of the policy 'easy:1'; its options are order, backfill-order, extra, shadow"),
@@ -79,7 +80,7 @@ def test_parse_order__knows_the_names(text, order):
     assert wt.parse_order(text) == order
 
 
-@pytest.mark.parametrize("text", ["", "ljf", "orders.txt:mine", "mine"])
+@pytest.mark.parametrize("text", ["", "lifo", "orders.txt:mine", "mine"])
 def test_parse_order__lists_the_known_ones(text):
     with pytest.raises(wt.PolicyError) as caught:
         wt.parse_order(text)
@@ -202,7 +203,7 @@ def test_user_order__refuses_an_unknown_argument():
     with pytest.raises(wt.PolicyError) as caught:
         wt.order(lambda wait, user, memory, runtime: wait)
     expected = (
-        "the order '<lambda>' asks for memory, runtime; an order's function may ask for wait, believed, procs, submit, "
+        "the order '<lambda>' asks for memory, runtime; an order's function may ask for wait, believed, procs, submit, elapsed, "
         "requested, user, group, executable, queue, partition, job_id, hour, weekday"
     )
     assert str(caught.value) == expected

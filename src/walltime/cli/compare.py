@@ -48,13 +48,21 @@ def compare(
 ) -> None:
     """Replay a log under several policies and compare the results."""
     from walltime.cli import common
+    from walltime.cli.first_look import ALL, refuse_beside_all, show_all
     from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
+    from walltime.policy import EVERY
     from walltime.report.care import cautions_of
     from walltime.schedule.comparison import compare as side_by_side
+    from walltime.schedule.first_look import COPIES
 
     machine = common.read_cluster(cluster)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
+    every = policy is not None and ALL in policy
+    if every:
+        page = {"--report": report, "--figure": figure, "--by": by, "--monthly": monthly, "--gains": gains}
+        refuse_beside_all(page | {"--cluster": machine, "several runs": is_many(run, part)})
+        policy = [*EVERY, *(own for own in policy or () if own != ALL)]
     chosen = run.schedulers(policy or site or list(DEFAULT))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
@@ -78,6 +86,10 @@ def compare(
     workload = variation.replica(workload, model, run.seed)
     common.note_cut_short(workload, model)
     schedules = [common.run_policy(workload, p, **run.rules, machine=machine) for p in chosen]
+    if every:
+        copies, form = None if no_spread else COPIES, as_object if as_json else None
+        show_all(schedules, chosen, run, copies, trace=trace, seconds_read=seconds_read, out=out, as_object=form)
+        return
     records = [
         common.run_record(s, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed)[0]
         for s in schedules

@@ -153,7 +153,8 @@ PolicyOption = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, slurm (with --cluster), or FILE.py:NAME for a custom one; "
+        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, slurm (with "
+        "--cluster), or FILE.py:NAME for a custom one; "
         "with options, as in easy:backfill-order=sjf,predictor=tsafrir07. Default: that of the cluster's file, else easy.",
         rich_help_panel=RUN,
     ),
@@ -162,7 +163,8 @@ PoliciesOption = Annotated[
     list[str] | None,
     typer.Option(
         "--policy",
-        help="A policy, spelled as for simulate: easy, hybrid:depth=N, easy:backfill-order=sjf, FILE.py:NAME; repeat it for each. Default: "
+        help="A policy, spelled as for simulate: easy, hybrid:depth=N, easy:backfill-order=sjf, FILE.py:NAME; repeat it for each; 'all' "
+        "for a first look at every policy, sorted by bounded slowdown. Default: "
         "fcfs, easy, conservative; with a cluster's file that has a policy, that one, fcfs, easy.",
         rich_help_panel=RUN,
     ),
@@ -171,7 +173,8 @@ OrderOption = Annotated[
     str,
     typer.Option(
         "--order",
-        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), or FILE.py:NAME for a custom one.",
+        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
+        "or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs that have waited a day first.",
         rich_help_panel=RUN,
     ),
 ]

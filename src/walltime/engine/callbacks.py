@@ -18,8 +18,8 @@ SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 
 `facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
-changes; and the clock, as made by ordering.py."""
-FIRST_OFFSET = 3
+changes; the first submission (s); and the clock, as made by ordering.py."""
+FIRST_OFFSET = 4
 """Position of the clock in the facts."""
 
 _config: Any = numba.config
@@ -36,6 +36,7 @@ def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
+    own["elapsed"] = "submit - word_at(facts, 3)"
     own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
     names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time}
     values = ", ".join(own.get(name, name) for name in arguments)

@@ -25,7 +25,7 @@ higher comes first; `pending`, how many jobs must end before it can wait. `submi
 it is `think` s after the end of the job `after` (-1 for none)."""
 
 CLUSTER_RULES = _dtype(
-    "mode depth backfill order order_parameter backfill_order backfill_parameter "
+    "mode depth backfill order order_parameter order_starvation backfill_order backfill_parameter backfill_starvation "
     "predict started observe predict_again correction believe_order believe_own believe_running"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""

@@ -15,7 +15,8 @@ def sort_waiting_jobs(state, rules, jobs, queue):
     """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time."""
     for i in range(state.waiting):
         index = queue[i].job
-        own, tier, arrival = rank(rules.order, rules.order_parameter, state.now, jobs, index), jobs[index].tier, jobs[index].arrival
+        own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, index)
+        tier, arrival = jobs[index].tier, jobs[index].arrival
         k = i
         while k > 0 and _before(tier, own, arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
             queue[k].rank, queue[k].tie, queue[k].job = queue[k - 1].rank, queue[k - 1].tie, queue[k - 1].job
@@ -45,6 +46,7 @@ def pass_with_fresh_places(
     for p in range(len(pools)):
         pools[p].reservations = pools[p].blocked = pools[p].closed = 0
     in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
+    in_order = in_order and rules.backfill_starvation == rules.order_starvation
     state.candidates = 0
     for i in range(state.waiting):
         index = queue[i].job
@@ -66,7 +68,8 @@ def pass_with_fresh_places(
             if reserves and begin < NEVER:
                 take(state, plan, pools, pools_of, jobs, given, index, begin)
         elif not in_order:
-            candidates[state.candidates].rank = rank(rules.backfill_order, rules.backfill_parameter, state.now, jobs, index)
+            own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, state.now, jobs, index)
+            candidates[state.candidates].rank = own
             candidates[state.candidates].tie, candidates[state.candidates].job = job.arrival, index
             state.candidates += 1
         for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):

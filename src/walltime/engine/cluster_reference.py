@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED
-from walltime.engine.reference import Predictions
+from walltime.engine.reference_predictions import Predictions
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy, Wfp
 from walltime.policy.known import Known
@@ -88,6 +88,7 @@ class ClusterReference:
         after: Sequence[int] | None = None,
         think: Sequence[int] | None = None,
     ):
+        self._first = submit[0] if len(submit) else 0
         self.jobs = [
             ClusterJob(
                 k,
@@ -425,10 +426,11 @@ class ClusterReference:
         if isinstance(order, Wfp) and order.threshold:
             raise PolicyError("a threshold is not known on a machine of several pools")
         others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        others["elapsed"] = job.submit - self._first
         if order.reads_calendar:
             if self.known.calendar is None:
                 raise order.without_calendar()
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
-        value = order.score(self.now - job.submit, job.order_length, job.need[0], job.submit, **others)
-        return -math.inf if math.isnan(value) else value
+        wait = self.now - job.submit
+        return order.standing(order.score(wait, job.order_length, job.need[0], job.submit, **others), wait)

@@ -19,7 +19,7 @@ from walltime.engine.cluster_memory import (
 )
 from walltime.engine.learning import Prediction
 from walltime.engine.load import cluster_loop_name
-from walltime.engine.memory import MODES, NEVER, record, records
+from walltime.engine.memory import EVERYWHERE, MODES, NEVER, record, records
 from walltime.engine.ordering import lower_order
 from walltime.engine.pieces import Pieces, lower_prediction
 from walltime.errors import PolicyError, WorkloadError
@@ -83,7 +83,8 @@ class ClusterSimulation(Pieces):
         think: Array | None = None,
     ):
         passes = policy.passes
-        if passes is None or passes.window or not passes.every_arrival or (isinstance(policy.order, Wfp) and policy.order.threshold):
+        elsewhere = passes is None or passes.kind not in EVERYWHERE or passes.window > 0 or not passes.every_arrival
+        if passes is None or elsewhere or (isinstance(policy.order, Wfp) and policy.order.threshold):
             raise PolicyError(f"{policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative")
         count = len(submit)
         longest = int(np.maximum(runtime, believed).sum()) + sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
@@ -101,8 +102,10 @@ class ClusterSimulation(Pieces):
             backfill=int(passes.backfills),
             order=first.kind,
             order_parameter=first.parameter,
+            order_starvation=first.starvation,
             backfill_order=second.kind,
             backfill_parameter=second.parameter,
+            backfill_starvation=second.starvation,
         )
         lower_prediction(rules, prediction)
         jobs = records(CLUSTER_JOB, count)

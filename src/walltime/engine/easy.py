@@ -11,13 +11,14 @@ import numpy as np
 
 from walltime.engine.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.jit import kernel
+from walltime.engine.lookahead import choose_together
 from walltime.engine.machine import start_job
 from walltime.engine.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK
 from walltime.engine.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, first_in_window, place_of, rank
 
 
 @kernel
-def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
+def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting):
     """Start the jobs at the head that fit; then backfill others that do not delay the new head.
 
     Source: mualem01, section 2.2; feitelson98, section 1 (FCFS). Returns an upper bound of the steps taken.
@@ -40,7 +41,7 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
         if state.shadow > state.now:
             seen = state.queue_last - first
             indexed, state.indexed = state.indexed, 0  # as the newcomers are not in the index yet
-            _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first)
+            _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first)
             state.indexed = indexed
             if state.indexed:
                 index_places(state, queue, index, first)
@@ -56,8 +57,8 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
         if rules.depth == 0:
             state.shadow, state.extra = NEVER, 0  # nobody is to be delayed
         else:
-            _reserve_for_head(state, jobs, running)
-        _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, state.queue_first)
+            _reserve_for_head(state, rules, jobs, running, ordered)
+        _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, state.queue_first)
         if state.extra >= 0:
             break
     return state.queue_last - state.queue_first
@@ -74,7 +75,7 @@ def _same_head(state, rules, jobs, queue, ordered):
         if rules.order_reads_time:
             return queue[first_by_rank(state, rules, jobs, queue, ordered)].job == state.blocked
         if rules.order != BY_ARRIVAL:
-            return first_in_heap(state, jobs, ordered.heads) == state.blocked
+            return first_in_heap(state, rules, jobs, queue, ordered.heads) == state.blocked
     return True
 
 
@@ -95,7 +96,7 @@ def _start_heads(state, rules, jobs, running, events, notes, queue, index, order
                 place = first_by_rank(state, rules, jobs, queue, ordered)
                 job = np.int64(queue[place].job)
             elif rules.order != BY_ARRIVAL:
-                job = first_in_heap(state, jobs, ordered.heads)
+                job = first_in_heap(state, rules, jobs, queue, ordered.heads)
                 place = place_of(state, jobs, queue, job)
         if jobs[job].procs > state.free:
             state.blocked = job
@@ -135,9 +136,13 @@ def _leave(state, rules, jobs, queue, index, ordered, place):
 
 
 @kernel
-def _reserve_for_head(state, jobs, running):
+def _reserve_for_head(state, rules, jobs, running, ordered):
     """Find the shadow time and the extra nodes: when the blocked head will fit, and the processors that it leaves free."""
     own = jobs[state.blocked]
+    if ordered is not None:
+        if rules.omega > 0.0:
+            _reserve_later(state, rules, running, own)
+            return
     if state.head == state.blocked and state.shadow > state.now and state.extra >= 0:
         _draw_shadow_nearer(state, running)
     else:
@@ -145,6 +150,22 @@ def _reserve_for_head(state, jobs, running):
         state.head = state.blocked
     if own.reserved_start < 0:
         own.reserved_start = state.shadow
+
+
+@kernel
+def _reserve_later(state, rules, running, own):
+    """Relaxed backfilling: the shadow time is put off to how late the head may start, which depends on its expected wait."""
+    _find_shadow(state, running, own.procs)
+    if own.reserved_start < 0:
+        own.reserved_start = state.shadow
+    state.earliest = min(state.earliest, state.shadow) if state.head == state.blocked else state.shadow
+    state.head = state.blocked
+    state.shadow = max(state.shadow, state.earliest + np.int64(math.floor(rules.omega * (own.reserved_start - own.submit))))
+    i = state.before_shadow
+    while i < state.running and running[i].expected <= state.shadow:
+        state.extra += running[i].procs
+        i += 1
+    state.before_shadow = i
 
 
 @kernel
@@ -187,12 +208,15 @@ def _draw_shadow_nearer(state, running):
 
 
 @kernel
-def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
+def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first):
     """Backfill jobs from queue place `first` on, in the backfill order.
 
     The set of jobs that may start now only shrinks while others start, so in an order other than that of arrival it is enough to
     sort those that may start initially.
     """
+    if window is not None:
+        _backfill_together(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first)
+        return
     if ordered is not None:
         if rules.backfill_order != BY_ARRIVAL or rules.order_threshold > 0.0:
             _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first)
@@ -205,6 +229,19 @@ def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered,
 
 
 @kernel
+def _backfill_together(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first):
+    """Backfill the best combination of jobs, and again of those that are left, until no job may be backfilled."""
+    while True:
+        count = choose_together(state, rules, jobs, queue, index, ordered, window, first)
+        for k in range(count):
+            place = window.place[k]
+            _leave(state, rules, jobs, queue, index, ordered, place)
+            start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
+        if count == 0:
+            return
+
+
+@kernel
 def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
     """Backfill by rank: repeatedly start the best of the jobs that may start.
 
@@ -213,12 +250,12 @@ def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index,
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0
     if rules.order_threshold > 0.0:
-        most = rules.order_threshold * rank(rules.order, rules.order_parameter, now, jobs, state.blocked)
+        most = rules.order_threshold * rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, state.blocked)
     place = next_candidate(state, queue, index, first)
     while place < state.queue_last:
         job = np.int64(queue[place].job)
-        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, now, jobs, job) <= most:
-            own = rank(rules.backfill_order, rules.backfill_parameter, now, jobs, job)
+        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job) <= most:
+            own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
             candidates[count].rank, candidates[count].place = own, place
             if own < candidates[best].rank:
                 best = count

@@ -37,6 +37,8 @@ NOT_COMPILED = (
     "pieces",
     "plain",
     "reference",
+    "reference_later",
+    "reference_predictions",
     "run",
     "slurm_reference",
     "slurm_run",

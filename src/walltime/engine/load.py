@@ -23,6 +23,7 @@ from walltime.engine.folder import cache_folder
 from walltime.engine.learning import Compiled, new_predicting, nothing_predicted
 from walltime.engine.memory import (
     BY_ARRIVAL,
+    BY_FACTOR,
     BY_LENGTH,
     FRESH,
     HEAD,
@@ -68,11 +69,11 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_run(mode: int, ordered: bool, predicting: bool) -> Arguments:
+def _example_run(mode: int, ordered: bool, predicting: bool, recent: int = 0, **others: int) -> Arguments:
     order = BY_LENGTH if ordered else BY_ARRIVAL
-    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order)
+    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
     prediction = nothing_predicted() if predicting else None
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction), 0
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction, (), recent), 0
 
 
 def _example_cluster(mode: int, predicting: bool) -> Arguments:
@@ -110,6 +111,12 @@ def _example_prediction_replay() -> Arguments:
 def loop_name(memory: Memory) -> str:
     """Name of the loop for memory of this kind."""
     name = "conservative" if memory.kept is not None else "scratch" if memory.fresh is not None else "easy"
+    if memory.window is not None:
+        name = "lookahead"
+    if memory.selection is not None:
+        name = "selective"
+    if memory.slack is not None:
+        name = "slack"
     ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
     return name + ordered + ("-predicting" if memory.predicting is not None else "")
 
@@ -137,8 +144,8 @@ def _named(run: Any, name: str) -> Any:
     return jit.entry(own)
 
 
-def _one(mode: int, ordered: bool) -> Callable[[bool], Arguments]:
-    return functools.partial(_example_run, mode, ordered)
+def _one(mode: int, ordered: bool, **others: Any) -> Callable[[bool], Arguments]:
+    return functools.partial(_example_run, mode, ordered, **others)
 
 
 def _several(mode: int) -> Callable[[bool], Arguments]:
@@ -147,10 +154,13 @@ def _several(mode: int) -> Callable[[bool], Arguments]:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (37, 6)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (43, 8), (49, 9)),
-    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (41, 7)),
-    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (57, 7)),
+    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (35, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (45, 8), (51, 9)),
+    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (39, 7)),
+    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (52, 9), (58, 10)),
+    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (40, 7), (46, 8)),
+    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (41, 6), (47, 7)),
+    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (55, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (31, 5), (38, 6)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (38, 6), (45, 7)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 50, 7),

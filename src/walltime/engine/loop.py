@@ -3,8 +3,11 @@
 The events are arrivals and terminations (mualem01, section 3.1), the expiry of a running job's prediction, and, with kept
 reservations, their reserved starts. After the events of an instant the policy makes a scheduling pass:
 
-    fcfs, easy                       easy.py          at most the head of the queue has a reservation
+    fcfs, easy, relaxed              easy.py          at most the head of the queue has a reservation
+      los, greedy hybrids            lookahead.py     ... and jobs are backfilled together
     hybrid, conservative-scratch     scratch.py       reservations are recomputed at every event
+    selective, multiqueue            selective.py     ... for some of the jobs
+    slack                            slack.py         ... in an order of their own
     conservative                     conservative.py  every job keeps its reservation; early ends compress the schedule
 
 The passes use the waiting jobs (queue.py; index.py if there are very many), the running jobs (machine.py) and the free
@@ -25,16 +28,37 @@ from walltime.engine.machine import end_expected_now, end_next, take_arrival
 from walltime.engine.memory import DONE, NEVER, PAUSED, STUCK
 from walltime.engine.predictions import correct_expired, next_expiry, predict_arrivals
 from walltime.engine.scratch import pass_with_fresh_reservations
+from walltime.engine.selective import pass_with_selected_reservations
+from walltime.engine.slack import pass_within_slack
 
 
-def run(state, rules, jobs, events, later, waits, running, notes, queue, index, ordered, fresh, kept, predicting, budget):
+def run(
+    state,
+    rules,
+    jobs,
+    events,
+    later,
+    waits,
+    running,
+    notes,
+    queue,
+    index,
+    ordered,
+    fresh,
+    kept,
+    window,
+    selection,
+    slack,
+    predicting,
+    budget,
+):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, so that another call continues from there; STUCK if jobs wait that
     nothing will start, which no rule allows.
 
     This is compiled separately for each kind of pass, on first use (load.py). One of `index`, `fresh` and `kept` is given and
-    determines the pass; the others are None, and the compiler drops the branches for None.
+    determines the pass, with `window` and `selection`; the others are None, and the compiler drops the branches for None.
     """
     while budget > 0:
         now = _next_event(state, rules, jobs, events, running, predicting)
@@ -61,9 +85,16 @@ def run(state, rules, jobs, events, later, waits, running, notes, queue, index, 
                 continue
         steps = 0
         if index is not None:
-            steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+            steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting)
         if fresh is not None:
-            steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
+            if selection is not None:
+                steps += pass_with_selected_reservations(
+                    state, rules, jobs, running, events, notes, queue, ordered, fresh, selection, predicting
+                )
+            elif slack is not None:
+                steps += pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, slack, predicting)
+            else:
+                steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
         if kept is not None:
             steps += pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting)
         budget -= 1 + steps

@@ -8,6 +8,9 @@ from walltime.engine.jit import kernel
 from walltime.engine.memory import BACKFILLED, IMMEDIATE, NEVER, RESERVED
 from walltime.engine.predictions import observe
 
+SHORTEST = 10
+"""Jobs count as running for at least 10 s in the bounded slowdown."""
+
 
 @kernel
 def start_job(state, rules, jobs, running, events, notes, predicting, job):
@@ -109,6 +112,10 @@ def end_next(state, rules, jobs, running, events, later, waits, kept, predicting
     if predicting is not None:
         if rules.observe:
             observe(rules.observe, predicting.learning, job, jobs[job].runtime, now)
+    if rules.adapts:
+        ran = max(jobs[job].runtime, SHORTEST)
+        state.ended += 1
+        state.slowdowns += 1000 * max(now - jobs[job].submit, ran) // ran
     if waits.size > 0:
         follower = waits[job].first_follower
         while follower >= 0:

@@ -7,6 +7,7 @@ compile it grows with its arguments; only the loop itself gets all of `Memory`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +33,24 @@ DONE, PAUSED, STUCK = 0, 1, 2
 HEAD, FRESH, KEEP = 0, 1, 2
 """HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
-MODES = {"head": HEAD, "fresh": FRESH, "kept": KEEP}
+MODES = {
+    "head": HEAD,
+    "relaxed": HEAD,
+    "lookahead": HEAD,
+    "fresh": FRESH,
+    "selective": FRESH,
+    "multiqueue": FRESH,
+    "slack": FRESH,
+    "kept": KEEP,
+}
 """By the kinds of `walltime.policy.Passes`."""
+EVERYWHERE = ("head", "fresh", "kept")
+"""The kinds that machines of several pools have, too."""
+BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
+BY_FACTOR, BY_QUEUE = 1, 2
+"""Which jobs have reservations (`Rules.selects`): those of a high expansion factor, or the first of each queue."""
+OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
+"""By the names of `walltime.policy.Passes`."""
 
 BLOCK = 64
 """Places of the queue in a block of the index."""
@@ -62,27 +79,32 @@ JOB = _dtype("submit runtime believed order_length own_length run_length procs s
 reservation; -1 for none."""
 
 RULES = _dtype(
-    "mode procs depth backfill window sequential order order_parameter order_reads_time backfill_order backfill_parameter "
+    "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation "
+    "backfill_order backfill_parameter backfill_starvation "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
-    "quiet_expiry quiet_arrivals order_threshold",
-    {"order_threshold": np.float64},
+    "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts",
+    {"order_threshold": np.float64, "omega": np.float64, "factor": np.float64},
 )
 """A policy, lowered to numbers.
 
 `mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many waiting jobs, the first to arrive,
-are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the
-exponent as its parameter, or the address called by callbacks.py; `order_reads_time`: whether the scores of waiting jobs change.
-`long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predict`, `started`, `observe`:
-addresses of the compiled predictor, 0 for none; the rest is how predictions are used and corrected. `quiet_expiry`: whether no pass
-follows where nothing but predictions expires. `quiet_arrivals`: whether none follows where, with predictions, nothing happens but the
-arrival of jobs that do not fit."""
+are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
+callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
+`backfill_starvation`: after so many seconds a job comes first. `long_queue`, `short_queue`: lengths from which the queue is indexed,
+and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
+are used and corrected. `quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none
+follows where, with predictions, nothing happens but the arrival of jobs that do not fit.
+
+Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
+other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which
+is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack."""
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
-    "shadow extra head before_shadow "
-    "early broken next_due"
+    "shadow extra head before_shadow earliest "
+    "early broken next_due ended slowdowns waited waits"
 )
 """Values that change at every event.
 
@@ -98,10 +120,13 @@ Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the pl
 `horizon`, the time before which their bounds hold; `sorted`, jobs in `Ordered.sorted`, of the first `sorted_arrivals` that arrived.
 
 EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes; `before_shadow`: running jobs that are expected to
-end by the shadow time.
+end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head; `shadow` is how late it may start.
 
 Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
-invalid, NO_PLAN before the first pass; `next_due`: the earliest one."""
+invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
+
+Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the
+last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -164,10 +189,47 @@ class Kept(NamedTuple):
     place: Array
 
 
+class Window(NamedTuple):
+    """Jobs that are considered together: lookahead.py.
+
+    By job considered, int64: `place` in the queue, `procs`, what it is `worth`, and whether it ends `in_time`; `short`, `long`: what the
+    jobs from each on are worth in so many processors, shape (jobs + 1, procs + 1).
+    """
+
+    place: Array
+    procs: Array
+    worth: Array
+    in_time: Array
+    short: Array
+    long: Array
+
+
+class Selection(NamedTuple):
+    """Which waiting jobs have reservations: `reserved`, by place in the queue, during a pass; `bounds` of the queues, int64 s."""
+
+    reserved: Array
+    bounds: Array
+
+
+class Slack(NamedTuple):
+    """Slack-like backfilling, int64: slack.py.
+
+    The `line` of waiting jobs; where each is planned during a `trial`; by job, the time for which it is `reserved`, and the `latest`
+    one; the `wait` of the jobs that started last.
+    """
+
+    line: Array
+    trial: Array
+    reserved: Array
+    latest: Array
+    wait: Array
+
+
 class Memory(NamedTuple):
     """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None.
 
-    One of `queue_index` (FCFS, EASY), `fresh` (recomputed reservations) and `kept` (conservative) is given.
+    One of `queue_index` (FCFS, EASY), `fresh` (recomputed reservations) and `kept` (conservative) is given; with the first there may be
+    a `window`, with the second a `selection` or `slack`.
     `later` is a heap of the arrivals of jobs that waited for another's end.
     """
 
@@ -184,6 +246,9 @@ class Memory(NamedTuple):
     ordered: Ordered | None
     fresh: Profile | None
     kept: Kept | None
+    window: Window | None
+    selection: Selection | None
+    slack: Slack | None
     predicting: Predicting | None
 
 
@@ -219,9 +284,18 @@ def record(dtype: np.dtype[np.void], **values: float) -> Records:
 
 
 def new_memory(
-    jobs: Records, rules: Records, after: Array, think: Array, logged: bool = False, prediction: Prediction | None = None
+    jobs: Records,
+    rules: Records,
+    after: Array,
+    think: Array,
+    logged: bool = False,
+    prediction: Prediction | None = None,
+    bounds: Sequence[int] = (),
+    recent: int = 0,
 ) -> Memory:
     """Memory for these jobs under these rules, the machine empty and nothing learned.
+
+    `bounds` (s): of several queues. `recent`: on how many starts the slack depends, 0 for a policy without.
 
     `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0 without feedback.
     """
@@ -249,9 +323,12 @@ def new_memory(
         notes=records(NOTE, count if logged else 0),
         queue=records(ENTRY, count),
         queue_index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
-        ordered=None if in_order and passes == HEAD else _new_ordered(count, rules),
+        ordered=None if in_order and passes == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
         fresh=new_profile(count) if passes == FRESH else None,
         kept=_new_kept(count, rules) if passes == KEEP else None,
+        window=_new_window(rules) if rules.ahead else None,
+        selection=Selection(np.zeros(count, np.bool_), np.array(bounds, np.int64)) if rules.selects else None,
+        slack=_new_slack(count, recent) if recent else None,
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     return restored(memory)
@@ -261,6 +338,19 @@ def _new_kept(count: int, rules: Records) -> Kept:
     """Clear the places in the plan."""
     places = 0 if rules.order == BY_ARRIVAL else count
     return Kept(new_plan(count), np.zeros(min(count, int(rules.procs)) + 1, np.int64), np.zeros(places, np.int64))
+
+
+def _new_window(rules: Records) -> Window:
+    """Room for as many jobs as are considered together."""
+    ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
+    place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
+    return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+
+
+def _new_slack(count: int, recent: int) -> Slack:
+    """An empty line."""
+    line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
+    return Slack(line, trial, reserved, latest, np.zeros(recent, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> Ordered:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.callbacks import FIRST_OFFSET, compile_score
-from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP
+from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
 from walltime.errors import PolicyError
-from walltime.policy import FCFS, SJF, Order, UserOrder, Wfp
+from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.known import Calendar, Known
+from walltime.policy.orders import ShortestFirst
 
 Array = np.ndarray
 DAY = 86_400
@@ -22,11 +23,17 @@ END_OF_CALENDAR = 253_370_764_800
 
 
 class Lowered(NamedTuple):
-    """An order for the kernel: one of BY_..., its parameter, whether scores of waiting jobs change, and objects to keep alive."""
+    """An order for the kernel.
+
+    One of BY_... and its parameter; whether scores of waiting jobs change, and whether they only grow; the wait (s) after which a job
+    starves; and objects to keep alive.
+    """
 
     kind: int
     parameter: int = 0
     reads_time: bool = False
+    grows: bool = False
+    starvation: int = NEVER
     kept: tuple[Any, ...] = ()
 
 
@@ -36,18 +43,20 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if
     there is none.
     """
+    given = getattr(order, "starvation", None)
+    starvation = NEVER if given is None else min(given, NEVER)
     if order == FCFS:
         return Lowered(BY_ARRIVAL)
-    if order == SJF:
-        return Lowered(BY_LENGTH)
+    if isinstance(order, ShortestFirst):
+        return Lowered(BY_LENGTH, starvation=starvation)
     if isinstance(order, Wfp):
-        return Lowered(BY_WFP, order.exponent, True)
-    if not isinstance(order, UserOrder):
+        return Lowered(BY_WFP, order.exponent, True, True, starvation)
+    if not isinstance(order, ScoredOrder):
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     try:
-        compiled = compile_score(order.asks(), order.columns, order.function)
+        compiled = compile_score(order.asks(), order.columns, order.scoring)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -56,9 +65,10 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     clock = [0]
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, *clock], np.int64)
+    first = int(submit[0]) if len(submit) else 0
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, (compiled, table, facts))
+    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, facts))
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:

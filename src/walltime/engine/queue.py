@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
 from walltime.engine.callbacks import call_score
 from walltime.engine.heap import drop_first, push
 from walltime.engine.jit import kernel
-from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, RANKED_BLOCK
+from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
+
+MOST = sys.float_info.max
 
 
 @kernel
-def rank(order, parameter, now, jobs, index):
-    """Rank of a waiting job, its negative score: the lowest comes first, ties by arrival. A NaN score counts as the lowest score."""
+def rank(order, parameter, starvation, now, jobs, index):
+    """Rank of a waiting job, its negative score: the lowest comes first, ties by arrival. A NaN score counts as the lowest score.
+
+    A job that has waited for longer than `starvation` comes before all that have not.
+    """
     job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
+    wait = now - job.submit
+    if wait > starvation:
+        return -math.inf
     if order == BY_LENGTH:
         return float(job.order_length)
-    wait = now - job.submit
     if order == BY_WFP:
         ratio = wait / job.order_length
         power = ratio
         for _ in range(parameter - 1):
             power *= ratio
-        return -(power * job.procs)
-    score = call_score(parameter, index, now, job.order_length, job.procs, job.submit)
-    return math.inf if math.isnan(score) else -score
+        own = -(power * job.procs)
+    else:
+        score = call_score(parameter, index, now, job.order_length, job.procs, job.submit)
+        own = math.inf if math.isnan(score) else -score
+    return own if starvation == NEVER else max(own, -MOST)
 
 
 @kernel
 def first_by_rank(state, rules, jobs, queue, ordered):
     """The place of the first waiting job as of now, in an order that changes with time; the queue must not be empty.
 
-    Ties go to the first place, as the queue is in order of arrival. WFP's scores only grow: a block of places whose best score
-    at a later time, `horizon`, is lower than the best score now can be skipped until then.
+    Ties go to the first place, as the queue is in order of arrival. Where scores only grow, as WFP's do, a block of places whose
+    best score at a later time, `horizon`, is lower than the best score now can be skipped until then.
     """
+    starving = place_of_starving(state, rules, jobs, queue)
+    if starving >= 0:
+        return starving
     first, last = state.queue_first // RANKED_BLOCK, (state.queue_last - 1) // RANKED_BLOCK
     _enter_places(state, rules, jobs, queue, ordered, first, last)
     foremost = first
@@ -76,11 +89,11 @@ def _enter_places(state, rules, jobs, queue, ordered, first, last):
 
 @kernel
 def bound_block(state, rules, jobs, queue, ordered, block):
-    """Find the lowest rank that a job in this block will have until the horizon; unknown for a custom order."""
+    """Find the lowest rank that a job in this block will have until the horizon; unknown if scores may fall."""
     if state.horizon == 0:
         return
     ordered.bound[block] = -math.inf
-    if rules.order == BY_WFP:
+    if rules.order_grows:
         place = _first_in_block(state, rules, jobs, queue, ordered, block, state.horizon)
         ordered.bound[block] = ordered.rank[place] if place >= 0 else math.inf
 
@@ -101,7 +114,8 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
         for place in range(begin, end):
             ranks[place] = math.nan
             if queue[place].procs != HOLE:
-                ranks[place] = rank(rules.order, rules.order_parameter, now, jobs, np.int64(queue[place].job))
+                job = np.int64(queue[place].job)
+                ranks[place] = rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job)
     best, least = -1, math.inf
     for place in range(begin, end):
         if ranks[place] < least or (best < 0 and not math.isnan(ranks[place])):
@@ -115,7 +129,7 @@ def first_in_window(state, rules, jobs, queue):
     best, least, seen, place = -1, math.inf, 0, state.queue_first
     while place < state.queue_last and seen < rules.window:
         if queue[place].procs != HOLE:
-            own = rank(rules.order, rules.order_parameter, state.now, jobs, np.int64(queue[place].job))
+            own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, np.int64(queue[place].job))
             if best < 0 or own < least:
                 best, least = place, own
             seen += 1
@@ -124,12 +138,29 @@ def first_in_window(state, rules, jobs, queue):
 
 
 @kernel
-def first_in_heap(state, jobs, heads):
-    """The first waiting job, -1 if there is none; items of started jobs are dropped."""
+def place_of_starving(state, rules, jobs, queue):
+    """The place of the job that has waited longest if that is too long, else -1; the queue must not be empty.
+
+    It is the earliest arrival, so it comes first of those that starve, and if it does not starve nobody does.
+    """
+    if rules.order_starvation == NEVER:
+        return -1
+    place = state.queue_first
+    while queue[place].procs == HOLE:
+        place += 1
+    return place if state.now - jobs[queue[place].job].submit > rules.order_starvation else -1
+
+
+@kernel
+def first_in_heap(state, rules, jobs, queue, heads):
+    """The first waiting job, which there must be; items of started jobs are dropped."""
+    starving = place_of_starving(state, rules, jobs, queue)
+    if starving >= 0:
+        return np.int64(queue[starving].job)
     while state.heads > 0 and jobs[heads[0].job].start >= 0:
         drop_first(heads, state.heads)
         state.heads -= 1
-    return heads[0].job if state.heads > 0 else -1
+    return heads[0].job
 
 
 @kernel
@@ -142,7 +173,8 @@ def enter_newcomers(state, rules, jobs, queue, heads):
     for place in range(first, state.queue_last):
         if queue[place].procs != HOLE:
             job = np.int64(queue[place].job)
-            push(heads, state.heads, rank(rules.order, rules.order_parameter, state.now, jobs, job), jobs[job].arrival, job)
+            own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, job)
+            push(heads, state.heads, own, jobs[job].arrival, job)
             state.heads += 1
 
 
@@ -178,7 +210,8 @@ def sort_queue(state, rules, jobs, queue, ranks):
     """
     for place in range(state.queue_first, state.queue_last):
         job, procs, length = np.int64(queue[place].job), queue[place].procs, queue[place].length
-        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs, job), jobs[job].arrival
+        own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, job)
+        arrival = jobs[job].arrival
         k = place
         while k > state.queue_first and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[queue[k - 1].job].arrival > arrival)):
             queue[k] = queue[k - 1]
@@ -211,7 +244,8 @@ def sort_waiting(state, rules, jobs, queue, ordered, last):
     state.sorted = count
     for i in range(count):
         job = order[i]
-        own, arrival = rank(rules.order, rules.order_parameter, state.now, jobs, job), jobs[job].arrival
+        own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, job)
+        arrival = jobs[job].arrival
         k = i
         while k > 0 and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[order[k - 1]].arrival > arrival)):
             order[k] = order[k - 1]

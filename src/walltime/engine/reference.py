@@ -7,13 +7,30 @@ equal its own, job for job. It also runs policies that are written in plain Pyth
 from __future__ import annotations
 
 import bisect
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
 
+from walltime.engine import reference_later as later
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
+from walltime.engine.reference_predictions import Predicting, Predictions
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Conservative, Easy, Hybrid, NoBackfilling, Order, PlainPolicy, Policy, Slurm, UserOrder, Wfp
+from walltime.policy import (
+    FCFS,
+    Conservative,
+    Easy,
+    Hybrid,
+    Lookahead,
+    MultiQueue,
+    NoBackfilling,
+    Order,
+    PlainPolicy,
+    Policy,
+    Relaxed,
+    Selective,
+    Slack,
+    Slurm,
+    UserOrder,
+    Wfp,
+)
 from walltime.policy.base import Heading, needs_nodes
 from walltime.policy.known import Known
 from walltime.policy.plain import Sight, ask, why_stuck
@@ -23,20 +40,7 @@ PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
 
 
-class Predictions(NamedTuple):
-    """How runtimes are predicted, and where that is believed: a `walltime.predictors.Prediction` taken apart.
-
-    `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, `started(index, submit,
-    start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted again at every pass.
-    """
-
-    history: Any
-    belief: Any
-    correction: Any
-    again: bool = False
-
-
-class Reference:
+class Reference(Predicting):
     """One simulation; `run` it, then read `jobs`.
 
     `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
@@ -81,6 +85,10 @@ class Reference:
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self._committed: Job | None = None  # the head that was chosen
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
+        self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
+        self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
+        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
+        self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
         self.predictions = predictions
         self.known = known or Known({})
         self._sight = Sight(self.known)
@@ -203,52 +211,6 @@ class Reference:
             follower.submit = self.now + follower.think
             bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
 
-    # ------------------------------------------------------------- predictions
-
-    def _predict(self, job: Job) -> None:
-        """Predict how long a waiting job will run, and believe it where that is wanted."""
-        if self.predictions is None:
-            return
-        belief, planned = self.predictions.belief, job.believed
-        job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, self.now)
-        job.order_length = job.predicted if belief.order else job.estimate
-        job.believed = job.predicted if belief.own else job.estimate
-        job.run_length = job.predicted if belief.running else job.estimate
-        if job.reservation >= 0 and job.believed != planned:
-            self.reservations_void = True
-
-    def _observe(self, job: Job) -> None:
-        """Learn from a job that has ended."""
-        if self.predictions is not None:
-            self.predictions.history.observe(job.index, job.submit, job.start, job.end)
-
-    def _can_be_corrected(self, job: Job) -> bool:
-        """A running job whose prediction is believed, and short of the user's estimate."""
-        if self.predictions is None or self.predictions.correction.kind == "none":
-            return False
-        return self.predictions.belief.running and job.run_length < job.estimate
-
-    def _correct_expired(self) -> None:
-        """Expect more of the running jobs that have outlived what was expected of them (tsafrir07, section 3)."""
-        if self.predictions is None:
-            return
-        correction = self.predictions.correction
-        for job in self.running:
-            if not self._can_be_corrected(job) or job.expected_end > self.now:
-                continue
-            corrected = job.estimate
-            if correction.kind == "double":
-                corrected = 2 * job.run_length
-            elif correction.kind == "half":
-                corrected = self.now - job.start + max((job.estimate - (self.now - job.start)) // 2, 1)
-            elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
-                base = job.predicted if correction.relative == "prediction" else self.now - job.start
-                corrected = base + correction.increments[job.corrections]
-            job.run_length = min(corrected, job.estimate) if correction.capped else corrected
-            job.corrections += 1
-            self.reservations_void = True
-            self._kept = (None, 0, 0)
-
     def _start(self, job: Job, kind: int) -> None:
         if self.dynamics:
             job.shortest = all(job.runtime <= other.runtime for other in self.waiting)
@@ -277,22 +239,25 @@ class Reference:
         by_arrival = sorted(jobs, key=lambda job: job.arrival)
         if order == FCFS:
             return by_arrival
-
         return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
     def _score(self, job: Job, order: Order) -> float:
-        """Score of a waiting job; what is not a number is the lowest. One that does not change while the job waits is kept."""
+        """Standing of a waiting job: its score; what is not a number is the lowest, and a job that starves is the highest.
+
+        A score that does not change while the job waits is kept.
+        """
         key = (order, job.index, job.order_length)
         if key in self._scores:
             return self._scores[key]
         others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        others["elapsed"] = job.submit - self.jobs[0].submit
         if order.reads_calendar:
             if self.known.calendar is None:
                 raise order.without_calendar()
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
-        value = order.score(self.now - job.submit, job.order_length, job.procs, job.submit, **others)
-        value = -math.inf if math.isnan(value) else value
+        wait = self.now - job.submit
+        value = order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
         if isinstance(order, UserOrder) and not order.reads_time:
             self._scores[key] = value
         return value
@@ -317,6 +282,8 @@ class Reference:
         match self.policy:
             case NoBackfilling():
                 self._start_heads(self.policy)
+            case Hybrid(fit="greedy") | Lookahead() | Relaxed() | Selective() | MultiQueue() | Slack():
+                later.make_pass(self, self.policy)
             case Easy() | Hybrid(depth=1):
                 self._easy(self.policy)
             case Hybrid(depth=0):
@@ -368,10 +335,7 @@ class Reference:
                 shadow, extra = self._shadow(head, literal=reading.extra == "literal")
                 extra = 0 if reading.extra == "none" else extra
                 self._kept, self.terminated = (head, shadow, extra), False
-            if head.reserved_start < 0:
-                head.reserved_start = shadow
-            if self.dynamics and head.shadow_at_head < 0:
-                head.shadow_at_head = self._real_shadow(head)
+            self._note_head(head, shadow)
             # 2. Find a backfill job.
             free = self.free
             for job in self._in_order(others, policy.backfill_order or policy.order):
@@ -383,6 +347,13 @@ class Reference:
                     break
             else:
                 return
+
+    def _note_head(self, head: Job, shadow: int) -> None:
+        """The head has a reservation."""
+        if head.reserved_start < 0:
+            head.reserved_start = shadow
+        if self.dynamics and head.shadow_at_head < 0:
+            head.shadow_at_head = self._real_shadow(head)
 
     def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
         """1. Find the shadow time and extra nodes.

@@ -11,11 +11,14 @@ from walltime.engine import index
 from walltime.engine.learning import Prediction
 from walltime.engine.load import load, loop_name
 from walltime.engine.memory import (
+    BY_FACTOR,
+    BY_QUEUE,
     HEAD,
     HOLE,
     JOB,
     MODES,
     NEVER,
+    OBJECTIVES,
     RULES,
     Found,
     Memory,
@@ -29,7 +32,7 @@ from walltime.engine.memory import (
 from walltime.engine.ordering import lower_order
 from walltime.engine.pieces import Pieces, lower_prediction
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import Policy, Wfp
+from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Slack, Wfp
 from walltime.policy.base import needs_nodes
 from walltime.policy.known import Known
 
@@ -90,7 +93,10 @@ class Simulation(Pieces):
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         nobody = np.zeros(0, np.int64)
         super().__init__(prediction)
-        self._memory: Memory = new_memory(jobs, rules, arrays.get("after", nobody), arrays.get("think", nobody), log, prediction)
+        bounds = policy.limits if isinstance(policy, MultiQueue) else ()
+        recent = policy.recent if isinstance(policy, Slack) else 0
+        links = arrays.get("after", nobody), arrays.get("think", nobody)
+        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, bounds, recent)
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
 
@@ -179,9 +185,22 @@ class Simulation(Pieces):
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
             order_threshold=_threshold(policy, mode),
+            ahead=passes.ahead,
+            objective=OBJECTIVES[passes.objective],
         )
         self._lower_orders(rules)
         lower_prediction(rules, self._prediction)
+        match policy:
+            case Relaxed():
+                rules.omega = policy.omega
+            case Selective(threshold="adaptive"):
+                rules.selects, rules.adapts = BY_FACTOR, 1
+            case Selective():
+                rules.selects, rules.factor = BY_FACTOR, policy.threshold
+            case Slack():
+                rules.factor = policy.factor
+            case MultiQueue():
+                rules.selects = BY_QUEUE
         return rules
 
     def _lower_orders(self, rules: Any) -> None:
@@ -192,8 +211,9 @@ class Simulation(Pieces):
         if own is not None and own != order:
             second = lower_order(own, self._known, self._submit, longest)
         self._kept = (first, second)  # the kernel has no more than their addresses
-        rules.order, rules.order_parameter, rules.order_reads_time = first.kind, first.parameter, first.reads_time
-        rules.backfill_order, rules.backfill_parameter = second.kind, second.parameter
+        rules.order, rules.order_parameter, rules.order_starvation = first.kind, first.parameter, first.starvation
+        rules.order_reads_time, rules.order_grows = first.reads_time, first.grows
+        rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation = second.kind, second.parameter, second.starvation
 
 
 def _threshold(policy: Policy, mode: int) -> float:

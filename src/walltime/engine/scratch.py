@@ -49,15 +49,18 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh,
     Jobs that do not fit initially will not fit later in this pass, so it is enough to sort those that do.
     """
     in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
+    in_order = in_order and rules.backfill_starvation == rules.order_starvation
     candidates, count = ordered.candidates, 0
     for place in range(first, state.queue_last):
         job = np.int64(queue[place].job)
-        if _fits_now(state, fresh, jobs[job]):
+        if fits_now(state, fresh, jobs[job]):
             if in_order:
                 occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
                 start_job(state, rules, jobs, running, events, notes, predicting, job)
             else:
-                candidates[count].rank = rank(rules.backfill_order, rules.backfill_parameter, state.now, jobs, job)
+                candidates[count].rank = rank(
+                    rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, state.now, jobs, job
+                )
                 candidates[count].place = job
                 count += 1
     while count > 0:
@@ -69,13 +72,13 @@ def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh,
         job = candidates[best].place
         count -= 1
         candidates[best].rank, candidates[best].place = candidates[count].rank, candidates[count].place
-        if _fits_now(state, fresh, jobs[job]):
+        if fits_now(state, fresh, jobs[job]):
             occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
             start_job(state, rules, jobs, running, events, notes, predicting, job)
 
 
 @kernel
-def _fits_now(state, fresh, job):
+def fits_now(state, fresh, job):
     """Whether enough processors for a job stay free for its own length from now on."""
     if job.procs > state.free:
         return False

@@ -97,6 +97,7 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
         return (wait / requested) ** order.exponent * procs
     columns, calendar = known or Known({})
     read = {"wait": wait, "believed": requested, "procs": procs, "submit": submit, "requested": requested}
+    read["elapsed"] = submit - submit.min(initial=np.iinfo(np.int64).max)
     read |= {name: np.asarray(columns[name]) for name in order.columns if name in columns}
     if order.reads_calendar:
         if calendar is None:

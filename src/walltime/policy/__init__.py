@@ -6,12 +6,18 @@ from walltime.policy.dialect import DIALECTS, PAPERS, READINGS, Dialect
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import files_in, placed
+from walltime.policy.formulas import Fitted, Formula
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.known import Calendar, Known, Moment
-from walltime.policy.order_names import parse_order
-from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
+from walltime.policy.lookahead import Lookahead
+from walltime.policy.multiqueue import MultiQueue
+from walltime.policy.order_names import ORDERS, parse_order
+from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
-from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.registry import EVERY, POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.relaxed import Relaxed
+from walltime.policy.selective import Selective
+from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
 
 Fcfs = NoBackfilling
@@ -28,6 +34,7 @@ def __getattr__(name: str) -> type[Policy]:
 
 __all__ = [
     "DIALECTS",
+    "EVERY",
     "FCFS",
     "ORDERS",
     "PAPERS",
@@ -42,15 +49,23 @@ __all__ = [
     "Conservative",
     "Dialect",
     "Easy",
+    "Fitted",
+    "Formula",
     "Hybrid",
     "Known",
+    "Lookahead",
     "Moment",
+    "MultiQueue",
     "NoBackfilling",
     "Order",
     "Passes",
     "PlainPolicy",
     "Policy",
+    "Relaxed",
     "RunningJob",
+    "ScoredOrder",
+    "Selective",
+    "Slack",
     "Slurm",
     "UserOrder",
     "WaitingJob",

@@ -14,7 +14,8 @@ class Passes(NamedTuple):
 
     kind: str
     """`head`: at most one reservation (engine/easy.py); `fresh`: reservations recomputed in every pass (engine/scratch.py);
-    `kept`: reservations kept (engine/conservative.py)"""
+    `kept`: reservations kept (engine/conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`: as the
+    policy of this name"""
     depth: int | None
     """how many waiting jobs have a reservation; None for all"""
     backfills: bool = True
@@ -23,6 +24,10 @@ class Passes(NamedTuple):
     """how many waiting jobs, the first to arrive, are in the queue; 0 for all; without backfilling only"""
     every_arrival: bool = True
     """whether every arrival brings a pass, where runtimes are predicted, or only that of a job that fits"""
+    ahead: int = 0
+    """how many jobs are considered together in backfilling; 0 for one after the other"""
+    objective: str = "procs"
+    """what the jobs considered together are to have the most of: `procs`, `seconds`, `procseconds`, or `slowdown`, procs and then that"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,11 @@ class Policy:
     def promises(self) -> tuple[str, ...]:
         """Rules of `walltime.schedule.CHECKS` that its schedules satisfy if the queue is in order of arrival."""
         return ()
+
+    @property
+    def tolerance(self) -> float:
+        """By how many times its expected wait the head of the queue may be delayed."""
+        return 0.0
 
     @property
     def backfills(self) -> bool:

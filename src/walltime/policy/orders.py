@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,41 @@ from walltime.policy.known import COLUMNS, NO_START
 
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
-ARGUMENTS = ("wait", "believed", "procs", "submit", *COLUMNS, *CALENDAR)
+ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR)
 """Possible parameters of an order's function: seconds waited so far, the runtime that the scheduler plans with (s), processors,
-submit time (s), columns of the log, and the calendar."""
+submit time (s), the same since the first job of the workload was submitted (s), columns of the log, and the calendar."""
+MOST = sys.float_info.max
+"""The highest score of a job that does not starve, where others may."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """A queue order, by name; FCFS, SJF and Wfp are built in, `walltime.order` makes one from a Python function."""
+    """A queue order, by name; `walltime.order` makes one from a Python function.
+
+    Its other fields are its options, spelled `NAME:option=value,...`. If `starvation` (s) is one of them and given, a job that has
+    waited for longer comes before all that have not, and among such jobs the earliest arrival comes first.
+    """
 
     name: str
 
     @property
     def label(self) -> str:
         """The order's specification: its name, with the options that differ from the default."""
-        return self.name
+        values = [(option.name.replace("_", "-"), getattr(self, option.name)) for option in self.options() if self._says(option)]
+        return self.name + (":" + ",".join(f"{name}={value}" for name, value in values) if values else "")
+
+    @classmethod
+    def options(cls) -> tuple[Field[Any], ...]:
+        """The fields that are options."""
+        return tuple(field for field in fields(cls) if field.name not in ("name", "function"))
+
+    def _says(self, option: Field[Any]) -> bool:
+        """Whether the option differs from its default."""
+        return bool(getattr(self, option.name) != option.default)
 
     def asks(self) -> tuple[str, ...]:
         """Those of `ARGUMENTS` on which scores may depend."""
-        return ARGUMENTS[:4]
+        return ARGUMENTS[:5]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -47,8 +64,19 @@ class Order:
         return any(name in CALENDAR for name in self.asks())
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
-        """Score of one job, the highest comes first; `others`: the columns and calendar values that it asks for."""
+        """Score of one job, the highest comes first, whether or not it starves.
+
+        `others`: the columns and calendar values that it asks for, and `elapsed`, which is the submit time if left out.
+        """
         raise NotImplementedError
+
+    def standing(self, score: float, wait: int) -> float:
+        """What the queue is sorted by: the score, minus infinity for one that is no number, and infinity for a job that starves."""
+        score = -math.inf if math.isnan(score) else score
+        starvation: int | None = getattr(self, "starvation", None)
+        if starvation is None:
+            return score
+        return math.inf if wait > starvation else min(score, MOST)
 
     def without_calendar(self) -> PolicyError:
         """The error to raise if it reads the calendar and there is none."""
@@ -75,6 +103,10 @@ class ShortestFirst(Order):
     """
 
     name: str = "sjf"
+    starvation: int | None = None
+
+    def __post_init__(self) -> None:
+        check_starvation(self.starvation)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Shorter jobs score higher."""
@@ -96,18 +128,14 @@ class Wfp(Order):
     name: str = "wfp"
     exponent: int = 3
     threshold: float = 0.0
+    starvation: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.exponent, int) or self.exponent < 1:
             raise PolicyError(f"the exponent of WFP must be a whole number of at least 1, not {self.exponent!r}")
         if not 0 <= self.threshold <= 1:
             raise PolicyError(f"the threshold of WFP must be from 0 (none) to 1, not {self.threshold!r}")
-
-    @property
-    def label(self) -> str:
-        """`wfp`, or `wfp:exponent=2,threshold=0.75`."""
-        options = [f"{field.name}={getattr(self, field.name)}" for field in fields(self)[1:] if getattr(self, field.name) != field.default]
-        return self.name + (":" + ",".join(options) if options else "")
+        check_starvation(self.starvation)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""
@@ -119,18 +147,18 @@ class Wfp(Order):
 
 
 @dataclass(frozen=True)
-class UserOrder(Order):
-    """An order given as a small Python function of some of `ARGUMENTS`."""
+class ScoredOrder(Order):
+    """An order whose score is a small Python function of some of `ARGUMENTS`, which is compiled for the kernel."""
 
-    name: str
-    function: Callable[..., float]
+    @property
+    def scoring(self) -> Callable[..., float]:
+        """The function; the same object for equal orders, so that it is compiled once."""
+        raise NotImplementedError
 
-    def __post_init__(self) -> None:
-        self.asks()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> float:
-        """Call the function itself."""
-        return self.function(*args, **kwargs)
+    @property
+    def growing(self) -> bool:
+        """Whether a job's score never falls while it waits, so that scores to come can be bounded."""
+        return False
 
     def asks(self) -> tuple[str, ...]:
         """Names of the function's parameters; raises PolicyError for any not in `ARGUMENTS`."""
@@ -139,7 +167,7 @@ class UserOrder(Order):
     @functools.cached_property
     def _arguments(self) -> tuple[str, ...]:  # the reference engine asks for every score, and inspecting a signature is slow
         try:
-            names = tuple(inspect.signature(self.function).parameters)
+            names = tuple(inspect.signature(self.scoring).parameters)
         except (ValueError, TypeError):
             raise PolicyError(f"the order {self.name!r} is no Python function with parameters of its own") from None
         unknown = [n for n in names if n not in ARGUMENTS]
@@ -160,14 +188,14 @@ class UserOrder(Order):
         needed but not given.
         """
         values = dict.fromkeys(COLUMNS, -1) | {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
-        values |= others
+        values |= {"elapsed": submit} | others
         names = self.asks()
         if any(name not in values for name in names):
             raise self.without_calendar()
         given = {name: np.int64(values[name]) for name in names}
         try:
             with np.errstate(all="ignore"):
-                return float(self.function(**given))
+                return float(self.scoring(**given))
         except (ValueError, ZeroDivisionError):
             return -math.inf  # as in the kernel, where these are minus infinity or NaN, and NaN counts as the lowest
         except OverflowError:
@@ -176,18 +204,43 @@ class UserOrder(Order):
             raise PolicyError(f"the order {self.name!r} does not give a number: {error}") from error
 
 
+@dataclass(frozen=True)
+class UserOrder(ScoredOrder):
+    """An order of a user's own, made by `walltime.order`."""
+
+    function: Callable[..., float]
+
+    def __post_init__(self) -> None:
+        self.asks()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> float:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def scoring(self) -> Callable[..., float]:
+        """The function."""
+        return self.function
+
+
+def check_starvation(starvation: int | None) -> None:
+    """Raise PolicyError unless it is None or a number of seconds."""
+    if starvation is not None and (isinstance(starvation, bool) or not isinstance(starvation, int) or starvation < 0):
+        raise PolicyError(f"the starvation of an order must be a whole number of seconds of at least 0, not {starvation!r}")
+
+
 FCFS = FirstCome()
 SJF = ShortestFirst()
 WFP = Wfp()
-ORDERS = {o.name: o for o in (FCFS, SJF, WFP)}
 
 
 def order(function: Callable[..., float]) -> UserOrder:
     """Make a queue order from a function; the job with the highest value comes first.
 
-    The function's parameters may be `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs` and `submit`
-    (s); the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown;
-    and `hour` (0 to 23) and `weekday` (0 is Monday), the local time at the site when the queue is ordered. All are whole numbers.
+    The function's parameters may be `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs`, `submit` (s) and
+    `elapsed` (s from the first submission of the workload to the job's); the columns `requested` (the
+    user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown; and `hour` (0 to 23) and
+    `weekday` (0 is Monday), the local time at the site when the queue is ordered. All are whole numbers.
     The function is compiled, so it may use only numbers and the `math` module.
 
     >>> @order

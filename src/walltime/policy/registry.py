@@ -15,13 +15,38 @@ from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import load_name
 from walltime.policy.hybrid import Hybrid
-from walltime.policy.order_names import parse_order
+from walltime.policy.lookahead import Lookahead
+from walltime.policy.multiqueue import MultiQueue
+from walltime.policy.order_names import ORDERS, parse_order
 from walltime.policy.orders import FCFS, Order
+from walltime.policy.relaxed import Relaxed
+from walltime.policy.selective import Selective
+from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
 
-POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Slurm)
+POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Relaxed, Selective, Lookahead, MultiQueue, Slack, Slurm)
 BY_NAME = {name: kind for kind in POLICIES for name in kind.names}
-POLICY_NAMES = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=N", "slurm")
+POLICY_NAMES = (
+    "fcfs",
+    "easy",
+    "conservative",
+    "conservative-scratch",
+    "hybrid:depth=N",
+    "relaxed",
+    "selective",
+    "los",
+    "multiqueue",
+    "slack",
+    "slurm",
+)
+EVERY = (
+    *("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=0", "hybrid:depth=4"),
+    *(f"easy:order={order}" for order in ORDERS if order != "fcfs"),
+    *("easy:order=saf:starvation=86400", "easy:backfill-order=sjf", "easy:backfill-order=saf", "easy:backfill-order=lxf"),
+    *("relaxed", "selective", "selective:threshold=adaptive", "los", "los:ties=slowdown", "multiqueue", "slack"),
+    *("hybrid:depth=1,fit=best", "hybrid:depth=1,fit=best,metric=seconds", "hybrid:depth=1,fit=greedy,metric=procseconds"),
+)
+"""Every policy that runs on a number of processors, with usual options, for a first look at a log."""
 _OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")
 
 

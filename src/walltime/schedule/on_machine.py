@@ -44,7 +44,7 @@ def run_on_machine(
 
         return run_on_slurm(workload, scheduler.policy, machine, overrun, engine, progress)
     passes = scheduler.policy.passes
-    if passes is None or passes.window or not passes.every_arrival:
+    if passes is None or passes.kind not in ("head", "fresh", "kept") or passes.window or not passes.every_arrival:
         raise PolicyError(
             f"{scheduler.policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative, with the "
             "interpretations that the compiled engine has"

@@ -6,7 +6,6 @@ scheduler had before it, under every policy, order of the queue, predictor and r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 from walltime.engine.reference import Reference
 from walltime.errors import EngineError
 from walltime.machine import Placement
-from walltime.policy import FCFS, Conservative, Dialect, Easy, Hybrid, Policy
+from walltime.policy import FCFS, Conservative, Dialect, Easy, Hybrid, Lookahead, Policy, Relaxed, Slack
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.known import known_to
 from walltime.schedule.prediction import PredictionRecord
@@ -154,6 +153,8 @@ def _note_reservations(seen: Snapshot, policy: Policy, memory: Any, entries: Any
     if memory.kept is not None:
         plan = memory.kept.plan.waiting[int(memory.state.queue_first) : int(memory.state.queue_last)]
         seen.reserved = dict(zip(entries.job.tolist(), plan.start.tolist(), strict=True))
+    elif memory.slack is not None:
+        seen.reserved = {job: int(memory.slack.reserved[job]) for job in seen.waiting}
     elif memory.fresh is not None:
         found = memory.jobs.reserved_start[seen.waiting].tolist()
         seen.reserved = {job: start for job, start in zip(seen.waiting, found, strict=True) if start >= 0}
@@ -168,6 +169,7 @@ class _Rank:
     def __init__(self, schedule: Result, scheduler: Scheduler, length: Array):
         self._order, self._length = scheduler.policy.order, length
         self._submit, self._procs = schedule.submit, schedule.workload.procs
+        self._first = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
         self._known = known_to(scheduler.policy, schedule.workload, schedule.workload.requested)
 
     @property
@@ -180,9 +182,10 @@ class _Rank:
         if self._order.reads_calendar and self._known.calendar is not None:
             local = self._known.calendar.local(now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
+        others["elapsed"] = int(self._submit[job]) - self._first
         wait = now - int(self._submit[job])
         value = self._order.score(wait, int(self._length[job]), int(self._procs[job]), int(self._submit[job]), **others)
-        return math.inf if math.isnan(value) else -value
+        return -self._order.standing(value, wait)
 
 
 def _note_order(seen: Snapshot, rank: _Rank, job: int) -> None:
@@ -194,7 +197,7 @@ def _note_order(seen: Snapshot, rank: _Rank, job: int) -> None:
 
 def reserves_for_head(policy: Policy) -> bool:
     """Whether just the head of the queue has a reservation."""
-    return isinstance(policy, Easy) or (isinstance(policy, Hybrid) and policy.depth == 1)
+    return isinstance(policy, Easy | Lookahead | Relaxed) or (isinstance(policy, Hybrid) and policy.depth == 1)
 
 
 # ----------------------------------------------------------------- the reference engine
@@ -232,7 +235,7 @@ class _Watched(Reference):
         seen.head = in_order[0] if in_order else -1
         seen.ahead = in_order.index(job.index) if job.start < 0 else None
         head, shadow, extra = self._kept
-        if isinstance(self.policy, Conservative) and self.policy.variant == "compress":
+        if isinstance(self.policy, Slack) or (isinstance(self.policy, Conservative) and self.policy.variant == "compress"):
             seen.reserved = {one.index: one.reservation for one in self.waiting}
         elif reserves_for_head(self.policy) and head is not None and head.start < 0 and head.index == seen.head:
             seen.reserved, seen.extra = {head.index: shadow}, extra

@@ -1,0 +1,109 @@
+"""`walltime compare LOG --policy all`: every policy at once, sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.cli.groups import Scheduling
+    from walltime.metrics import Interval
+    from walltime.schedule import Schedule
+    from walltime.schedule.first_look import Look
+    from walltime.schedule.scheduler import Scheduler
+    from walltime.schedule.spread import Spread
+
+ALL = "all"
+BASELINE = "easy"
+
+
+def refuse_beside_all(options: dict[str, object]) -> None:
+    """Raise PolicyError for options, given or not, that are not for so many policies."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise PolicyError(f"{' and '.join(given)} are not for all policies at once; leave them out, or name a few policies")
+
+
+def show_all(
+    schedules: Sequence[Schedule],
+    schedulers: Sequence[Scheduler],
+    run: Scheduling,
+    copies: int | None,
+    *,
+    trace: Path,
+    seconds_read: float,
+    out: Path | None,
+    as_object: Callable[..., dict[str, Any]] | None,
+) -> None:
+    """Shake the log, sort the policies, and print them; `copies`: of the log, None for no intervals.
+
+    `as_object`: makes of the records what `--json` prints; None for text.
+    """
+    from walltime.cli import common
+    from walltime.report.care import cautions_of
+    from walltime.schedule.comparison import compare
+    from walltime.schedule.first_look import first_look
+    from walltime.schedule.spread import shaking_spread
+
+    trim, labels = run.trim.value, [scheduler.label for scheduler in schedulers]
+    spread = None
+    if copies is not None:
+        with common.progress_bar(copies, "shaken copies of the log") as progress:
+            spread = shaking_spread(schedules, trim, progress, copies=copies)
+    looks = first_look(schedules, labels, labels.index(BASELINE), spread, trim)
+    cautions = [
+        f"{len(looks)} policies are compared on one log: the best of so many is partly luck. See whether it is best on other logs, or in "
+        "other months, as well.",
+        *cautions_of([schedules[labels.index(BASELINE)]], trim, run.estimates),
+    ]
+    if out is not None:
+        common.write_rows(compare(*schedules, trim=trim).table(), out)
+    if as_object is not None:
+        shared: dict[str, Any] = {"trace": trace, "seconds_read": seconds_read, "estimates": run.estimates, "seed": run.seed}
+        records = [common.run_record(schedule, trim, **shared)[0] for schedule in schedules]
+        common.print_json(as_object(records, [], None, cautions, spread) | {"sorted": [look.as_dict() for look in looks]})
+        return
+    print_looks(looks, schedules, spread)
+    common.print_cautions(cautions)
+    if out is not None:
+        typer.echo(f"{len(schedules)} rows written to {out}")
+
+
+def print_looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread | None) -> None:
+    """A row for each policy, and what the columns are."""
+    from walltime.cli.common import percent, print_table, print_text
+
+    workload = schedules[0].workload
+    rows = [
+        [
+            look.label,
+            _shown(look.means["mean_bounded_slowdown"], 1),
+            _shown(look.differences["mean_bounded_slowdown"], 1, sign=True),
+            "" if look.label == BASELINE else look.verdict("mean_bounded_slowdown"),
+            _shown(look.means["mean_wait"], 0),
+            _shown(look.differences["mean_wait"], 0, sign=True),
+            "" if look.label == BASELINE else look.verdict("mean_wait"),
+        ]
+        for look in looks
+    ]
+    processors = f"{workload.machine_procs:,} processors"
+    title = f"{workload.origin.name}: {len(workload):,} jobs, {processors}, offered load {percent(workload.offered_load)}"
+    columns = ["policy", "bounded slowdown", f"more than {BASELINE}", "which is", "mean wait (s)", f"more than {BASELINE} (s)", "which is"]
+    print_table(title, columns, rows)
+    if spread is not None:
+        print_text(
+            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s, with 90 % intervals; "
+            f"differences to {BASELINE} are paired. They tell how chaotic this log is, not what another log would show."
+        )
+
+
+def _shown(found: Interval, digits: int, sign: bool = False) -> str:
+    """A mean, and its interval if there is one."""
+    plus = "+" if sign else ""
+    text = f"{found.mean:{plus},.{digits}f}"
+    return text if found.low != found.low else f"{text} \N{PLUS-MINUS SIGN} {found.half_width:,.{digits}f}"

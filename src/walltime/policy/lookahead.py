@@ -1,0 +1,57 @@
+"""Backfilling that looks ahead: LOS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Backfilling, Passes, one_of
+
+
+@dataclass(frozen=True)
+class Lookahead(Backfilling):
+    """EASY backfilling of the set of jobs that together use the most processors now: LOS, lookahead optimizing scheduler.
+
+    Of the waiting jobs that could be backfilled alone, in the backfill order, the first `lookahead` are considered together; this
+    is repeated with those that are left until none could be. So a lookahead of 1 is EASY. Of sets that are equally good, the one that has
+    the jobs closest to the head of the queue is taken (`ties=head`), or, of these, the one with the highest sum of expected slowdowns
+    (`ties=slowdown`). `objective`: `procs`, or `procseconds`, the sum of processors x believed runtimes.
+
+    Source: Shmueli and Feitelson, JPDC 2005; the other objective is that of the program pyss.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {"los": {}}
+
+    lookahead: int = 50
+    ties: Literal["head", "slowdown"] = "head"
+    objective: Literal["procs", "procseconds"] = "procs"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.lookahead, bool) or not isinstance(self.lookahead, int) or not 1 <= self.lookahead <= MOST_AHEAD:
+            raise PolicyError(f"the lookahead of LOS must be a whole number from 1 to {MOST_AHEAD:,}, not {self.lookahead!r}")
+        one_of("ties", self.ties, ("head", "slowdown"))
+        one_of("objective", self.objective, ("procs", "procseconds"))
+        if self.ties == "slowdown" and self.objective != "procs":
+            raise PolicyError("ties of LOS are broken by slowdown only where its objective is procs")
+
+    @property
+    def title(self) -> str:
+        """The policy's name in text and figures."""
+        return "LOS" + self.remarks()
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """The head of the queue starts as soon as it fits, and by its reserved start."""
+        return ("head_waits", "head_delayed")
+
+    @property
+    def passes(self) -> Passes:
+        """One reservation, for the head; jobs behind it are chosen together."""
+        objective = "slowdown" if self.ties == "slowdown" else self.objective
+        return Passes("lookahead", 1, ahead=self.lookahead, objective=objective)
+
+
+MOST_AHEAD = 1000
+"""The most jobs that can be considered together."""

@@ -1,0 +1,60 @@
+"""Backfilling with a queue, and a reservation, for each class of lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Backfilling, Passes
+
+MOST_BOUNDS = 60
+
+
+@dataclass(frozen=True)
+class MultiQueue(Backfilling):
+    """Backfilling with several queues: the first job of each has a reservation, and a job starts if it delays none of these.
+
+    The queues are those of the jobs believed to run for less than the first of the `bounds` (s), for less than the second, ..., and for
+    the rest; on the command line `bounds=100/1000/10000`. In every pass the first jobs get reservations in queue order; one
+    that starts makes room for the next of its queue. No processors are set apart for a queue: it may use whatever is idle.
+
+    Source: Lawson and Smirni, JSSPP 2002, whose abstract says no more; the bounds and the lack of partitions are assumptions.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {"multiqueue": {}}
+
+    bounds: str = "100/1000/10000"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limits = self.limits
+        if limits != tuple(sorted(set(limits))) or limits[0] < 1 or len(limits) > MOST_BOUNDS:
+            raise PolicyError(f"the bounds of the queues must be rising numbers of seconds, at most {MOST_BOUNDS}, not {self.bounds!r}")
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """The bounds, s."""
+        try:
+            return tuple(int(bound) for bound in self.bounds.split("/"))
+        except (ValueError, AttributeError):
+            raise PolicyError(f"the bounds of the queues must be seconds such as 100/1000/10000, not {self.bounds!r}") from None
+
+    def queue_of(self, believed: int) -> int:
+        """The number of the queue of a job, from 0."""
+        return sum(believed >= bound for bound in self.limits)
+
+    @property
+    def title(self) -> str:
+        """The policy's name in text and figures."""
+        return "Multiple queues" + self.remarks()
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """The first of all waiting jobs starts as soon as it fits, and by its reserved start."""
+        return ("head_waits", "head_delayed")
+
+    @property
+    def passes(self) -> Passes:
+        """A reservation for the first job of each queue, recomputed in every pass."""
+        return Passes("multiqueue", None)

@@ -1,0 +1,57 @@
+"""Backfilling with reservations for the jobs that have waited long for their length."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Backfilling, Passes
+
+
+@dataclass(frozen=True)
+class Selective(Backfilling):
+    """Backfilling with reservations for the jobs whose expansion factor exceeds a `threshold`.
+
+    The expansion factor is (wait + believed) / believed, as of the pass. In every pass these jobs get reservations, in queue order; then
+    all others that delay none of these start, in the backfill order. `threshold`: a number, or `adaptive`, the mean bounded
+    slowdown (of at least 10 s) of the jobs that have ended so far, 1 before the first end. 0 is conservative backfilling from scratch.
+
+    Source: Srinivasan, Kettimuthu, Subramani and Sadayappan, JSSPP 2002; the threshold 2 is an assumption.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {"selective": {}}
+
+    threshold: float | Literal["adaptive"] = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        value = self.threshold
+        if value != "adaptive" and (isinstance(value, bool | str) or not isinstance(value, int | float) or not 0 <= value < math.inf):
+            raise PolicyError(f"the threshold of selective reservations must be a number of at least 0, or adaptive, not {value!r}")
+
+    @classmethod
+    def read_option(cls, name: str, value: str) -> Any:
+        """The value of an option's text."""
+        if value.lower() == "adaptive":
+            return "adaptive"
+        try:
+            return float(value)
+        except ValueError:
+            raise PolicyError(f"{name} must be a number or adaptive, not {value!r}") from None
+
+    @property
+    def title(self) -> str:
+        """The policy's name in text and figures."""
+        return f"Selective ({self.threshold if self.threshold == 'adaptive' else f'{self.threshold:g}'})" + self.remarks("threshold")
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """The head of the queue starts as soon as it fits once its expansion factor exceeds a fixed threshold."""
+        return () if self.threshold == "adaptive" else ("selected_head_waits",)
+
+    @property
+    def passes(self) -> Passes:
+        """Reservations for some jobs, recomputed in every pass."""
+        return Passes("selective", None)

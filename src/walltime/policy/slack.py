@@ -1,0 +1,58 @@
+"""Backfilling within the slack of reservations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Passes, Policy
+from walltime.policy.orders import FCFS
+
+
+@dataclass(frozen=True)
+class Slack(Policy):
+    """Slack-like backfilling: every job has a reservation on arrival, and later jobs may delay it by its slack.
+
+    The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place
+    in the line of waiting jobs at which none behind it, planned again in the order of the line, is moved past its first reservation and
+    slack, or, if it is past that already, moved at all; at the end of the line it delays nobody. Reservations are recomputed in the
+    order of the line at every event. With exact estimates and a factor of 0 that is conservative backfilling.
+
+    Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;
+    formula, factor and the number of recent jobs are assumptions here.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {"slack": {}}
+
+    factor: float = 1.0
+    recent: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.order != FCFS:
+            raise PolicyError("slack-like backfilling orders the waiting jobs itself, so it takes no other order than fcfs")
+        if isinstance(self.factor, bool) or not isinstance(self.factor, int | float) or not 0 <= self.factor < math.inf:
+            raise PolicyError(f"the factor of slack must be a number of at least 0, not {self.factor!r}")
+        if isinstance(self.recent, bool) or not isinstance(self.recent, int) or not 1 <= self.recent <= MOST_RECENT:
+            raise PolicyError(f"the recent jobs of slack must be a whole number from 1 to {MOST_RECENT:,}, not {self.recent!r}")
+
+    @property
+    def title(self) -> str:
+        """The policy's name in text and figures."""
+        return "Slack-like" + self.remarks()
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """Every job has a first reservation."""
+        return ("no_reserved_start",)
+
+    @property
+    def passes(self) -> Passes:
+        """A reservation for every job, recomputed in every pass."""
+        return Passes("slack", None)
+
+
+MOST_RECENT = 1_000_000
+"""The most recent starts that can be remembered."""

@@ -1,0 +1,93 @@
+"""Every policy on the logs at hand: means with intervals from shaken copies, and who gains and who loses beside EASY.
+
+    python validation/later_policies.py [--only PART_OF_A_NAME ...] [--out FILE]
+
+Each log is stored as soon as it is done; logs that are not run keep the numbers stored earlier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.common import find_log  # noqa: E402
+from walltime import Schedule, Workload, metrics, read, simulate  # noqa: E402
+from walltime.policy import EVERY  # noqa: E402
+from walltime.schedule.first_look import COPIES, first_look  # noqa: E402
+from walltime.schedule.groups import group_jobs  # noqa: E402
+from walltime.schedule.spread import shaking_spread  # noqa: E402
+
+OUT = ROOT / "docs" / "later-policies.json"
+LOGS = ("KTH-SP2-1996-2.swf", "SDSC-SP2-1998-4.x-cln", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.x-cln")
+BASELINE = "easy"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the logs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[""], help="logs whose names contain one of these")
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args(arguments)
+    for name in LOGS:
+        path = find_log(name)
+        if path is None or not any(part in name for part in given.only):
+            continue
+        stored = json.loads(given.out.read_text()) if given.out.exists() else {}
+        stored[name.removesuffix(".swf")] = look_at(read(path))
+        given.out.write_text(json.dumps(stored, indent=1) + "\n")
+
+
+def look_at(workload: Workload) -> dict[str, Any]:
+    """The numbers of one log."""
+    begin = time.perf_counter()
+    schedules = [simulate(workload, label) for label in EVERY]
+    spread = shaking_spread(schedules, copies=COPIES)
+    looks = first_look(schedules, EVERY, EVERY.index(BASELINE), spread)
+    print(f"{workload.origin.name}: {len(workload):,} jobs, {time.perf_counter() - begin:.0f} s", flush=True)
+    classes = group_jobs(workload, "class", schedules[0].submit, schedules[0].end)
+    own = dict(zip(EVERY, schedules, strict=True))
+    return {
+        "jobs": len(workload),
+        "procs": workload.machine_procs,
+        "load": round(workload.offered_load, 4),
+        "sha256": workload.origin.sha256,
+        "copies": COPIES,
+        "classes": {name: int((classes.of == k).sum()) for k, name in enumerate(classes.names)},
+        "policies": [rounded(look.as_dict()) | {"by_class": by_class(own[look.label], classes)} for look in looks],
+    }
+
+
+def by_class(schedule: Schedule, classes: Any) -> dict[str, dict[str, float]]:
+    """Mean wait (s) and mean bounded slowdown of each class of jobs."""
+    wait = schedule.start - schedule.submit
+    slowdown = metrics.bounded_slowdown(wait, schedule.end - schedule.start)
+    found = {}
+    for k, name in enumerate(classes.names):
+        mine = classes.of == k
+        if mine.any():
+            found[name] = {
+                "mean_wait": round(float(np.mean(wait[mine])), 1),
+                "mean_bounded_slowdown": round(float(np.mean(slowdown[mine])), 2),
+            }
+    return found
+
+
+def rounded(value: Any) -> Any:
+    """Six digits are enough to print."""
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    main()
