@@ -130,5 +130,5 @@ def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys
         found[dialect] = pl.read_csv(out)["predicted"].to_list()
     assert found == {"papers": [900, 100, 50], "predictsim": [900, 900, 50]}
     shown = json.loads(call(capsys, "predict", path, "--predictor", "last", "--dialect", "predictsim", "--json")[1])
-    assert (shown["dialect"], shown["ends"]) == ("predictsim", "easy")
+    assert (shown["dialect"], shown["ends"]) == ("predictsim", "easy:arrivals=fitting")
     assert "unknown dialect 'french'" in one_line(*call(capsys, "predict", path, "--dialect", "french"))

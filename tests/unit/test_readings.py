@@ -159,6 +159,8 @@ def test_readings_of_policies__at_their_default_are_the_policies():
     assert wt.Conservative(compression="once") == wt.Conservative()
     assert all(policy.passes is not None for policy in (wt.NoBackfilling(), wt.Easy(), wt.Hybrid(), wt.Conservative()))
     assert wt.Easy(extra="literal", shadow="kept").label == "easy:extra=literal,shadow=kept"
+    assert wt.Easy(arrivals="fitting").label == "easy:arrivals=fitting"
+    assert wt.Easy(arrivals="fitting", backfill_order=wt.SJF).label == "easy:backfill-order=sjf"  # where it means nothing
     assert wt.Easy(backfill_order=wt.SJF, shadow="kept").label == "easy:backfill-order=sjf,shadow=kept"
     assert wt.Conservative(compression="fixpoint").label == "conservative:compression=fixpoint"
 

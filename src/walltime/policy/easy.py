@@ -40,6 +40,10 @@ class Easy(Heading, Backfilling):
         one_of("ends", self.ends, ("by", "before"))
         one_of("arrivals", self.arrivals, ("all", "fitting"))
 
+    def _says_nothing(self, name: str, value: Any) -> bool:
+        in_order = self.backfill_order in (None, self.order)
+        return (name == "arrivals" and not in_order) or super()._says_nothing(name, value)
+
     @property
     def title(self) -> str:
         """The policy's name in text and figures."""
