@@ -24,8 +24,8 @@ LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s
 ADDED = {
     "easy": 31,
     "easy-predicting": 20,
-    "easy-ordered": 21,
-    "easy-ordered-predicting": 5,
+    "easy-ordered": 23,
+    "easy-ordered-predicting": 6,
     "scratch": 21,
     "scratch-predicting": 3,
     "lookahead": 10,

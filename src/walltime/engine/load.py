@@ -154,13 +154,13 @@ def _several(mode: int) -> Callable[[bool], Arguments]:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (35, 6)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (45, 8), (51, 9)),
-    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (39, 7)),
-    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (52, 9), (58, 10)),
-    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (40, 7), (46, 8)),
-    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (41, 6), (47, 7)),
-    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (55, 7)),
+    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (37, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (47, 8), (55, 9)),
+    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (41, 7)),
+    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (54, 9), (62, 10)),
+    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (40, 7), (48, 8)),
+    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (41, 6), (49, 7)),
+    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (57, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (31, 5), (38, 6)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (38, 6), (45, 7)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 50, 7),
