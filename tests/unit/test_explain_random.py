@@ -48,6 +48,22 @@ def test_watch__both_engines_show_the_same(data, workload, policy, coincident, o
                 break
 
 
+def test_watch__a_corrected_prediction_does_not_forget_the_earliest_reservation_of_the_head():
+    # Job 21 may start at 15 + 0.1 x 15 s by its earliest reservation, also after the predictions of others have been corrected.
+    workload = wt.Workload.from_arrays(
+        submit=[*[0] * 21, 13, 13],
+        runtime=[*[0] * 19, 15, 0, 0, 2],
+        requested=[*[1] * 19, 15, 1, 1, 3],
+        procs=[*[4] * 19, 1, 4, 1, 1],
+        machine_procs=4,
+        columns={"user": [1] * 23},
+    )
+    schedule = wt.simulate(workload, "relaxed:omega=0.1", prediction=wt.Prediction("last:key=all", correction="estimate"))
+    kernel, reference = (list(watch(schedule, scheduler_of(schedule), 20)) for watch in (_watch_kernel, _watch_reference))
+    for seen in (kernel, reference):
+        assert {one.reserved[20] for one in seen if 20 in one.reserved} == {16}
+
+
 @given(
     st.data(),
     with_users(ANY_WORKLOAD),

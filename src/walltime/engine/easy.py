@@ -158,8 +158,9 @@ def _reserve_later(state, rules, running, own):
     _find_shadow(state, running, own.procs)
     if own.reserved_start < 0:
         own.reserved_start = state.shadow
-    state.earliest = min(state.earliest, state.shadow) if state.head == state.blocked else state.shadow
-    state.head = state.blocked
+    # not `head`, which a corrected prediction takes back
+    state.earliest = min(state.earliest, state.shadow) if state.earliest_of == state.blocked else state.shadow
+    state.head = state.earliest_of = state.blocked
     state.shadow = max(state.shadow, state.earliest + np.int64(math.floor(rules.omega * (own.reserved_start - own.submit))))
     i = state.before_shadow
     while i < state.running and running[i].expected <= state.shadow:

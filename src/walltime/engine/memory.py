@@ -103,7 +103,7 @@ STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
-    "shadow extra head before_shadow earliest "
+    "shadow extra head before_shadow earliest earliest_of "
     "early broken next_due ended slowdowns waited waits"
 )
 """Values that change at every event.
@@ -120,7 +120,8 @@ Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the pl
 `horizon`, the time before which their bounds hold; `sorted`, jobs in `Ordered.sorted`, of the first `sorted_arrivals` that arrived.
 
 EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes; `before_shadow`: running jobs that are expected to
-end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head; `shadow` is how late it may start.
+end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head,
+`earliest_of`; `shadow` is how late it may start.
 
 Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
 invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
@@ -380,7 +381,7 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
     for name in STATE.names or ():
         state[name] = 0
     state.free, state.classes = memory.rules.procs, classes
-    state.head = state.blocked = -1
+    state.head = state.blocked = state.earliest_of = -1
     state.next_due = NEVER
     state.broken = NO_PLAN
     on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
