@@ -47,7 +47,7 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     try:
-        compiled = compile_score(order.asks(), order.columns, order.function)
+        compiled = compile_score(order.asks(), order.columns, order.function, len(order.parameters))
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -56,9 +56,10 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     clock = [0]
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, *clock], np.int64)
+    numbers = np.asarray(order.parameters, np.float64)
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, numbers.ctypes.data, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, (compiled, table, facts))
+    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, (compiled, table, numbers, facts))
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:

@@ -8,12 +8,13 @@ from typing import Any
 from walltime.errors import PolicyError
 from walltime.policy.files import load_name
 from walltime.policy.orders import ORDERS, Order, UserOrder, Wfp
+from walltime.policy.scores import SCORES, parse_score
 
 
 def parse_order(text: str) -> Order:
     """The order with this name, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
 
-    `wfp` takes options: `wfp:exponent=2,threshold=0.75`. Raises PolicyError listing the known orders.
+    `wfp` takes options: `wfp:exponent=2,threshold=0.75`; `linear` and `power` are scores with weights: `linear:wait=1.2,area=-0.3`. Raises PolicyError listing the known orders.
 
     >>> parse_order("wfp:exponent=2").exponent
     2
@@ -24,10 +25,12 @@ def parse_order(text: str) -> Order:
     head, _, options = text.strip().lower().partition(":")
     if head == "wfp":
         return _wfp(text, options)
+    if head in SCORES:
+        return parse_score(text)
     file, colon, name = text.rpartition(":")
     if colon and file.endswith(".py"):
         return _load(Path(file), name)
-    raise PolicyError(f"unknown order {text!r}; known are {', '.join(ORDERS)}, or FILE.py:NAME for one of your own")
+    raise PolicyError(f"unknown order {text!r}; known are {', '.join([*ORDERS, *SCORES])}, or FILE.py:NAME for one of your own")
 
 
 def _wfp(text: str, options: str) -> Wfp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -147,6 +147,11 @@ class UserOrder(Order):
             what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
             raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {', '.join(ARGUMENTS)}")
         return names
+
+    @property
+    def parameters(self) -> Sequence[float]:
+        """Numbers that the function takes after its other arguments, and that do not compile it again when they change."""
+        return ()
 
     @property
     def reads_time(self) -> bool:
