@@ -113,6 +113,8 @@ if TYPE_CHECKING:
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
     from walltime.site import calibrate as calibrate
     from walltime.site import what_if as what_if
+    from walltime.tuning import choose_weekly as choose_weekly
+    from walltime.tuning import tune as tune
     from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
     from walltime.workloads import Downey97 as Downey97
@@ -197,6 +199,7 @@ _NAMES = {
         "parse_scheduler",
     ),
     "site": ("calibrate", "what_if"),
+    "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),
 }
 _OLDER_NAMES = {

@@ -32,6 +32,7 @@ from walltime.cli.info import info
 from walltime.cli.predict import predict
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
+from walltime.cli.tune import tune
 from walltime.cli.what_if import what_if
 from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
@@ -55,7 +56,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, audit),
+    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, tune, audit),
     *(generate, estimates, predict, suggest, clean, convert, cache, cite),
 )
 for command in COMMANDS:
@@ -133,9 +134,14 @@ def _run(arguments: list[str]) -> int:
             raise
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
-        kept = "; what is finished is kept, and the same command goes on from there" if arguments[:2] == ["campaign", "run"] else ""
+        kept = "; what is finished is kept, and the same command goes on from there" if _keeps(arguments) else ""
         return _complain(f"interrupted; no file was left half-written{kept}", INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _keeps(arguments: list[str]) -> bool:
+    """Whether the command keeps its results as it goes."""
+    return arguments[:2] in (["campaign", "run"], ["benchmark", "run"]) or (arguments[:1] == ["tune"] and "--store" in arguments)
 
 
 def _prepare_streams() -> None:

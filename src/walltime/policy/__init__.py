@@ -12,6 +12,7 @@ from walltime.policy.order_names import parse_order
 from walltime.policy.orders import FCFS, ORDERS, SJF, WFP, Order, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.scores import Score, score_order
 from walltime.policy.slurm import Slurm
 
 Fcfs = NoBackfilling
@@ -51,6 +52,7 @@ __all__ = [
     "PlainPolicy",
     "Policy",
     "RunningJob",
+    "Score",
     "Slurm",
     "UserOrder",
     "WaitingJob",
@@ -61,6 +63,7 @@ __all__ = [
     "parse_order",
     "parse_policy",
     "placed",
+    "score_order",
     "split",
     "takes",
 ]

@@ -14,7 +14,8 @@ from walltime.policy.scores import SCORES, parse_score
 def parse_order(text: str) -> Order:
     """The order with this name, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
 
-    `wfp` takes options: `wfp:exponent=2,threshold=0.75`; `linear` and `power` are scores with weights: `linear:wait=1.2,area=-0.3`. Raises PolicyError listing the known orders.
+    `wfp` takes options: `wfp:exponent=2,threshold=0.75`; `linear` and `power` are scores with weights: `linear:wait=1.2,area=-0.3`. Raises
+    PolicyError listing the known orders.
 
     >>> parse_order("wfp:exponent=2").exponent
     2

@@ -93,8 +93,8 @@ def score_order(kind: str, weights: Mapping[str, float]) -> Score:
 
     `linear` adds the weighted features: `wait` and `believed` (the runtime that the scheduler plans with) in hours, `procs`, `area`
     (processor hours), and the natural logarithms `log-wait` (of the wait + 1 s), `log-believed` (s), `log-procs`, `log-area` (processor
-    seconds). `power` multiplies powers of the wait + 1 s, `believed`, `procs` and `area`; the weights are the exponents. Raises PolicyError for
-    an unknown kind or feature, a weight that is not a finite number, and if no feature has a weight.
+    seconds). `power` multiplies powers of the wait + 1 s, `believed`, `procs` and `area`; the weights are the exponents. Raises PolicyError
+    for an unknown kind or feature, a weight that is not a finite number, and if no feature has a weight.
 
     >>> score_order("power", {"wait": 3, "believed": -3, "procs": 1}).label
     'power:wait=3,believed=-3,procs=1'

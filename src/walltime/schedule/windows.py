@@ -20,11 +20,7 @@ Array = np.ndarray
 DAY = 86_400
 LEAST = 20
 """A window with fewer measured jobs is left out: its mean would say nothing."""
-COSTS = tuple(
-    field.name
-    for field in fields(Summary)
-    if field.name.endswith(("_wait", "_response", "_slowdown", "_slowdown_p1"))
-)
+COSTS = tuple(field.name for field in fields(Summary) if field.name.endswith(("_wait", "_response", "_slowdown", "_slowdown_p1")))
 """The fields of a summary that are averages or quantiles over single jobs, of which less is better."""
 
 
@@ -65,8 +61,8 @@ class Window:
 def windows(workload: Workload, length: int, warm: int, first: int = 0, last: int | None = None, after: int | None = None) -> list[Window]:
     """The windows of `length` s, one after the other, that lie from `first` to `last` (s after the first submission).
 
-    Each has the jobs of up to `warm` s before it, and of `after` s after it (by default as many), but none submitted before `first - warm` or
-    from `last` on. Windows with under 20 jobs are left out. Raises WorkloadError for an impossible length.
+    Each has the jobs of up to `warm` s before it, and of `after` s after it (by default as many), but none submitted before
+    `first - warm` or from `last` on. Windows with under 20 jobs are left out. Raises WorkloadError for an impossible length.
     """
     if length < 1 or warm < 0:
         raise WorkloadError(f"windows need a length of at least 1 s and a warm-up of at least 0 s, not {length} and {warm}")

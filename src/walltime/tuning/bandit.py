@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -79,13 +80,13 @@ def choose_weekly(
 ) -> Weekly:
     """Choose the queue order for each next week from what is known at its begin, and compare with each order all along.
 
-    `strategy`: `simulate` simulates the last `look` weeks under each order from the state of machine and queue at their begin, and takes the
-    best; `epsilon` (greedy) and `ucb` (upper confidence bound) know only how the orders did in the weeks in which they were chosen. A
+    `strategy`: `simulate` simulates the last `look` weeks under each order from the state of machine and queue at their begin, and takes
+    the best; `epsilon` (greedy) and `ucb` (upper confidence bound) know only how the orders did in the weeks in which they were chosen. A
     week's cost is the `metric` over the jobs that waited at its begin or were submitted in it; a job that still waits at its end has waited
-    so far, and one that has not ended counts with its estimate. `days`: of a week. `policy`: fcfs or easy, without predictions.
-    `progress` is called with the number of weeks done.
+    so far, and one that has not ended counts with its estimate. `days`: of a week. `policy`: fcfs or easy, without predictions. `progress`
+    is called with the number of weeks done.
 
-    After lelong17, which chooses EASY's order from simulations of the past; the state at the begin, and the costs, are ours. The
+    After Gaussier, Lelong, Reis, Trystram, IEEE TPDS 29 (2018), with and without simulations; the state and the costs are ours. The
     simulated weeks have the jobs' real runtimes, also of those that had not ended. Raises PolicyError for orders or policies that cannot
     change, WorkloadError for a log of under three weeks.
     """
@@ -171,7 +172,7 @@ class _Measure:
     def by_week(self, start: Array, begins: Sequence[int]) -> tuple[Array, int]:
         """Of the jobs submitted in each week but the first, float64; weeks with under 20 jobs are left out."""
         submit = self.workload.submit
-        masks = [(submit >= begin) & (submit < end) for begin, end in zip(begins[1:], begins[2:], strict=False)]
+        masks = [(submit >= begin) & (submit < end) for begin, end in itertools.pairwise(begins[1:])]
         costs = [self._cost(mask, start, self.runtime) for mask in masks if mask.sum() >= LEAST]
         return np.array(costs), len(costs)
 

@@ -56,6 +56,8 @@ class Tuning:
     against_simple: Interval
     months: tuple[tuple[int, float, float], ...]
     """of each test window: its begin (s), and the costs of the baseline and of the fitted scheduler"""
+    longest_wait: tuple[float, float]
+    """of any job measured in the test, s: under the baseline, and under the fitted scheduler"""
     evaluations: int
     training: int
     test: int
@@ -72,12 +74,18 @@ class Tuning:
         return self.fitted.test.high < 0
 
     @property
-    def verdict(self) -> tuple[str, str]:
-        """What came out, in two sentences: against the baseline, and against the best simple order."""
+    def verdict(self) -> tuple[str, ...]:
+        """What came out, in sentences: against the baseline, against the best simple order, and whether some jobs wait longer."""
         name = self.metric.replace("_", " ")
         first = _said(f"the {name} of the fitted order", self.fitted.test, f"that of {self.baseline}", self.test)
         second = _said("it", self.against_simple, f"that of {self.best_simple}, the best simple order in training", self.test)
-        return first[0].upper() + first[1:], second[0].upper() + second[1:]
+        said = [sentence[0].upper() + sentence[1:] for sentence in (first, second)]
+        before, after = (wait / DAY for wait in self.longest_wait)
+        if after > before:
+            said.append(
+                f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: what a mean gains, single jobs may lose."
+            )
+        return tuple(said)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -96,7 +104,8 @@ def _said(what: str, change: Interval, other: str, count: int) -> str:
 def change_interval(differences: Array) -> Interval:
     """Differences of logarithms (float64, one per window) as a mean change in percent, with the 90 % interval over the windows."""
     found = mean_interval(differences)
-    return Interval(*(percent(value) for value in (found.mean, found.low, found.high)), f"{found.what}, of the logarithms, as a change in %")
+    what = f"{found.what}, of the logarithms, as a change in %"
+    return Interval(percent(found.mean), percent(found.low), percent(found.high), what)
 
 
 def tune(
@@ -123,14 +132,14 @@ def tune(
 ) -> Tuning:
     """Fit the weights of a score as queue order on the early windows of a log, and test it on all later ones.
 
-    `policy`: the scheduler that gets the order, and the baseline. `score`: `linear` or `power` (see `walltime.policy.score_order`), with these
-    `features`. `where`: whether it is the `order` of the queue or the `backfill-order`. `metric`: a field of the summary of which less is
-    better. Windows are `days` long; the jobs of `warm` days before and after each are simulated, too, but not measured. The first `share` of
-    the log is for training, with `most` windows spread over it; the windows after it are for the test, and the jobs of no window are
-    measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in the same ways, so that all
-    candidates meet the same jobs. The cost is the mean over windows of the logarithm of the metric. `budget`: candidates. `optimiser`: `cma`
-    or `random`. `store`: a folder that keeps what was simulated; the same call goes on from there. `workers`: threads, by default one per
-    core. `progress` is called with the number of candidates done.
+    `policy`: the scheduler that gets the order, and the baseline. `score`: `linear` or `power` (see `walltime.policy.score_order`), with
+    these `features`. `where`: whether it is the `order` of the queue or the `backfill-order`. `metric`: a field of the summary of which
+    less is better. Windows are `days` long; the jobs of `warm` days before and after each are simulated, too, but not measured. The first
+    `share` of the log is for training, with `most` windows spread over it; the windows after it are for the test, and the jobs of no window
+    are measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in the same ways, so that
+    all candidates meet the same jobs. The cost is the mean over windows of the logarithm of the metric. `budget`: candidates. `optimiser`:
+    `cma` or `random`. `store`: a folder that keeps what was simulated; the same call goes on from there. `workers`: threads, by default one
+    per core. `progress` is called with the number of candidates done.
 
     Raises PolicyError for what cannot be tuned, WorkloadError for a log too short for two training and two test windows, OutputError for a
     folder that has the results of another search.
@@ -142,6 +151,8 @@ def tune(
     if score not in SCORES:
         raise PolicyError(f"unknown kind of score {score!r}; known are {', '.join(SCORES)}")
     chosen = tuple(FEATURES[score] if features is None else features)
+    if not chosen or isinstance(features, str):
+        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score][1])}")
     make_order(np.ones(len(chosen)), score, chosen, np.ones(len(chosen)))
     with_order(base, ORDERS["fcfs"], where)
     _check_numbers(days=days, copies=copies, budget=budget, most=most)
@@ -153,7 +164,15 @@ def tune(
     kept = [
         Kept(
             None if store is None else Path(store) / part,
-            {"windows": [digest(one) for one in some], "metric": metric, "copies": copies, "shake": shake, "seed": seed, "overrun": overrun},
+            {
+                "windows": [digest(one) for one in some],
+                "metric": metric,
+                "copies": copies,
+                "shake": shake,
+                "seed": seed,
+                "overrun": overrun,
+                "version": version(),
+            },
         )
         for part, some in (("training", early), ("test", late))
     ]
@@ -192,6 +211,7 @@ def tune(
         best_simple=rows[best].scheduler,
         against_simple=change_interval(in_test[1] - in_test[best]),
         months=tuple((one.begin, float(a), float(b)) for one, a, b in zip(late, costs[0], costs[1], strict=True)),
+        longest_wait=_longest(late, (base, fitted), overrun),
         evaluations=done,
         training=len(early),
         test=len(late),
@@ -228,6 +248,11 @@ def _scales(early: Sequence[Window], base: Scheduler, kind: str, features: Seque
     values |= {f"log-{name}": column for name, column in logarithms.items()}
     spread = [float(np.std((logarithms if kind == "power" else values)[name])) for name in features]
     return np.array([one if one > 0 else 1.0 for one in spread])
+
+
+def _longest(late: Sequence[Window], pair: tuple[Scheduler, Scheduler], overrun: str) -> tuple[float, float]:
+    before, after = (max(one.run(scheduler, overrun=overrun).max_wait for one in late) for scheduler in pair)
+    return before, after
 
 
 def _check_numbers(**numbers: int) -> None:

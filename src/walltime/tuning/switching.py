@@ -66,7 +66,9 @@ def switch(orders: Sequence[Order]) -> Switch:
 
 def can_switch(one: Order) -> bool:
     """Whether `switch` takes this order."""
-    return one in (FCFS, SJF) or (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, UserOrder) and not isinstance(one, Switch))
+    return (
+        one in (FCFS, SJF) or (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, UserOrder) and not isinstance(one, Switch))
+    )
 
 
 def _formula(one: Order) -> tuple[Callable[..., float], tuple[str, ...], tuple[float, ...]]:

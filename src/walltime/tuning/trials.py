@@ -32,9 +32,7 @@ class Trials:
         self, windows: Sequence[Window], metric: str, copies: int, shake: int, seed: int, overrun: str = "kill", workers: int | None = None
     ):
         self.windows, self.metric, self.overrun, self.workers = windows, metric, overrun, workers
-        self.runs = [
-            window if copy == 0 else window.shaken(shake, seed + copy) for window in windows for copy in range(copies)
-        ]
+        self.runs = [window if copy == 0 else window.shaken(shake, seed + copy) for window in windows for copy in range(copies)]
         self.copies = copies
 
     def costs(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
