@@ -18,6 +18,7 @@ from performance_tables import performance
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
 from start_times_tables import start_times
+from tuning_tables import tuning
 from validation_tables import validation
 
 import walltime as wt
@@ -255,6 +256,7 @@ GENERATORS = {
     "real-slurm": real_slurm,
     "start-times": start_times,
     "reproduction": reproduction,
+    "tuning": tuning,
     "validation": validation,
     "performance-figure": figure,
 }
