@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -35,6 +36,15 @@ class Window:
     end: int
     jobs: Workload
     measured: Array
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of all that a simulation of this window depends on."""
+        jobs = self.jobs
+        total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
+        for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
+            total.update(np.ascontiguousarray(column, "<i8").tobytes())
+        return total.hexdigest()
 
     def shaken(self, seconds: int, seed: int) -> Window:
         """The same with all submissions shifted at random; the same jobs are measured."""

@@ -18,7 +18,7 @@ from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.windows import DAY, Window, check_cost, percent, windows
 from walltime.tuning.search import check_optimiser, make_order, search
-from walltime.tuning.trials import Kept, Trials, digest, with_order
+from walltime.tuning.trials import Kept, Trials, with_order
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -165,7 +165,7 @@ def tune(
         Kept(
             None if store is None else Path(store) / part,
             {
-                "windows": [digest(one) for one in some],
+                "windows": [one.checksum for one in some],
                 "metric": metric,
                 "copies": copies,
                 "shake": shake,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -102,12 +101,3 @@ class Kept:
 
     def __len__(self) -> int:
         return len(self._costs)
-
-
-def digest(window: Window) -> str:
-    """A checksum of all that a simulation of this window depends on."""
-    total = hashlib.sha256(f"{window.begin} {window.end} {window.jobs.machine_procs}".encode())
-    jobs = window.jobs
-    for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, window.measured):
-        total.update(np.ascontiguousarray(column, "<i8").tobytes())
-    return total.hexdigest()
