@@ -42,8 +42,8 @@ def run_suite(
 ) -> Path:
     """Run a suite under a scheduler and write the result into the folder `out`; returns the file.
 
-    `policy`: the specification of a scheduler, or `FILE.py:NAME` for one of your own. What is done is kept beside the file, so that the same
-    call goes on after Ctrl-C. `workers`: threads, by default one per core. `progress` is called with the number of windows done.
+    `policy`: the specification of a scheduler, or `FILE.py:NAME` for one of your own. What is done is kept beside the file, so that the
+    same call goes on after Ctrl-C. `workers`: threads, by default one per core. `progress` is called with the number of windows done.
 
     Raises PolicyError for an unknown suite or scheduler, WorkloadError and LogError for jobs that are not those of the suite or not on this
     machine, OutputError for a folder that cannot be written.
@@ -131,8 +131,8 @@ def verify_result(
     suite = read_suite(str(found.get("suite")))
     policy = str(found.get("policy"))
     header = _header(suite, policy, Scheduler.of(policy))
-    said = {"version": "the suite's version", "definition": "the definition of the suite", "files": "the files of the policy"}
-    wrong = [f"{what} is not that of this program or machine" for name, what in said.items() if found.get(name) != header[name]]
+    said = {"version": "the suite's version is", "definition": "the definition of the suite is", "files": "the files of the policy are"}
+    wrong = [f"{what} not that of this program or machine" for name, what in said.items() if found.get(name) != header[name]]
     rows, everything = found["windows"], _windows(suite)
     names = [(row.get("subject"), row.get("window"), row.get("jobs")) for row in rows]
     if names != [(subject, place, window.checksum) for subject, place, window in everything]:

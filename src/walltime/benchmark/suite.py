@@ -15,6 +15,7 @@ from walltime.logs import read
 from walltime.schedule.windows import DAY, Window, check_cost, windows
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
+from walltime.workload.users import with_users
 
 SUITES = ("classic", "archive", "overload", "estimates")
 
@@ -46,7 +47,9 @@ class Subject:
         """A window for each seed: a generated workload, without its first and last jobs."""
         made, found = self.made, []
         for seed in range(1, made["seeds"] + 1):
-            jobs = self._estimated(parse_model(made["model"]).generate(made["jobs"], made["procs"], made["load"], seed), seed)
+            model = parse_model(made["model"])
+            jobs = with_users(model.generate(made["jobs"], made["procs"], made["load"], seed), made["users"], seed)
+            jobs = self._estimated(jobs, seed)
             inside = slice(made["warm_jobs"], len(jobs) - made["warm_jobs"])
             found.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
         return found
@@ -57,8 +60,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: its `name` and `version`, what it asks (`title`), its `metrics` (the first decides), and `baselines`, which a leaderboard
-    should have. `definition`: SHA-256 of the file that defines it."""
+    """A suite, as its file says.
+
+    `title`: what it is about. `metrics`: the first decides. `baselines`: schedulers that a leaderboard should have. `definition`: SHA-256
+    of the file.
+    """
 
     name: str
     version: int
@@ -86,6 +92,13 @@ def parse_suite(data: bytes) -> Suite:
         subjects.append(Subject(made["name"], own, tuple(made.get("windows", ()))))
     for metric in found["metrics"]:
         check_cost(metric)
-    known = {name: found[name] for name in ("name", "version", "title", "overrun")}
-    lists = {name: tuple(found[name]) for name in ("metrics", "baselines")}
-    return Suite(**known, **lists, subjects=tuple(subjects), definition=hashlib.sha256(data).hexdigest())
+    return Suite(
+        name=found["name"],
+        version=found["version"],
+        title=found["title"],
+        metrics=tuple(found["metrics"]),
+        overrun=found["overrun"],
+        baselines=tuple(found["baselines"]),
+        subjects=tuple(subjects),
+        definition=hashlib.sha256(data).hexdigest(),
+    )

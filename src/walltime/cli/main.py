@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import campaign, paper, slurm_live
+from walltime.cli import benchmark, campaign, paper, slurm_live
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
@@ -62,6 +62,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 for command in COMMANDS:
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
+app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(paper.app, name="paper")
 app.add_typer(slurm_live.app, name="slurm")
 

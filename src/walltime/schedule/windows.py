@@ -44,6 +44,9 @@ class Window:
         total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
         for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
             total.update(np.ascontiguousarray(column, "<i8").tobytes())
+        for name in sorted(jobs.columns):  # predictors and orders may read them
+            total.update(name.encode())
+            total.update(np.ascontiguousarray(jobs.columns[name], "<i8").tobytes())
         return total.hexdigest()
 
     def shaken(self, seconds: int, seed: int) -> Window:
