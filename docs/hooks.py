@@ -12,6 +12,7 @@ from pathlib import Path
 
 import recipes_run
 import report_pictures
+from leaderboard_tables import standings, suites
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -257,6 +258,9 @@ GENERATORS = {
     "start-times": start_times,
     "reproduction": reproduction,
     "tuning": tuning,
+    "suites": suites,
+    "standings": standings,
+    "help-benchmark": lambda command: help_text(f"benchmark {command}"),
     "validation": validation,
     "performance-figure": figure,
 }
