@@ -26,6 +26,7 @@ model = "lublin99"
 jobs = 200
 procs = 32
 load = 0.8
+first_seed = 1
 seeds = 3
 warm_jobs = 20
 users = 5

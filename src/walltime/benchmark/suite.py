@@ -46,7 +46,7 @@ class Subject:
     def _of_model(self) -> list[Window]:
         """A window for each seed: a generated workload, without its first and last jobs."""
         made, found = self.made, []
-        for seed in range(1, made["seeds"] + 1):
+        for seed in range(made["first_seed"], made["first_seed"] + made["seeds"]):
             model = parse_model(made["model"])
             jobs = with_users(model.generate(made["jobs"], made["procs"], made["load"], seed), made["users"], seed)
             jobs = self._estimated(jobs, seed)
