@@ -171,7 +171,8 @@ OrderOption = Annotated[
     str,
     typer.Option(
         "--order",
-        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), or FILE.py:NAME for a custom one.",
+        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), a score such as power:wait=1,believed=-1, "
+        "or FILE.py:NAME for a custom one.",
         rich_help_panel=RUN,
     ),
 ]
