@@ -163,3 +163,13 @@ def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatc
     assert status == 1
     assert "does not hold" in out
     assert "classic 1" in call(capsys, "benchmark", "list")[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", read_suite("archive").subjects, ids=lambda subject: subject.name)
+def test_archive__has_the_jobs_that_were_frozen(subject):
+    try:
+        found = subject.windows()
+    except wt.LogError:
+        pytest.skip(f"{subject.name} is not on this machine; walltime fetch gets it")
+    assert len(found) == len(set(subject.checksums))

@@ -171,7 +171,8 @@ def test_switching__equals_the_reference_engine_with_the_same_choices():
 
 @pytest.mark.parametrize("strategy", ["simulate", "epsilon", "ucb"])
 def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
-    found, again = (wt.choose_weekly(JOBS, strategy=strategy, orders=["fcfs", "sjf"], days=2) for _ in range(2))
+    some = wt.workloads.head(JOBS, 1500)
+    found, again = (wt.choose_weekly(some, strategy=strategy, orders=["fcfs", "sjf"], days=2) for _ in range(2))
     assert found == again
     assert set(found.choices) <= {"fcfs", "sjf"}
     assert set(found.against) == {"easy", "easy:order=sjf"}
