@@ -13,12 +13,14 @@ from pathlib import Path
 import recipes_run
 import report_pictures
 from later_tables import later
+from leaderboard_tables import standings, suites
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
 from start_times_tables import start_times
+from tuning_tables import tuning
 from validation_tables import validation
 
 import walltime as wt
@@ -257,6 +259,10 @@ GENERATORS = {
     "real-slurm": real_slurm,
     "start-times": start_times,
     "reproduction": reproduction,
+    "tuning": tuning,
+    "suites": suites,
+    "standings": standings,
+    "help-benchmark": lambda command: help_text(f"benchmark {command}"),
     "validation": validation,
     "performance-figure": figure,
 }

@@ -7,6 +7,7 @@
 
 The most common names are here; the rest are in groups:
 
+* `benchmark`: frozen suites, and results that others can check
 * `campaign`: many runs from a plan
 * `estimates`: models of user estimates
 * `figures`: figures for papers and talks
@@ -19,6 +20,7 @@ The most common names are here; the rest are in groups:
 * `machine`: machines of several pools: partitions, outages, limits
 * `site`: for those who run a machine: calibration, and what a change would do
 * `live`: a Slurm cluster as it is now, and when its waiting jobs will start
+* `tuning`: orders fitted to a log, and chosen every week
 * `workloads`: workload models, and changes to workloads
 """
 
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime import benchmark as benchmark
     from walltime import campaign as campaign
     from walltime import estimates as estimates
     from walltime import figures as figures
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from walltime import report as report
     from walltime import schedule as schedule
     from walltime import site as site
+    from walltime import tuning as tuning
     from walltime import workloads as workloads
     from walltime.errors import EngineError as EngineError
     from walltime.errors import LogError as LogError
@@ -113,6 +117,8 @@ if TYPE_CHECKING:
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
     from walltime.site import calibrate as calibrate
     from walltime.site import what_if as what_if
+    from walltime.tuning import choose_weekly as choose_weekly
+    from walltime.tuning import tune as tune
     from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
     from walltime.workloads import Downey97 as Downey97
@@ -129,6 +135,7 @@ if TYPE_CHECKING:
     from walltime.workloads import window as window
 
 GROUPS = (
+    "benchmark",
     "campaign",
     "estimates",
     "figures",
@@ -141,6 +148,7 @@ GROUPS = (
     "report",
     "schedule",
     "site",
+    "tuning",
     "workloads",
 )
 _NAMES = {
@@ -197,6 +205,7 @@ _NAMES = {
         "parse_scheduler",
     ),
     "site": ("calibrate", "what_if"),
+    "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),
 }
 _OLDER_NAMES = {

@@ -84,7 +84,8 @@ def test_parse_order__knows_the_names(text, order):
 def test_parse_order__lists_the_known_ones(text):
     with pytest.raises(wt.PolicyError) as caught:
         wt.parse_order(text)
-    assert str(caught.value) == f"unknown order {text!r}; known are {', '.join(ORDERS)}, or FILE.py:NAME for one of your own"
+    known = ", ".join([*ORDERS, "linear", "power"])
+    assert str(caught.value) == f"unknown order {text!r}; known are {known}, or FILE.py:NAME for one of your own"
     assert "fcfs, sjf, wfp" in str(caught.value)
 
 

@@ -274,6 +274,14 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(_defined(value), indent=2, allow_nan=False))
 
 
+def write_json(value: Mapping[str, Any], path: Path) -> None:
+    """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
+    from walltime.logs.output import whole_file
+
+    with whole_file(path) as sink:
+        sink.write((json.dumps(_defined(value), indent=2, allow_nan=False) + "\n").encode())
+
+
 def _defined(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None

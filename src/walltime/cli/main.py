@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import campaign, paper, slurm_live
+from walltime.cli import benchmark, campaign, paper, slurm_live
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
@@ -33,6 +33,7 @@ from walltime.cli.info import info
 from walltime.cli.predict import predict
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
+from walltime.cli.tune import tune
 from walltime.cli.what_if import what_if
 from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
@@ -56,12 +57,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, audit),
+    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, tune, audit),
     *(generate, estimates, predict, suggest, dialects, clean, convert, cache, cite),
 )
 for command in COMMANDS:
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
+app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(paper.app, name="paper")
 app.add_typer(slurm_live.app, name="slurm")
 
@@ -134,9 +136,14 @@ def _run(arguments: list[str]) -> int:
             raise
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
-        kept = "; what is finished is kept, and the same command goes on from there" if arguments[:2] == ["campaign", "run"] else ""
+        kept = "; what is finished is kept, and the same command goes on from there" if _keeps(arguments) else ""
         return _complain(f"interrupted; no file was left half-written{kept}", INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _keeps(arguments: list[str]) -> bool:
+    """Whether the command keeps its results as it goes."""
+    return arguments[:2] in (["campaign", "run"], ["benchmark", "run"]) or (arguments[:1] == ["tune"] and "--store" in arguments)
 
 
 def _prepare_streams() -> None:

@@ -18,8 +18,8 @@ SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 
 `facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
-changes; the first submission (s); and the clock, as made by ordering.py."""
-FIRST_OFFSET = 4
+changes; the first submission (s); the address of the order's own parameters (float64); and the clock, as made by ordering.py."""
+FIRST_OFFSET = 5
 """Position of the clock in the facts."""
 
 _config: Any = numba.config
@@ -28,34 +28,46 @@ _without_compiler: dict[int, Callable[..., Any]] = {}
 
 
 @functools.lru_cache(maxsize=64)
-def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float]) -> Any:
+def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float], numbers: int = 0) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order. A division by zero
+    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order. After them the function
+    takes so many `numbers` (float64) that are read when it is called, so that other numbers need no other compilation. A division by zero
     gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
     own["elapsed"] = "submit - word_at(facts, 3)"
     own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
-    names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time}
-    values = ", ".join(own.get(name, name) for name in arguments)
+    names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time, "number_at": number_at}
+    given = [own.get(name, name) for name in arguments] + [f"number_at(word_at(facts, 4), {place})" for place in range(numbers)]
+    values = ", ".join(given)
     exec(f"def score(facts, job, now, believed, procs, submit):\n    return float(inner({values}))", names)
     return numba.cfunc(SCORE)(names["score"])
 
 
-@intrinsic
-def _word_at(typingctx, address, place):
-    """The int64 at a number of words after an address."""
+def _loader(kind: Any) -> Any:
+    """A function (address, place) that gives the value of this type at a number of words after the address."""
 
     def codegen(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        pointer = builder.inttoptr(args[0], kind.as_pointer())
         return builder.load(builder.gep(pointer, [args[1]]))
 
-    return types.int64(types.int64, types.int64), codegen
+    return codegen
+
+
+@intrinsic
+def _word_at(typingctx, address, place):
+    return types.int64(types.int64, types.int64), _loader(ir.IntType(64))
+
+
+@intrinsic
+def _number_at(typingctx, address, place):
+    return types.float64(types.int64, types.int64), _loader(ir.DoubleType())
 
 
 word_at: Any = _word_at
+number_at: Any = _number_at
 
 
 @numba.njit(nogil=True)

@@ -56,7 +56,7 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     try:
-        compiled = compile_score(order.asks(), order.columns, order.scoring)
+        compiled = compile_score(order.asks(), order.columns, order.scoring, len(order.parameters))
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -66,9 +66,10 @@ def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowe
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
     first = int(submit[0]) if len(submit) else 0
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, *clock], np.int64)
+    numbers = np.asarray(order.parameters, np.float64)
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, facts))
+    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, numbers, facts))
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:

@@ -16,6 +16,7 @@ from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import EVERY, POLICIES, POLICY_NAMES, build, parse_policy, split, takes
 from walltime.policy.relaxed import Relaxed
+from walltime.policy.scores import Score, score_order
 from walltime.policy.selective import Selective
 from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
@@ -63,6 +64,7 @@ __all__ = [
     "Policy",
     "Relaxed",
     "RunningJob",
+    "Score",
     "ScoredOrder",
     "Selective",
     "Slack",
@@ -76,6 +78,7 @@ __all__ = [
     "parse_order",
     "parse_policy",
     "placed",
+    "score_order",
     "split",
     "takes",
 ]

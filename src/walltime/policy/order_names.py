@@ -10,6 +10,7 @@ from walltime.errors import PolicyError
 from walltime.policy.files import load_name
 from walltime.policy.formulas import FORMULAS
 from walltime.policy.orders import FCFS, SJF, WFP, Order, UserOrder
+from walltime.policy.scores import SCORES, parse_score
 
 ORDERS: dict[str, Order] = {order.name: order for order in (FCFS, SJF, WFP, *FORMULAS)}
 """The built-in orders by name."""
@@ -20,8 +21,8 @@ ALIASES = {"wfp3": "wfp"}
 def parse_order(text: str) -> Order:
     """The order with this name, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
 
-    Orders may take options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`. Raises PolicyError listing
-    the known orders, or the order's options.
+    Orders may take options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`; `linear` and `power` are
+    scores with weights: `linear:wait=1.2,area=-0.3`. Raises PolicyError listing the known orders, or the order's options.
 
     >>> parse_order("wfp:exponent=2").exponent
     2
@@ -30,10 +31,12 @@ def parse_order(text: str) -> Order:
     known = ORDERS.get(ALIASES.get(head, head))
     if known is not None:
         return _with_options(text, known, options)
+    if head in SCORES:
+        return parse_score(text)
     file, colon, name = text.rpartition(":")
     if colon and file.endswith(".py"):
         return _load(Path(file), name)
-    raise PolicyError(f"unknown order {text!r}; known are {', '.join(ORDERS)}, or FILE.py:NAME for one of your own")
+    raise PolicyError(f"unknown order {text!r}; known are {', '.join([*ORDERS, *SCORES])}, or FILE.py:NAME for one of your own")
 
 
 def _with_options(text: str, order: Order, options: str) -> Order:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
@@ -175,6 +175,11 @@ class ScoredOrder(Order):
             what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
             raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {', '.join(ARGUMENTS)}")
         return names
+
+    @property
+    def parameters(self) -> Sequence[float]:
+        """Numbers that the function takes after its other arguments, and that do not compile it again when they change."""
+        return ()
 
     @property
     def reads_time(self) -> bool:

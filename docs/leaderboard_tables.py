@@ -1,0 +1,49 @@
+"""The suites and the leaderboards of the guide on benchmarks; standings are those that `validation/leaderboard.py` stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from performance_tables import table
+
+from walltime.benchmark import SUITES, read_suite
+
+FILE = Path(__file__).with_name("leaderboard.json")
+
+
+def suites() -> str:
+    """What each suite is made of."""
+    rows = []
+    for name in SUITES:
+        suite = read_suite(name)
+        jobs = ", ".join(f"{one.name} ({len(one.checksums)})" for one in suite.subjects)
+        metrics = ", ".join(f"`{metric}`" for metric in suite.metrics)
+        rows.append((f"`{name}` {suite.version}", suite.title, jobs, metrics, f"`{suite.definition[:12]}`"))
+    return table(("suite", "about", "jobs (windows)", "metrics", "definition"), rows)
+
+
+def standings(name: str, file: Path = FILE) -> str:
+    """The leaderboard of a suite, or a note that it was not run."""
+    stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if name not in stored:
+        return "*Not run.*"
+    found = stored[name]
+    rows = []
+    for one in found["rows"]:
+        total, behind = one["total"], one["behind"]
+        span = f"{number(total['mean'])} ({number(total['low'])} to {number(total['high'])})"
+        far = "" if behind is None else f"{behind['mean']:+.1f} % ({behind['low']:+.1f} to {behind['high']:+.1f})"
+        won = f"{one['wins']} of {one['windows']}"
+        wait = f"{one['totals']['mean_wait'] / 3600:.2f}"
+        late = f"{one['totals']['p99_wait'] / 3600:.1f}"
+        rows.append((f"`{one['scheduler']}`", span, far, one["remark"], won, wait, late))
+    head = ("scheduler", "mean bounded slowdown", "behind the best", "difference", "windows won", "mean wait, h", "99 % wait, h")
+    note = "" if read_suite(name).definition == found["definition"] else "*Of an earlier definition of the suite.*\n\n"
+    return note + table(head, rows)
+
+
+def number(value: float) -> str:
+    """Three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,135 @@
+"""`walltime benchmark`: frozen suites, results that others can check, leaderboards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walltime.cli import options as o
+
+if TYPE_CHECKING:
+    from walltime.benchmark import Standing
+
+app = typer.Typer(
+    help="Frozen suites of simulations: run one under a scheduler, check the results of others, compare them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+SuiteArgument = Annotated[str, typer.Argument(metavar="SUITE", help="classic, archive, overload or estimates.")]
+WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Threads; default: one per core.")]
+
+
+@app.command("list")
+def show(as_json: o.JsonOption = False) -> None:
+    """List the suites: their jobs, metrics and baselines."""
+    from walltime.benchmark import SUITES, read_suite
+    from walltime.cli import common
+
+    suites = [read_suite(name) for name in SUITES]
+    if as_json:
+        listed = [
+            {name: getattr(one, name) for name in ("name", "version", "title", "metrics", "baselines", "definition")}
+            | {"subjects": {subject.name: len(subject.checksums) for subject in one.subjects}}
+            for one in suites
+        ]
+        common.print_json({"suites": listed})
+        return
+    rows = [[f"{s.name} {s.version}", s.title, str(sum(len(one.checksums) for one in s.subjects)), s.metrics[0]] for s in suites]
+    common.print_text_table("suites", ["suite", "what", "windows", "decides"], rows)
+
+
+@app.command()
+def run(
+    suite: SuiteArgument,
+    policy: Annotated[list[str], typer.Option("--policy", help="A scheduler, or FILE.py:NAME for one of your own; repeat it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the results, a file for each scheduler.")] = Path(
+        "benchmark-results"
+    ),
+    workers: WorkersOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Run a suite under schedulers; it can be stopped and resumed at any time."""
+    from walltime.benchmark import read_result, read_suite, run_suite
+    from walltime.cli import common
+    from walltime.report import human_number
+    from walltime.schedule.scheduler import Scheduler
+
+    chosen = read_suite(suite)
+    for text in policy:
+        Scheduler.of(text)
+    total = sum(len(one.checksums) for one in chosen.subjects)
+    files = []
+    for text in policy:
+        with common.progress_bar(total, f"{suite}: {text}") as progress:
+            files.append(run_suite(chosen, text, out, workers=workers, progress=progress))
+    results = [read_result(file) for file in files]
+    if as_json:
+        common.print_json({"results": [{"file": file} | one for file, one in zip(files, results, strict=True)]})
+        return
+    first = chosen.metrics[0]
+    rows = []
+    for one in results:
+        total_of = one["totals"][first]
+        rows.append([one["policy"], *(human_number(total_of[key]) for key in ("mean", "low", "high"))])
+    name = first.replace("_", " ")
+    common.print_table(f"{suite}: geometric mean of the {name} over {total} windows", ["scheduler", name, "90 %: from", "to"], rows)
+    for file in files:
+        typer.echo(f"result written to {file}")
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A result.")],
+    everything: Annotated[bool, typer.Option("--all", help="Simulate all windows again.")] = False,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many windows are simulated again.")] = 3,
+    seed: o.SeedOption = 0,
+    workers: WorkersOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Check a result: the jobs, the totals, and some windows simulated again. Exit status 1 if something differs."""
+    from walltime.benchmark import verify_result
+    from walltime.cli import common
+
+    with common.progress_bar(sample, "windows") as progress:
+        wrong = verify_result(file, sample=None if everything else sample, seed=seed, workers=workers, progress=progress)
+    if as_json:
+        common.print_json({"file": file, "holds": not wrong, "wrong": wrong})
+    else:
+        for fault in wrong:
+            common.print_text(fault, "* ")
+        checked = "all windows" if everything else f"a sample of {sample} windows"
+        typer.echo(f"{file.name}: {'does not hold' if wrong else f'holds: the jobs, the totals, and {checked} simulated again'}")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def leaderboard(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Write a self-contained HTML page here.")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Compare the results in a folder, suite by suite, each scheduler with the best one."""
+    from dataclasses import asdict
+
+    from walltime.benchmark import check_folder
+    from walltime.benchmark import leaderboard as compare
+    from walltime.cli import common
+    from walltime.report.benchmark import cells, write_leaderboard
+
+    if out is not None:
+        common.check_output(out, (".html", ".htm"))
+    results = check_folder(folder)
+    boards: dict[str, list[Standing]] = compare(results)
+    if out is not None:
+        write_leaderboard(out, results)
+    if as_json:
+        common.print_json({"suites": {name: [asdict(one) | {"remark": one.remark} for one in rows] for name, rows in boards.items()}})
+        return
+    for name, rows in boards.items():
+        title, head, lines = cells(name, rows)
+        common.print_table(title, head, lines)
+    if out is not None:
+        typer.echo(f"page written to {out}")

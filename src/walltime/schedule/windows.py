@@ -1,0 +1,115 @@
+"""Windows of a log: the jobs submitted in a span are measured, those around them only run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.metrics import Summary, summarize
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.simulation import simulate
+from walltime.workload import Workload
+from walltime.workload.scaling import shake
+
+Array = np.ndarray
+DAY = 86_400
+LEAST = 20
+"""A window with fewer measured jobs is left out: its mean would say nothing."""
+COSTS = tuple(field.name for field in fields(Summary) if field.name.endswith(("_wait", "_response", "_slowdown", "_slowdown_p1")))
+"""The fields of a summary that are averages or quantiles over single jobs, of which less is better."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Jobs submitted from `begin` to before `end` (s) with those before and after them that are simulated, too.
+
+    `measured`: the numbers of the jobs that count (int64).
+    """
+
+    begin: int
+    end: int
+    jobs: Workload
+    measured: Array
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of all that a simulation of this window depends on."""
+        jobs = self.jobs
+        total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
+        for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
+            total.update(np.ascontiguousarray(column, "<i8").tobytes())
+        for name in sorted(jobs.columns):  # predictors and orders may read them
+            total.update(name.encode())
+            total.update(np.ascontiguousarray(jobs.columns[name], "<i8").tobytes())
+        return total.hexdigest()
+
+    def shaken(self, seconds: int, seed: int) -> Window:
+        """The same with all submissions shifted at random; the same jobs are measured."""
+        return Window(self.begin, self.end, shake(self.jobs, seconds, seed), self.measured)
+
+    def summary(self, schedule: Schedule) -> Summary:
+        """The averages over the measured jobs of a schedule of these jobs."""
+        chosen = np.isin(schedule.workload.job_id, self.measured)
+        return summarize(
+            submit=schedule.submit[chosen],
+            start=schedule.start[chosen],
+            runtime=schedule.runtime[chosen],
+            procs=schedule.workload.procs[chosen],
+            backfilled=schedule.kind[chosen] == 2,
+            machine_procs=schedule.workload.machine_procs,
+            offered_load=self.jobs.offered_load,
+        )
+
+    def run(self, scheduler: Scheduler, progress: Callable[[int], None] | None = None, **rules: Any) -> Summary:
+        """Simulate the jobs; `rules`: as for `simulate`."""
+        return self.summary(simulate(self.jobs, scheduler, progress=progress, **rules))
+
+
+def windows(workload: Workload, length: int, warm: int, first: int = 0, last: int | None = None, after: int | None = None) -> list[Window]:
+    """The windows of `length` s, one after the other, that lie from `first` to `last` (s after the first submission).
+
+    Each has the jobs of up to `warm` s before it, and of `after` s after it (by default as many), but none submitted before
+    `first - warm` or from `last` on. Windows with under 20 jobs are left out. Raises WorkloadError for an impossible length.
+    """
+    if length < 1 or warm < 0:
+        raise WorkloadError(f"windows need a length of at least 1 s and a warm-up of at least 0 s, not {length} and {warm}")
+    if not len(workload):
+        return []
+    zero = int(workload.submit[0])
+    limit = int(workload.submit[-1]) + 1 if last is None else zero + last
+    found = []
+    for begin in range(zero + first, limit - length + 1, length):
+        end = begin + length
+        inside = slice(*np.searchsorted(workload.submit, [begin, end]))
+        around = slice(*np.searchsorted(workload.submit, [begin - warm, min(end + (warm if after is None else after), limit)]))
+        if inside.stop - inside.start >= LEAST:
+            step = f"submitted from {begin - warm} to {end} s"
+            jobs = workload.take(np.arange(around.start, around.stop), step)
+            found.append(Window(begin, end, jobs, workload.job_id[inside]))
+    return found
+
+
+def check_cost(metric: str) -> None:
+    """Raise PolicyError unless the metric is one of which less is better, listing these."""
+    if metric not in COSTS:
+        raise PolicyError(f"unknown measure {shown(metric)}; known are {', '.join(COSTS)}")
+
+
+def log_cost(values: Array | float, metric: str) -> Array:
+    """The natural logarithm of a cost, of which differences are changes in percent; of times with 1 s added, as they may be 0."""
+    return np.log(np.asarray(values, np.float64) + (0.0 if "slowdown" in metric else 1.0))
+
+
+def percent(logarithm: float) -> float:
+    """A difference of such logarithms as a change in percent.
+
+    >>> round(percent(float(log_cost(3.0, "mean_slowdown") - log_cost(4.0, "mean_slowdown"))), 6)
+    -25.0
+    """
+    return 100.0 * float(np.expm1(logarithm))

@@ -1,0 +1,261 @@
+"""The weights of a score fitted on the early months of a log, and tested on the later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics import Interval, mean_interval
+from walltime.policy import ORDERS, Policy
+from walltime.policy.scores import SCORES
+from walltime.provenance import version
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.simulation import simulate
+from walltime.schedule.windows import DAY, Window, check_cost, percent, windows
+from walltime.tuning.search import check_optimiser, make_order, search
+from walltime.tuning.trials import Kept, Trials, with_order
+from walltime.workload import Workload, check_workload
+
+Array = np.ndarray
+FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
+"""The features of each kind of score that are fitted unless others are named."""
+SIMPLE = tuple(ORDERS)
+"""The orders that a fitted one is compared with."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A scheduler, and its cost against the baseline in percent, less is better: on the training windows, and on the later ones."""
+
+    scheduler: str
+    training: Interval
+    test: Interval
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The result of `walltime.tune`.
+
+    `fitted`: the scheduler with the fitted order, and `others`, those with simple orders, each against the `baseline`. `against_simple`:
+    the fitted one against `best_simple`, the simple one that was best in training, on the test windows. All intervals hold 90 %, over
+    windows. `evaluations`: candidates simulated. `windows`: how many of `training` and `test`.
+    """
+
+    log: str
+    sha256: str
+    metric: str
+    baseline: str
+    fitted: Tried
+    others: tuple[Tried, ...]
+    best_simple: str
+    against_simple: Interval
+    months: tuple[tuple[int, float, float], ...]
+    """of each test window: its begin (s), and the costs of the baseline and of the fitted scheduler"""
+    longest_wait: tuple[float, float]
+    """of any job measured in the test, s: under the baseline, and under the fitted scheduler"""
+    evaluations: int
+    training: int
+    test: int
+    settings: dict[str, Any]
+
+    @property
+    def scheduler(self) -> str:
+        """The specification of the fitted scheduler, to be used everywhere."""
+        return self.fitted.scheduler
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the fitted scheduler is better than the baseline on later windows beyond the interval."""
+        return self.fitted.test.high < 0
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """What came out, in sentences: against the baseline, against the best simple order, and whether some jobs wait longer."""
+        name = self.metric.replace("_", " ")
+        first = _said(f"the {name} of the fitted order", self.fitted.test, f"that of {self.baseline}", self.test)
+        second = _said("it", self.against_simple, f"that of {self.best_simple}, the best simple order in training", self.test)
+        said = [sentence[0].upper() + sentence[1:] for sentence in (first, second)]
+        before, after = (wait / DAY for wait in self.longest_wait)
+        if after > before:
+            said.append(
+                f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: what a mean gains, single jobs may lose."
+            )
+        return tuple(said)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self) | {"scheduler": self.scheduler, "is_clear": self.is_clear, "verdict": list(self.verdict), "version": version()}
+
+
+def _said(what: str, change: Interval, other: str, count: int) -> str:
+    span = f"{change.mean:+.1f} % (90 % interval {change.low:+.1f} to {change.high:+.1f} %, {count} held-out windows)"
+    if change.high < 0:
+        return f"{what} is lower than {other}: {span}."
+    if change.low > 0:
+        return f"{what} is higher than {other}: {span}."
+    return f"there is no clear difference between {what} and {other}: {span}."
+
+
+def change_interval(differences: Array) -> Interval:
+    """Differences of logarithms (float64, one per window) as a mean change in percent, with the 90 % interval over the windows."""
+    found = mean_interval(differences)
+    what = f"{found.what}, of the logarithms, as a change in %"
+    return Interval(percent(found.mean), percent(found.low), percent(found.high), what)
+
+
+def tune(
+    workload: Workload,
+    policy: Policy | Scheduler | str = "easy",
+    *,
+    score: str = "power",
+    features: Sequence[str] | None = None,
+    where: str = "order",
+    metric: str = "mean_bounded_slowdown",
+    days: int = 30,
+    warm: int = 7,
+    share: float = 0.5,
+    most: int = 6,
+    copies: int = 2,
+    shake: int = 60,
+    budget: int = 150,
+    optimiser: str = "cma",
+    seed: int = 0,
+    overrun: str = "kill",
+    store: str | Path | None = None,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Tuning:
+    """Fit the weights of a score as queue order on the early windows of a log, and test it on all later ones.
+
+    `policy`: the scheduler that gets the order, and the baseline. `score`: `linear` or `power` (see `walltime.policy.score_order`), with
+    these `features`. `where`: whether it is the `order` of the queue or the `backfill-order`. `metric`: a field of the summary of which
+    less is better. Windows are `days` long; the jobs of `warm` days before and after each are simulated, too, but not measured. The first
+    `share` of the log is for training, with `most` windows spread over it; the windows after it are for the test, and the jobs of no window
+    are measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in the same ways, so that
+    all candidates meet the same jobs. The cost is the mean over windows of the logarithm of the metric. `budget`: candidates. `optimiser`:
+    `cma` or `random`. `store`: a folder that keeps what was simulated; the same call goes on from there. `workers`: threads, by default one
+    per core. `progress` is called with the number of candidates done.
+
+    Raises PolicyError for what cannot be tuned, WorkloadError for a log too short for two training and two test windows, OutputError for a
+    folder that has the results of another search.
+    """
+    check_workload(workload)
+    base = Scheduler.of(policy)
+    check_cost(metric)
+    check_optimiser(optimiser)
+    if score not in SCORES:
+        raise PolicyError(f"unknown kind of score {score!r}; known are {', '.join(SCORES)}")
+    chosen = tuple(FEATURES[score] if features is None else features)
+    if not chosen or isinstance(features, str):
+        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score][1])}")
+    make_order(np.ones(len(chosen)), score, chosen, np.ones(len(chosen)))
+    with_order(base, ORDERS["fcfs"], where)
+    _check_numbers(days=days, copies=copies, budget=budget, most=most)
+    if not 0 < share < 1:
+        raise PolicyError(f"the share of the log for training must be between 0 and 1, not {share!r}")
+    early, late = split(workload, days, warm, share, most)
+    settings: dict[str, Any] = {"score": score, "features": list(chosen), "where": where, "days": days, "warm": warm, "share": share}
+    settings |= {"most": most, "copies": copies, "shake": shake, "budget": budget, "optimiser": optimiser, "seed": seed, "overrun": overrun}
+    kept = [
+        Kept(
+            None if store is None else Path(store) / part,
+            {
+                "windows": [one.checksum for one in some],
+                "metric": metric,
+                "copies": copies,
+                "shake": shake,
+                "seed": seed,
+                "overrun": overrun,
+                "version": version(),
+            },
+        )
+        for part, some in (("training", early), ("test", late))
+    ]
+    training, test = (Trials(some, metric, copies, shake, seed, overrun, workers) for some in (early, late))
+    scales = _scales(early, base, score, chosen, overrun)
+    of_base = kept[0].costs([base], training.costs)[0]
+    done = 0
+
+    def evaluate(points: list[Array]) -> list[float]:
+        nonlocal done
+        candidates = [with_order(base, make_order(point, score, chosen, scales), where) for point in points]
+        tell = None if progress is None else lambda runs: progress(done + runs // len(training.runs))
+        found = kept[0].costs(candidates, lambda some: training.costs(some, tell))
+        done += len(points)
+        return [float(value) for value in (found - of_base).mean(axis=1)]
+
+    point, _ = search(evaluate, len(chosen), budget, optimiser, seed)
+    fitted = with_order(base, make_order(point, score, chosen, scales), where)
+    simple = [one for one in (with_order(base, ORDERS[name], where) for name in SIMPLE) if one.label != base.label]
+    everyone = [base, fitted, *simple]
+    in_training = kept[0].costs(everyone, training.costs)
+    in_test = kept[1].costs(everyone, test.costs)
+    rows = [
+        Tried(one.label, change_interval(a - in_training[0]), change_interval(b - in_test[0]))
+        for one, a, b in zip(everyone, in_training, in_test, strict=True)
+    ]
+    best = 2 + int(np.argmin(in_training[2:].mean(axis=1)))
+    costs = np.exp(in_test) - (0.0 if "slowdown" in metric else 1.0)
+    return Tuning(
+        log=workload.origin.name,
+        sha256=workload.origin.sha256,
+        metric=metric,
+        baseline=base.label,
+        fitted=rows[1],
+        others=tuple(rows[2:]),
+        best_simple=rows[best].scheduler,
+        against_simple=change_interval(in_test[1] - in_test[best]),
+        months=tuple((one.begin, float(a), float(b)) for one, a, b in zip(late, costs[0], costs[1], strict=True)),
+        longest_wait=_longest(late, (base, fitted), overrun),
+        evaluations=done,
+        training=len(early),
+        test=len(late),
+        settings=settings,
+    )
+
+
+def split(workload: Workload, days: int, warm: int, share: float, most: int) -> tuple[list[Window], list[Window]]:
+    """The windows for training, at most `most` of them spread evenly, and those for the test, which begin `warm` days later.
+
+    No job after the training's part of the log is in a training window. Raises WorkloadError if there are not two of each.
+    """
+    span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
+    cut = int(span * share)
+    early = windows(workload, days * DAY, warm * DAY, warm * DAY, cut)
+    late = windows(workload, days * DAY, warm * DAY, cut + warm * DAY)
+    if len(early) < 2 or len(late) < 2:
+        got = f"{len(early)} for training and {len(late)} for the test"
+        raise WorkloadError(f"{workload.origin.name} has windows of {days} days with 20 jobs or more: {got}; take 2 of each, by fewer days")
+    chosen = np.unique(np.linspace(0, len(early) - 1, min(most, len(early))).round().astype(int))
+    return [early[k] for k in chosen], late
+
+
+def _scales(early: Sequence[Window], base: Scheduler, kind: str, features: Sequence[str], overrun: str) -> Array:
+    """How much each feature varies over the jobs of the training windows, as they start under the baseline; float64, all above 0."""
+    found = []
+    for window in early:
+        schedule = simulate(window.jobs, base, overrun=overrun)
+        parts = schedule.wait, schedule.workload.believed, schedule.workload.procs
+        found.append([part.astype(np.float64) for part in parts])
+    wait, believed, procs = (np.concatenate(part) for part in zip(*found, strict=True))
+    logarithms = {"wait": np.log(wait + 1), "believed": np.log(believed), "procs": np.log(procs), "area": np.log(believed * procs)}
+    values = {"wait": wait / 3600, "believed": believed / 3600, "procs": procs, "area": believed * procs / 3600}
+    values |= {f"log-{name}": column for name, column in logarithms.items()}
+    spread = [float(np.std((logarithms if kind == "power" else values)[name])) for name in features]
+    return np.array([one if one > 0 else 1.0 for one in spread])
+
+
+def _longest(late: Sequence[Window], pair: tuple[Scheduler, Scheduler], overrun: str) -> tuple[float, float]:
+    before, after = (max(one.run(scheduler, overrun=overrun).max_wait for one in late) for scheduler in pair)
+    return before, after
+
+
+def _check_numbers(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if not isinstance(value, int) or value < 1:
+            raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}")

@@ -1,0 +1,151 @@
+"""A simulation whose queue order changes at given times, and that can be taken back to an earlier state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.policy import FCFS, PAPERS, SJF, Easy, NoBackfilling, Order, UserOrder, Wfp
+from walltime.policy.scores import Score
+from walltime.schedule.engines import new_kernel
+from walltime.schedule.scheduler import Scheduler
+from walltime.workload import Workload
+
+Array = np.ndarray
+State = tuple[tuple[int, ...], list[Array]]
+"""Copies of all that changes in a simulation: the single numbers, and the arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Switch(UserOrder):
+    """One of several orders: the one at place `numbers[0]` before the time `numbers[2]` (s), that at `numbers[1]` from then on."""
+
+    orders: tuple[Order, ...] = ()
+    numbers: Any = ()
+
+    @property
+    def parameters(self) -> Any:
+        """The numbers, which may be changed during a simulation: the engine reads them where they are."""
+        return self.numbers
+
+    def asks(self) -> tuple[str, ...]:
+        """What any of the orders asks for."""
+        return tuple(dict.fromkeys(["wait", "believed", "procs", "submit", *(name for one in self.orders for name in one.asks())]))
+
+    @property
+    def reads_time(self) -> bool:
+        """Scores change where the order does."""
+        return True
+
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+        """The score by the order in force."""
+        before, after, moment = self.numbers
+        return self.orders[int(before if wait + submit < moment else after)].score(wait, believed, procs, submit, **others)
+
+
+def switch(orders: Sequence[Order]) -> Switch:
+    """An order that can be any of these; raises PolicyError for one that is no formula."""
+    import numba
+
+    names: dict[str, Any] = {}
+    asked = dict.fromkeys(("wait", "believed", "procs", "submit"))
+    lines = []
+    for place, one in enumerate(orders):
+        function, arguments, values = _formula(one)
+        names[f"f{place}"] = numba.njit(nogil=True, error_model="numpy")(function)
+        asked |= dict.fromkeys(arguments)
+        lines.append(f"    if which == {place}:\n        return float(f{place}({', '.join([*arguments, *map(repr, values)])}))\n")
+    head = f"def choose({', '.join([*asked, 'before', 'after', 'moment'])}):\n    which = before if wait + submit < moment else after\n"
+    exec(head + "".join(lines) + "    return 0.0\n", names)
+    return Switch("switch", names["choose"], tuple(orders), np.zeros(3))
+
+
+def can_switch(one: Order) -> bool:
+    """Whether `switch` takes this order."""
+    return (
+        one in (FCFS, SJF) or (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, UserOrder) and not isinstance(one, Switch))
+    )
+
+
+def _formula(one: Order) -> tuple[Callable[..., float], tuple[str, ...], tuple[float, ...]]:
+    """The order's function, and its arguments: of the job, and numbers after them."""
+    if not can_switch(one):
+        raise PolicyError(f"the order {one.label} cannot be chosen in a running simulation")
+    if one == FCFS:
+        return lambda submit: -float(submit), ("submit",), ()
+    if one == SJF:
+        return lambda believed: -float(believed), ("believed",), ()
+    if isinstance(one, Wfp):
+        return _wfp, ("wait", "believed", "procs"), (one.exponent,)
+    assert isinstance(one, UserOrder)
+    return one.function, one.asks(), one.weights if isinstance(one, Score) else ()
+
+
+def _wfp(wait, believed, procs, exponent):
+    power = 1.0
+    for _ in range(exponent):
+        power *= wait / believed
+    return power * procs
+
+
+class Switching:
+    """A simulation under a scheduler whose queue order is one of `orders` at a time; for FCFS and EASY without predictions."""
+
+    def __init__(self, workload: Workload, scheduler: Scheduler, orders: Sequence[Order], overrun: str):
+        if not isinstance(scheduler.policy, Easy | NoBackfilling) or scheduler.policy.passes is None or scheduler.prediction is not None:
+            raise PolicyError(f"{scheduler.label} cannot change its order while it runs; take fcfs or easy, without predictions")
+        self._order = switch(orders)
+        own = replace(scheduler, policy=replace(scheduler.policy, order=self._order))
+        self._simulation = new_kernel(workload, own, PAPERS, overrun, None)
+        self._simulation.compile()
+        self._arrivals = np.unique(workload.submit)
+
+    def choose(self, which: int, moment: int) -> None:
+        """The order at this place is in force from this time (s) on."""
+        numbers = self._order.numbers
+        numbers[0], numbers[1], numbers[2] = numbers[1], which, moment
+
+    def run_until(self, moment: int) -> None:
+        """Handle all events before this time (s)."""
+        memory = self._simulation.memory
+        state, ends = memory.state, memory.events["rank"]
+        last = int(np.searchsorted(self._arrivals, moment))
+        while True:
+            arrival = int(state["next_arrival"])
+            if arrival < moment:  # a step is an event at most, and there are at least so many events before that time
+                self._simulation.advance(last - int(np.searchsorted(self._arrivals, arrival)))
+            elif state["events"] > 0 and ends[0] < moment:
+                self._simulation.advance(1)
+            else:
+                return
+
+    def finish(self) -> None:
+        """Run to the end."""
+        self._simulation.run()
+
+    @property
+    def start(self) -> Array:
+        """Start of each job, int64 s; -1 while it waits."""
+        return self._simulation.start
+
+    def state(self) -> State:
+        """A copy of where the simulation is."""
+        return self._simulation.memory.state.item(), [part.copy() for part in self._arrays()]
+
+    def restore(self, state: State) -> None:
+        """Go back to where it was then."""
+        numbers, arrays = state
+        record = self._simulation.memory.state
+        for name, value in zip(record.dtype.names, numbers, strict=True):
+            record[name] = value
+        for part, kept in zip(self._arrays(), arrays, strict=True):
+            part[...] = kept
+
+    def _arrays(self) -> list[Array]:
+        memory = self._simulation.memory
+        parts = [getattr(memory, name) for name in ("jobs", "events", "later", "waits", "running", "queue")]
+        return [*parts, *(memory.queue_index or ()), *(memory.ordered or ()), self._order.numbers]

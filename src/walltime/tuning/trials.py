@@ -1,0 +1,103 @@
+"""What orders cost on windows of a log, with common random numbers; and the folder that keeps it, so that a search goes on after Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import OutputError, PolicyError
+from walltime.policy import Order, takes
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.threads import in_threads
+from walltime.schedule.windows import Window, log_cost
+
+Array = np.ndarray
+PLACES = ("order", "backfill-order")
+"""Where an order can be used."""
+
+
+class Trials:
+    """Costs of schedulers on windows; each window and each shaken copy of it is simulated, always the same ones.
+
+    `copies`: the log itself, and so many less one shaken by up to `shake` s. `metric`: the cost.
+    """
+
+    def __init__(
+        self, windows: Sequence[Window], metric: str, copies: int, shake: int, seed: int, overrun: str = "kill", workers: int | None = None
+    ):
+        self.windows, self.metric, self.overrun, self.workers = windows, metric, overrun, workers
+        self.runs = [window if copy == 0 else window.shaken(shake, seed + copy) for window in windows for copy in range(copies)]
+        self.copies = copies
+
+    def costs(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
+        """Natural logarithms of the costs, float64 of shape (schedulers, windows): means over the copies."""
+        count = len(self.runs)
+
+        def make_worker() -> Callable[[int, Callable[[int], None]], float]:
+            def run(number: int, check: Callable[[int], None]) -> float:
+                which, window = divmod(number, count)
+                return float(getattr(self.runs[window].run(schedulers[which], check, overrun=self.overrun), self.metric))
+
+            return run
+
+        found = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
+        return log_cost(np.array(found), self.metric).reshape(len(schedulers), len(self.windows), self.copies).mean(axis=2)
+
+
+def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
+    """The scheduler with another order of the queue or of backfilling; raises PolicyError if its policy has no such order."""
+    if where not in PLACES:
+        raise PolicyError(f"an order can be used as {' or '.join(PLACES)}, not as {where!r}")
+    if not takes(type(base.policy), where):
+        raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; take easy, for example")
+    changes: dict[str, Any] = {where.replace("-", "_"): order}
+    return replace(base, policy=replace(base.policy, **changes))
+
+
+class Kept:
+    """Costs by label in a folder: `plan.json` says what they are of, `costs.jsonl` has a line for each; without a folder in memory.
+
+    Raises OutputError if the folder has the costs of something else, or cannot be written.
+    """
+
+    def __init__(self, folder: str | Path | None, plan: Mapping[str, Any]):
+        self._costs: dict[str, list[float]] = {}
+        self._file: Path | None = None
+        if folder is None:
+            return
+        folder = Path(folder)
+        text = json.dumps(plan, indent=2, sort_keys=True) + "\n"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            settings, self._file = folder / "plan.json", folder / "costs.jsonl"
+            if settings.exists() and settings.read_text() != text:
+                raise OutputError(f"{folder}: has the results of other settings or another log; name another folder")
+            settings.write_text(text)
+            lines = self._file.read_text().splitlines() if self._file.exists() else []
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be used ({(error.strerror or str(error)).lower()}); name another place") from error
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # the last line of a run that was interrupted
+            self._costs[record["scheduler"]] = record["costs"]
+
+    def costs(self, schedulers: Sequence[Scheduler], find: Callable[[list[Scheduler]], Array]) -> Array:
+        """The costs of these schedulers; `find` is asked for those that are not kept yet, all at once."""
+        missing = list({one.label: one for one in schedulers if one.label not in self._costs}.values())
+        if missing:
+            found = {one.label: row.tolist() for one, row in zip(missing, find(missing), strict=True)}
+            self._costs |= found
+            if self._file is not None:
+                with self._file.open("a") as file:
+                    file.writelines(json.dumps({"scheduler": label, "costs": costs}) + "\n" for label, costs in found.items())
+        return np.array([self._costs[one.label] for one in schedulers])
+
+    def __len__(self) -> int:
+        return len(self._costs)

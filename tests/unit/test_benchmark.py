@@ -1,0 +1,175 @@
+"""Benchmark suites: their windows are frozen, results can be checked, and leaderboards say what is clear."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from walltime.benchmark import SUITES, leaderboard, parse_suite, read_suite, result, run_suite, verify_result
+from walltime.errors import OutputError, PolicyError, WorkloadError
+
+DEFINITION = """
+name = "classic"
+version = 1
+title = "Small."
+metrics = ["mean_bounded_slowdown", "mean_wait"]
+overrun = "kill"
+baselines = ["fcfs"]
+
+[[subject]]
+name = "small"
+windows = [{}]
+model = "lublin99"
+jobs = 200
+procs = 32
+load = 0.8
+first_seed = 1
+seeds = 3
+warm_jobs = 20
+users = 5
+estimates = "f:4"
+"""
+
+
+@pytest.fixture
+def suite(monkeypatch):
+    """A small suite in the place of all others."""
+    loose = parse_suite(DEFINITION.format("").encode())
+    sums = ", ".join(f'"{one.checksum}"' for one in loose.subjects[0].windows(check=False))
+    small = parse_suite(DEFINITION.format(sums).encode())
+    for module in ("result", "standings"):
+        monkeypatch.setattr(f"walltime.benchmark.{module}.read_suite", lambda name: small)
+    monkeypatch.setattr("walltime.report.benchmark.read_suite", lambda name: small)
+    return small
+
+
+@pytest.mark.parametrize("name", [name for name in SUITES if name != "archive"])
+def test_suites__generate_the_jobs_that_were_frozen(name):
+    for subject in read_suite(name).subjects:
+        assert len(subject.windows()) == len(set(subject.checksums)) == 5
+
+
+def test_suites__have_subjects_and_readable_baselines():
+    for name in SUITES:
+        suite = read_suite(name)
+        assert suite.name == name
+        assert all(subject.checksums for subject in suite.subjects)
+        assert [wt.Scheduler.of(text) for text in suite.baselines]
+    with pytest.raises(PolicyError, match="known are classic"):
+        read_suite("modern")
+
+
+def test_suite__refuses_other_jobs():
+    other = parse_suite(DEFINITION.format('"0"').encode())
+    with pytest.raises(WorkloadError, match="are not those of the suite"):
+        other.subjects[0].windows()
+
+
+def test_run__result_holds_and_goes_on(suite, tmp_path):
+    path = run_suite(suite, "easy", tmp_path / "a", workers=1)
+    found = json.loads(path.read_text())
+    assert found["definition"] == suite.definition
+    assert len(found["windows"]) == 3
+    window = suite.subjects[0].windows()[1]
+    schedule = wt.simulate(window.jobs, "easy")
+    chosen = np.isin(schedule.workload.job_id, window.measured)
+    row = found["windows"][1]
+    assert row["measured"] == 160
+    assert row["mean_wait"] == pytest.approx(schedule.wait[chosen].mean())
+    assert row["schedule"] == hashlib.sha256(schedule.start.tobytes()).hexdigest()
+    assert found["totals"]["mean_bounded_slowdown"]["mean"] == pytest.approx(
+        np.prod([one["mean_bounded_slowdown"] for one in found["windows"]]) ** (1 / 3)
+    )
+    assert verify_result(path, sample=None, workers=1) == []
+    # interrupted after a window and a half
+    header = {name: value for name, value in found.items() if name not in ("totals", "windows")}
+    begun = tmp_path / "b" / path.with_suffix(".part").name
+    begun.parent.mkdir()
+    begun.write_text("\n".join([json.dumps(header), json.dumps(found["windows"][0]), json.dumps(found["windows"][1])[:30]]))
+    told = []
+    assert run_suite(suite, "easy", tmp_path / "b", workers=1, progress=told.append).read_bytes() == path.read_bytes()
+    assert min(told) >= 1
+    assert not begun.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found["windows"][2].update(mean_wait=1.0), "totals are not those"),
+        (lambda found: found["windows"][2].update(schedule="0"), "small, window 2: another schedule"),
+        (lambda found: found["windows"][0].update(jobs="0"), "windows are not those"),
+        (lambda found: found["windows"].pop(), "windows are not those"),
+        (lambda found: found["windows"][0].pop("mean_wait"), "metric of a window is missing"),
+        (lambda found: found.update(definition="0"), "definition of the suite"),
+        (lambda found: found.update(policy="fcfs"), "window 0: another schedule"),
+    ],
+)
+def test_verify__finds_what_was_changed(suite, tmp_path, change, message):
+    path = run_suite(suite, "easy", tmp_path, workers=1)
+    found = json.loads(path.read_text())
+    change(found)
+    path.write_text(json.dumps(found))
+    assert any(message in fault for fault in verify_result(path, sample=None, workers=1))
+
+
+def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "own.py"
+    own.write_text("def widest(procs):\n    return procs\n")
+    path = run_suite(suite, "easy:order=own.py:widest", tmp_path / "r", workers=1)
+    assert list(json.loads(path.read_text())["files"]) == ["own.py"]
+    assert verify_result(path, workers=1) == []
+    own.write_text("def widest(procs):\n    return 2 * procs\n")
+    assert verify_result(path, workers=1) == ["the files of the policy are not that of this program or machine"]
+
+
+def test_read_result__of_another_file(tmp_path):
+    for text in ("{}", "no", "[1]"):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(OutputError, match="is no result of a benchmark"):
+            result.read_result(tmp_path / "x.json")
+    with pytest.raises(PolicyError, match="has no results"):
+        result.check_folder(tmp_path / "none")
+
+
+def test_leaderboard__pairs_windows_and_says_what_is_not_clear(suite, tmp_path):
+    results = [result.read_result(run_suite(suite, text, tmp_path, workers=1)) for text in ("fcfs", "easy", "easy")]
+    with pytest.raises(PolicyError, match="two results of one scheduler"):
+        leaderboard(results)
+    best, other = leaderboard(results[:2])["classic"]
+    assert (best.scheduler, best.remark) == ("easy", "best")
+    logs = [np.log([row["mean_bounded_slowdown"] for row in one["windows"]]) for one in results[:2]]
+    assert other.behind.mean == pytest.approx(100 * np.expm1((logs[0] - logs[1]).mean()))
+    assert other.remark == ("behind" if other.behind.low > 0 else "no clear difference")
+
+
+def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("walltime.benchmark.read_suite", lambda name: suite)
+    status, out, _ = call(capsys, "benchmark", "run", "classic", "--policy", "easy", "--policy", "fcfs", "--out", tmp_path, "--workers", 1)
+    assert status == 0
+    assert "geometric mean" in out
+    files = sorted(tmp_path.glob("*.json"))
+    assert len(files) == 2
+    assert call(capsys, "benchmark", "verify", files[0], "--all", "--workers", 1)[0] == 0
+    page = tmp_path / "board.html"
+    status, out, _ = call(capsys, "benchmark", "leaderboard", tmp_path, "--out", page)
+    assert status == 0
+    assert "Leaderboard" in page.read_text()
+    files[0].write_text(files[0].read_text().replace('"measured": 160', '"measured": 161'))
+    status, out, _ = call(capsys, "benchmark", "verify", files[0], "--all", "--workers", 1)
+    assert status == 1
+    assert "does not hold" in out
+    assert "classic 1" in call(capsys, "benchmark", "list")[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", read_suite("archive").subjects, ids=lambda subject: subject.name)
+def test_archive__has_the_jobs_that_were_frozen(subject):
+    try:
+        found = subject.windows()
+    except wt.LogError:
+        pytest.skip(f"{subject.name} is not on this machine; walltime fetch gets it")
+    assert len(found) == len(set(subject.checksums))

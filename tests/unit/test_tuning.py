@@ -1,0 +1,221 @@
+"""Orders by score, their weights fitted to a log, and orders chosen every week."""
+
+import json
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from walltime.policy import ORDERS, parse_order, score_order
+from walltime.schedule.windows import DAY, windows
+from walltime.tuning.bandit import _Chooser
+from walltime.tuning.fitting import split
+from walltime.tuning.search import make_order, search
+from walltime.tuning.switching import Switching
+from walltime.workloads import Lublin99
+
+MADE = wt.workloads.scale_load(Lublin99().generate(4000, 64, None, 1), 0.9)
+SLOW = {name: 6 * getattr(MADE, name) for name in ("submit", "runtime")}
+JOBS = wt.Workload.from_arrays(**SLOW, procs=MADE.procs, machine_procs=64).with_estimates(wt.FModel(4), 1)
+"""48 days."""
+SMALL = {"days": 4, "warm": 1, "copies": 2, "most": 3, "workers": 1}
+LABELS = ["linear:wait=1.2,area=-0.3", "power:wait=3,believed=-3,procs=1", "linear:log-wait=0.5,log-believed=-1,log-procs=1e-05,log-area=2"]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_score__label_parses_back_also_in_a_scheduler(label):
+    order = parse_order(label)
+    assert order.label == label
+    assert parse_order(order.label) == order
+    scheduler = wt.Scheduler.of(f"easy:order={label},backfill-order=sjf")
+    assert scheduler.policy.order == order
+    assert wt.Scheduler.of(scheduler.label) == scheduler
+
+
+@pytest.mark.parametrize("label", [*LABELS, "linear:believed=-1", "power:area=-1"])
+@pytest.mark.parametrize("policy", ["easy:order={}", "easy:backfill-order={}", "conservative:order={}", "fcfs:order={}"])
+def test_score__engines_agree(label, policy):
+    some = wt.workloads.head(JOBS, 300)
+    kernel, reference = (wt.simulate(some, policy.format(label), engine=engine) for engine in ("kernel", "reference"))
+    assert kernel.start.tolist() == reference.start.tolist()
+
+
+def test_score__one_feature_is_the_simple_order():
+    for label, simple in (("linear:believed=-2", "sjf"), ("power:wait=1", "fcfs")):
+        ours, theirs = (wt.simulate(JOBS, f"easy:order={name}") for name in (label, simple))
+        assert ours.start.tolist() == theirs.start.tolist()
+    assert not parse_order("linear:believed=-2").reads_time
+
+
+def test_score__weights_compile_nothing_new():
+    from walltime.engine.callbacks import compile_score
+
+    wt.simulate(JOBS, "easy:order=power:wait=1,procs=2")
+    before = compile_score.cache_info().misses
+    wt.simulate(JOBS, "easy:order=power:wait=0.5,believed=-2")
+    assert compile_score.cache_info().misses == before
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("linear", "needs a weight that is not 0"),
+        ("linear:wait=0", "needs a weight that is not 0"),
+        ("power:log-wait=1", "no feature of the order power"),
+        ("linear:wait=nan", "finite"),
+        ("linear:wait=fast", "must be a number"),
+        ("linear:wait=1,wait=2", "twice"),
+    ],
+)
+def test_score__faults(label, message):
+    with pytest.raises(wt.PolicyError, match=message):
+        parse_order(label)
+
+
+def test_windows__measure_each_job_once_with_those_around_it():
+    found = windows(JOBS, 4 * DAY, DAY)
+    measured = np.concatenate([one.measured for one in found])
+    assert len(np.unique(measured)) == len(measured)
+    for one in found:
+        assert np.isin(one.measured, one.jobs.job_id).all()
+        assert one.jobs.submit.min() >= one.begin - DAY
+        assert one.jobs.submit.max() < one.end + DAY
+    assert one.shaken(60, 3).measured is one.measured
+
+
+def test_split__no_job_of_the_training_is_in_the_test():
+    early, late = split(JOBS, 4, 1, 0.5, 3)
+    assert len(early) <= 3
+    assert max(one.jobs.submit.max() for one in early) < min(one.begin for one in late)
+
+
+def test_make_order__only_the_direction_counts():
+    features, scales = ("wait", "procs"), np.array([2.0, 1.0])
+    one, other = (make_order(np.array(point), "linear", features, scales) for point in ([4.0, -1.0], [8.0, -2.0]))
+    assert one == other == score_order("linear", {"wait": 1, "procs": -0.5})
+
+
+@pytest.mark.parametrize("optimiser", ["cma", "random"])
+def test_search__finds_a_direction_and_repeats_it(optimiser):
+    if optimiser == "cma":
+        pytest.importorskip("cma", reason="cma is not installed; make setup does it")
+
+    def angle(points):
+        return [-float(p[0] / (np.linalg.norm(p) + 1e-12)) for p in points]
+
+    found = [search(angle, 3, 120, optimiser, seed=5) for _ in range(2)]
+    assert found[0][1] == found[1][1] < -0.9
+
+
+def test_tune__result_is_what_the_label_gives_and_goes_on_from_its_folder(tmp_path):
+    settings = {"budget": 8, "optimiser": "random", **SMALL}
+    found = wt.tune(JOBS, store=tmp_path, **settings)
+    assert found.scheduler.startswith("easy:order=power:")
+    assert found.as_dict() == wt.tune(JOBS, **settings).as_dict()
+    costs = tmp_path / "training" / "costs.jsonl"
+    lines = costs.read_text().splitlines(keepends=True)
+    costs.write_text("".join(lines[:5]) + lines[5][:20] + "\n")  # as an interrupted run leaves it
+    assert wt.tune(JOBS, store=tmp_path, **settings).as_dict() == found.as_dict()
+    assert {json.loads(line)["scheduler"] for line in lines} >= {found.baseline, found.scheduler, found.best_simple}
+    _, late = split(JOBS, 4, 1, 0.5, 3)
+    own = late[0].run(wt.Scheduler.of("easy")).mean_bounded_slowdown
+    shaken = late[0].shaken(60, 1).run(wt.Scheduler.of("easy")).mean_bounded_slowdown
+    assert found.months[0][1] == pytest.approx(np.sqrt(own * shaken))
+    with pytest.raises(wt.OutputError, match="other settings"):
+        wt.tune(JOBS, store=tmp_path, metric="mean_wait", **settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"metric": "utilization"}, wt.PolicyError, "unknown measure"),
+        ({"optimiser": "newton"}, wt.PolicyError, "known are cma, random"),
+        ({"score": "cubic"}, wt.PolicyError, "known are linear, power"),
+        ({"features": ["colour"]}, wt.PolicyError, "no feature"),
+        ({"features": []}, wt.PolicyError, "at least one feature"),
+        ({"where": "behind"}, wt.PolicyError, "order or backfill-order"),
+        ({"policy": "conservative", "where": "backfill-order"}, wt.PolicyError, "has no backfill order"),
+        ({"share": 1.0}, wt.PolicyError, "between 0 and 1"),
+        ({"budget": 0}, wt.PolicyError, "budget must be"),
+        ({"days": 400}, wt.WorkloadError, "fewer days"),
+    ],
+)
+def test_tune__faults(changes, error, message):
+    with pytest.raises(error, match=message):
+        wt.tune(JOBS, **({"optimiser": "random", "budget": 2, **SMALL} | changes))
+
+
+def test_switching__equals_the_reference_engine_with_the_same_choices():
+    some = wt.workloads.head(JOBS, 400)
+    orders = [ORDERS["fcfs"], ORDERS["sjf"], ORDERS["wfp"], parse_order("power:wait=1,procs=1")]
+    moments = [int(t) for t in np.linspace(some.submit[0] + 1, some.submit[-1], 9)]
+    running = Switching(some, wt.Scheduler.of("easy"), orders, "kill")
+    for k, moment in enumerate(moments):
+        running.run_until(moment)
+        here = running.state()
+        running.choose((k + 3) % 4, moment)  # tried, and taken back
+        running.run_until(moment + DAY)
+        running.restore(here)
+        running.choose((k + 1) % 4, moment)
+    running.finish()
+
+    @wt.order
+    def by_time(wait: int, believed: int, procs: int, submit: int) -> float:
+        which = int(np.searchsorted(moments, wait + submit, side="right")) % 4
+        return orders[which].score(wait, believed, procs, submit)
+
+    reference = wt.simulate(some, wt.Easy(order=by_time), engine="reference")
+    assert running.start.tolist() == reference.start.tolist()
+
+
+@pytest.mark.parametrize("strategy", ["simulate", "epsilon", "ucb"])
+def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
+    some = wt.workloads.head(JOBS, 1500)
+    found, again = (wt.choose_weekly(some, strategy=strategy, orders=["fcfs", "sjf"], days=2) for _ in range(2))
+    assert found == again
+    assert set(found.choices) <= {"fcfs", "sjf"}
+    assert set(found.against) == {"easy", "easy:order=sjf"}
+    assert len(found.verdict) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"orders": ["sjf"]}, wt.PolicyError, "two different orders"),
+        ({"orders": ["sjf", "wfp:threshold=0.5"]}, wt.PolicyError, "cannot be chosen"),
+        ({"strategy": "guess"}, wt.PolicyError, "known are simulate, epsilon, ucb"),
+        ({"policy": "conservative"}, wt.PolicyError, "take fcfs or easy"),
+        ({"policy": "easy:predictor=last"}, wt.PolicyError, "without predictions"),
+        ({"days": 400}, wt.WorkloadError, "3 at least"),
+    ],
+)
+def test_choose_weekly__faults(changes, error, message):
+    with pytest.raises(error, match=message):
+        wt.choose_weekly(JOBS, **changes)
+
+
+def test_chooser__tries_each_order_once_and_prefers_the_cheapest():
+    for strategy in ("epsilon", "ucb"):
+        chooser = _Chooser(2, strategy, 0)
+        chooser.saw(0, 1.0)
+        assert chooser.choose() == 1
+        chooser.saw(1, 5.0)
+        choices = []
+        for _ in range(40):
+            choices.append(chooser.choose())
+            chooser.saw(choices[-1], (1.0, 5.0)[choices[-1]])
+        assert choices.count(0) > 30
+
+
+def test_command__writes_result_and_page(tmp_path, capsys):
+    log = tmp_path / "log.swf"
+    wt.logs.write_swf(log, JOBS)
+    words = ["tune", str(log), "--budget", "4", "--optimiser", "random", "--days", "4", "--warm", "1", "--workers", "1"]
+    status, out, _ = call(capsys, *words, "--out", tmp_path / "r.json", "--report", tmp_path / "p.html")
+    assert status == 0
+    assert "held-out windows" in out
+    assert json.loads((tmp_path / "r.json").read_text())["test"] >= 2
+    assert "fitted" in (tmp_path / "p.html").read_text()
+    _, out, _ = call(capsys, "tune", log, "--bandit", "ucb", "--order", "fcfs", "--order", "sjf", "--json")
+    assert json.loads(out)["strategy"] == "ucb"

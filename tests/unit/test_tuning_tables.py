@@ -1,0 +1,46 @@
+"""The tables of the guides on tuning and benchmarks say what was stored."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """A module of the documentation by name."""
+    monkeypatch.syspath_prepend(str(DOCS))
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def test_tuning__both_logs_with_intervals(tables, tmp_path):
+    tuning = tables("tuning_tables").tuning
+    fitted, weekly = tuning("fitted").splitlines(), tuning("weekly").splitlines()
+    stored = json.loads((DOCS / "tuning.json").read_text())
+    assert list(stored) == ["KTH-SP2", "SDSC-BLUE"]
+    assert len(fitted) == len(weekly) == 8
+    gain = stored["KTH-SP2"]["fitted"][0]["fitted"]["test"]
+    assert f"({gain['low']:+.1f} to {gain['high']:+.1f})" in fitted[2]
+    assert tuning("fitted", tmp_path / "none.json") == "*Not measured.*"
+
+
+def test_standings__are_of_the_suites_as_they_are(tables, tmp_path):
+    module = tables("leaderboard_tables")
+    assert module.suites().count("\n") == 5
+    for name in module.SUITES:
+        text = module.standings(name)
+        assert "earlier definition" not in text
+        assert text.count("| best |") == 1
+    assert module.standings("classic", tmp_path / "none.json") == "*Not run.*"
