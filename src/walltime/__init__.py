@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from walltime.schedule.replication import replicate as replicate
     from walltime.schedule.scheduler import Scheduler as Scheduler
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
+    from walltime.schedule.stepping import Simulation as Simulation
     from walltime.site import calibrate as calibrate
     from walltime.site import what_if as what_if
     from walltime.workload import Origin as Origin
@@ -196,6 +197,7 @@ _NAMES = {
         "Scheduler",
         "parse_scheduler",
     ),
+    "schedule.stepping": ("Simulation",),
     "site": ("calibrate", "what_if"),
     "workload": ("Workload",),
 }

@@ -26,7 +26,7 @@ HOLE = np.iinfo(np.int32).max
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
 # Why the loop returned.
-DONE, PAUSED, STUCK = 0, 1, 2
+DONE, PAUSED, STUCK, REACHED = 0, 1, 2, 3
 
 # The kinds of scheduling passes.
 HEAD, FRESH, KEEP = 0, 1, 2
@@ -81,7 +81,7 @@ STATE = _dtype(
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow "
-    "early broken next_due"
+    "early broken next_due until"
 )
 """Values that change at every event.
 
@@ -100,7 +100,9 @@ EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes;
 end by the shadow time.
 
 Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
-invalid, NO_PLAN before the first pass; `next_due`: the earliest one."""
+invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
+
+`until`: the loop returns before the first event that is later, NEVER for none."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -290,7 +292,7 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
         state[name] = 0
     state.free, state.classes = memory.rules.procs, classes
     state.head = state.blocked = -1
-    state.next_due = NEVER
+    state.next_due = state.until = NEVER
     state.broken = NO_PLAN
     on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
     state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
