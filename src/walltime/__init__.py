@@ -18,6 +18,7 @@ The most common names are here; the rest are in groups:
 * `schedule`: results, batches, replications, audits
 * `machine`: machines of several pools: partitions, outages, limits
 * `site`: for those who run a machine: calibration, and what a change would do
+* `learn`: environments in which an agent learns to schedule
 * `live`: a Slurm cluster as it is now, and when its waiting jobs will start
 * `workloads`: workload models, and changes to workloads
 """
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from walltime import campaign as campaign
     from walltime import estimates as estimates
     from walltime import figures as figures
+    from walltime import learn as learn
     from walltime import live as live
     from walltime import logs as logs
     from walltime import machine as machine
@@ -133,6 +135,7 @@ GROUPS = (
     "campaign",
     "estimates",
     "figures",
+    "learn",
     "live",
     "logs",
     "machine",
