@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,3 +238,9 @@ except wt.PolicyError as error:
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout == "Gymnasium is not installed; pip install 'walltime[learn]'\n"
+
+
+def test_guide__has_every_feature():
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "learning.md").read_text()
+    for feature in (*learn.FEATURES["compact"], *learn.FEATURES["published"], *learn.QUEUE):
+        assert f"| `{feature.name}` | {feature.unit} | {feature.scale} | {feature.about} |" in page

@@ -24,8 +24,8 @@ LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s
 ADDED = {
     "easy": 31,
     "easy-predicting": 18,
-    "easy-ordered": 18,
-    "easy-ordered-predicting": 5,
+    "easy-ordered": 20,
+    "easy-ordered-predicting": 6,
     "scratch": 21,
     "scratch-predicting": 3,
     "conservative": 41,
@@ -38,6 +38,7 @@ ADDED = {
     "dynamics": 3,
     "draw": 2,
     "averages": 6,
+    "decisions": 21,
     "replay": 3,
 }
 """Functions that each entry compiles where those before it have been compiled. A number that has grown costs every new user time:

@@ -68,9 +68,9 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     >>> _, info = env.reset(seed=1)
     >>> over = False
     >>> while not over:
-    ...     _, reward, over, _, info = env.step(0)
-    >>> env.starts().tolist(), round(reward, 3)
-    ([0, 10, 2], -0.967)
+    ...     _, _, over, _, info = env.step(0)
+    >>> env.starts().tolist(), env.cost()  # mean bounded slowdown
+    ([0, 10, 2], 1.3)
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)
@@ -125,6 +125,10 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     def waiting(self) -> Array:
         """The waiting jobs that can be chosen, by slot: indices of the jobs of `episode.workload`."""
         return self._batch.waiting(0)
+
+    def cost(self) -> float:
+        """The mean of the reward's metric over the jobs of the episode, when it has ended."""
+        return self._batch.cost(0)
 
     def baseline(self, formula: str) -> float:
         """The mean of the reward's metric where this formula decides in the present episode."""
