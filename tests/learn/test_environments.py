@@ -14,6 +14,7 @@ import pytest
 import walltime as wt
 from walltime import learn
 from walltime.engine import decisions as kernel
+from walltime.learn.batch import AT_THE_END
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -165,6 +166,17 @@ def test_rewards__add_up_to_the_metric(reward, metric):
         assert play(env) == pytest.approx(-found)
         assert env.unwrapped.baseline("fcfs") == pytest.approx(found)
         assert play(gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=dense, baseline="fcfs")) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("reward", AT_THE_END)
+def test_rewards__at_the_end_can_be_any_metric_of_a_schedule(reward):
+    jobs = wt.Lublin99().generate(jobs=100, machine_procs=32, load=0.9, seed=4)
+    found = getattr(wt.simulate(jobs, "easy").summary(), reward)
+    env = gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False)
+    assert play(env) == pytest.approx(found if reward == "utilization" else -found)
+    assert play(gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False, baseline="fcfs")) == pytest.approx(0.0)
+    with pytest.raises(wt.PolicyError, match="at the end of an episode only"):
+        gymnasium.make(learn.env.ID, jobs=jobs, reward=reward)
 
 
 def test_parts_of_a_log__do_not_overlap_and_the_test_is_later():

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
-from walltime.learn.batch import DECISIONS, FORMULAS, REWARDS, Rules
+from walltime.learn.batch import AT_THE_END, DECISIONS, FORMULAS, REWARDS, Rules
 from walltime.learn.features import FEATURES, QUEUE, Feature
 from walltime.learn.sources import Episode, drawn, shaken, windows
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENTS = ("BackfillingEnv", "BackfillingVectorEnv")
 __all__ = [
+    "AT_THE_END",
     "DECISIONS",
     "FEATURES",
     "FORMULAS",

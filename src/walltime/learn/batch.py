@@ -15,6 +15,7 @@ from walltime.engine.load import load
 from walltime.errors import PolicyError
 from walltime.learn.features import FEATURES, QUEUE, greatest, still_features
 from walltime.learn.sources import Episode
+from walltime.metrics import summarize
 from walltime.schedule.overrun import effective_times
 
 Array = np.ndarray
@@ -27,7 +28,12 @@ REWARDS = {
     "slowdown": kernel.SLOWDOWN,
     "bounded_slowdown": kernel.BOUNDED,
 }
-"""Metrics that a reward can be made of, for each job: s, or without unit."""
+"""Metrics of a job that a reward can be made of: s, or without unit."""
+AT_THE_END = {
+    name: -1.0 if name == "utilization" else 1.0
+    for name in ("median_wait", "p90_wait", "p99_wait", "max_wait", "mean_bounded_slowdown_p1", "utilization", "makespan")
+}
+"""Metrics of a whole schedule (`walltime.metrics.Summary`) that a reward at the end can be made of; -1 where more is better."""
 DIALECTS = ("papers", "rlscheduler")
 
 
@@ -50,11 +56,13 @@ class Rules:
 
     def __post_init__(self) -> None:
         known: dict[str, Sequence[str]] = {"decision": tuple(DECISIONS), "dialect": DIALECTS, "observation": tuple(FEATURES)}
-        known |= {"reward": tuple(REWARDS), "baseline": FORMULAS}
+        known |= {"reward": (*REWARDS, *AT_THE_END), "baseline": FORMULAS}
         for name, values in known.items():
             value = getattr(self, name)
             if value not in values and not (name == "baseline" and value is None):
                 raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}")
+        if self.dense and self.reward in AT_THE_END:
+            raise PolicyError(f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}")
         if self.decision == "backfill" and not self.backfilling:
             raise PolicyError("without backfilling nobody can be chosen to be backfilled; leave backfilling on, or decide on the next job")
         if self.dialect == "rlscheduler" and self.committed is False:
@@ -85,7 +93,7 @@ class Rules:
         rules = np.zeros(kernel.RULES, np.int64)
         rules[kernel.KIND], rules[kernel.SIZE], rules[kernel.PERIOD] = DECISIONS[self.decision], size, self.period
         rules[kernel.COMMITTED] = theirs or bool(self.committed)
-        rules[kernel.BACKFILLS], rules[kernel.COST] = self.backfilling, REWARDS[self.reward]
+        rules[kernel.BACKFILLS], rules[kernel.COST] = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
         for name in (kernel.ONE_BY_ONE, kernel.ENDS_BEFORE, kernel.SHADOW_ONCE):
             rules[name] = theirs
         rules[kernel.EXTRA_NODES] = not theirs
@@ -172,11 +180,19 @@ class Batch:
                 self.rewards[e] += self.baseline(int(self.state[e, kernel.EPISODE]))
 
     def cost(self, environment: int) -> float:
-        """The mean of the metric over the jobs of a finished episode."""
-        return float(self._sums[environment, kernel.PAID]) / len(self.episodes[self.state[environment, kernel.EPISODE]].workload)
+        """The metric of a finished episode, or its mean over the jobs; negative where more is better."""
+        jobs = self.episodes[self.state[environment, kernel.EPISODE]].workload
+        name = self.rules.reward
+        if name in REWARDS:
+            return float(self._sums[environment, kernel.PAID]) / len(jobs)
+        runtime, _ = effective_times(jobs, self.rules.overrun)
+        columns = {"submit": jobs.submit, "start": self.starts(environment), "runtime": runtime, "procs": jobs.procs}
+        nobody = np.zeros(len(jobs), np.bool_)
+        found = summarize(**columns, backfilled=nobody, machine_procs=jobs.machine_procs, offered_load=jobs.offered_load)
+        return AT_THE_END[name] * float(getattr(found, name))
 
     def baseline(self, episode: int, formula: str | None = None) -> float:
-        """The mean of the metric where the formula (default: the baseline) decides in the same episode, under the same rules."""
+        """The same as `cost` where the formula (default: the baseline) decides in the same episode, under the same rules."""
         chosen = formula or self.rules.baseline
         if chosen is None:
             raise PolicyError(f"the environment has no baseline; known are {', '.join(FORMULAS)}")

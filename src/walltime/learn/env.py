@@ -56,7 +56,8 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: for how many jobs, the first to arrive (default 32 and
     128). `reward`: the metric `wait`, `response` (s), `slowdown` or `bounded_slowdown`. `dense`: the fall of its sum over the jobs so far
     (waiting ones as if they started now), divided by the number of jobs, so that an episode's rewards add up to minus the mean, plus what
-    those that waited at its begin had cost; or minus the mean at the end of the episode. `baseline`: a formula, whose mean on the same
+    those that waited at its begin had cost; or, with `dense=False`, minus the mean at the end of the episode. There the metrics of a whole
+    schedule can be used too, such as `p90_wait` (s) or `utilization`, which is not negated. `baseline`: a formula, whose mean on the same
     episode is added at the end. `overrun`: see `walltime.simulate`.
 
     `info` has the `action_mask` (int8), the `time` (s), and the number of the `episode`; `action_masks()` gives the mask as bool. An action
@@ -127,11 +128,11 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return self._batch.waiting(0)
 
     def cost(self) -> float:
-        """The mean of the reward's metric over the jobs of the episode, when it has ended."""
+        """The reward's metric when the episode has ended, for one of jobs their mean; negative where more is better."""
         return self._batch.cost(0)
 
     def baseline(self, formula: str) -> float:
-        """The mean of the reward's metric where this formula decides in the present episode."""
+        """The same as `cost` where this formula decides in the present episode."""
         if formula not in FORMULAS:
             raise PolicyError(f"unknown formula {formula!r}; known are {', '.join(FORMULAS)}")
         return self._batch.baseline(self._number, formula)
