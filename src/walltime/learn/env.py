@@ -74,7 +74,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     ([0, 10, 2], 1.3)
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)
 
     def __init__(self, jobs: Source, **options: Any):
         self._batch = Batch(as_episodes(jobs), _rules(options))
@@ -146,7 +146,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     the next step, whatever the action, with no reward (`AutoresetMode.NEXT_STEP`). Observations and masks have a row for each environment.
     """
 
-    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (as Gymnasium declares it)
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (as Gymnasium declares it)
 
     def __init__(self, jobs: Source, num_envs: int = 1, threads: int | None = None, **options: Any):
         self.num_envs = num_envs
