@@ -19,6 +19,7 @@ The most common names are here; the rest are in groups:
 * `schedule`: results, batches, replications, audits
 * `machine`: machines of several pools: partitions, outages, limits
 * `site`: for those who run a machine: calibration, and what a change would do
+* `learn`: environments in which an agent learns to schedule
 * `live`: a Slurm cluster as it is now, and when its waiting jobs will start
 * `tuning`: orders fitted to a log, and chosen every week
 * `workloads`: workload models, and changes to workloads
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from walltime import campaign as campaign
     from walltime import estimates as estimates
     from walltime import figures as figures
+    from walltime import learn as learn
     from walltime import live as live
     from walltime import logs as logs
     from walltime import machine as machine
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
     from walltime.schedule.replication import replicate as replicate
     from walltime.schedule.scheduler import Scheduler as Scheduler
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
+    from walltime.schedule.stepping import Simulation as Simulation
     from walltime.site import calibrate as calibrate
     from walltime.site import what_if as what_if
     from walltime.tuning import choose_weekly as choose_weekly
@@ -139,6 +142,7 @@ GROUPS = (
     "campaign",
     "estimates",
     "figures",
+    "learn",
     "live",
     "logs",
     "machine",
@@ -204,6 +208,7 @@ _NAMES = {
         "Scheduler",
         "parse_scheduler",
     ),
+    "schedule.stepping": ("Simulation",),
     "site": ("calibrate", "what_if"),
     "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),

@@ -5,6 +5,8 @@ import pytest
 
 import walltime as wt
 from tests.traces import published_path
+from walltime.learn.batch import Batch, Rules
+from walltime.learn.sources import as_episodes
 from walltime.papers.zhang20.windows import FORMULAS, windows
 
 PRINTED = {
@@ -29,3 +31,21 @@ def test_rlscheduler__gives_the_printed_means_to_the_last_digit(log, formula):
     for policy, printed in zip((wt.NoBackfilling, wt.Easy), PRINTED[log, formula], strict=True):
         schedules = [wt.simulate(part, policy(order=FORMULAS[formula]), dialect="rlscheduler", overrun="overrun") for part in parts]
         assert f"{np.mean([schedule.summary().mean_bounded_slowdown for schedule in schedules]):.2f}" == f"{printed:.2f}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("log", "formula"), PRINTED)
+def test_formulas_as_agents_of_the_learning_environment__give_the_printed_means(log, formula):
+    parts = windows(wt.read(published_path(f"rlscheduler/{log}.swf.gz")))
+    order = FORMULAS[formula]
+    for backfilling, printed in zip((False, True), PRINTED[log, formula], strict=True):
+        rules = Rules(dialect="rlscheduler", backfilling=backfilling, slots=1024, dense=False, overrun="overrun")
+        batch, found = Batch(as_episodes(parts), rules), []
+        for number, part in enumerate(parts):
+            columns = zip(part.believed.tolist(), part.procs.tolist(), part.submit.tolist(), strict=True)
+            scores = np.array([order.score(0, *job) for job in columns])  # none of them reads the time
+            batch.step(np.array([-1 - number]))
+            while not batch.over[0]:
+                batch.step(np.array([scores[batch.waiting(0)].argmax()]))
+            found.append(-batch.rewards[0])
+        assert f"{np.mean(found):.2f}" == f"{printed:.2f}"

@@ -30,6 +30,8 @@ def examples(page: Path) -> doctest.DocTest:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples__print_what_the_page_says(page, tmp_path, monkeypatch):
+    if page.name == "learning.md":
+        pytest.importorskip("gymnasium", reason="Gymnasium is not installed; make setup does it")
     monkeypatch.chdir(tmp_path)
     told: list[str] = []
     result = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False).run(examples(page), out=told.append)
@@ -62,6 +64,8 @@ def test_api_reference__names_what_can_be_imported_as_printed():
     assert len(entries) > 90
     for entry in entries:
         home, _, name = entry.rpartition(".")
+        if name in wt.learn.ENVIRONMENTS and importlib.util.find_spec("gymnasium") is None:
+            continue  # make setup installs it
         found = getattr(importlib.import_module(home), name)
         assert getattr(found, "__doc__", None), entry
 

@@ -174,7 +174,8 @@ OrderOption = Annotated[
     typer.Option(
         "--order",
         help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
-        "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs that have waited a day first.",
+        "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs first that "
+        "have waited a day.",
         rich_help_panel=RUN,
     ),
 ]

@@ -14,7 +14,7 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine import averages, callbacks, cluster, draw, dynamics, jit, loop, slurm
+from walltime.engine import averages, callbacks, cluster, decisions, draw, dynamics, jit, loop, slurm
 from walltime.engine import replay as prediction_replay
 from walltime.engine.cache import is_kept
 from walltime.engine.cluster_memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, ClusterMemory, as_lists, new_cluster_memory
@@ -104,6 +104,14 @@ def _example_averages() -> Arguments:
     return _NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)
 
 
+def _example_decisions() -> Arguments:
+    table, tables = np.zeros((0, 0), np.int64), np.zeros((0, 0, 0), np.int64)
+    fixed, seen = _read_only(table), np.zeros((0, 0, 0), np.float32)
+    summary, sums = np.zeros((0, 0), np.float32), np.zeros((0, 0))
+    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables)
+    return 0, 0, _NOTHING, _read_only(_NOTHING), fixed, _read_only(summary), fixed, table, sums, *lists, seen, summary, mask, np.zeros(0)
+
+
 def _example_prediction_replay() -> Arguments:
     return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6, 0
 
@@ -167,6 +175,7 @@ _TABLE = (
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 21, 5),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
 )
 

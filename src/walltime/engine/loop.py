@@ -25,7 +25,7 @@ from walltime.engine.conservative import pass_with_kept_reservations
 from walltime.engine.easy import pass_with_head_reservation
 from walltime.engine.jit import kernel
 from walltime.engine.machine import end_expected_now, end_next, take_arrival
-from walltime.engine.memory import DONE, NEVER, PAUSED, STUCK
+from walltime.engine.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.predictions import correct_expired, next_expiry, predict_arrivals
 from walltime.engine.scratch import pass_with_fresh_reservations
 from walltime.engine.selective import pass_with_selected_reservations
@@ -55,7 +55,7 @@ def run(
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, so that another call continues from there; STUCK if jobs wait that
-    nothing will start, which no rule allows.
+    nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
 
     This is compiled separately for each kind of pass, on first use (load.py). One of `index`, `fresh` and `kept` is given and
     determines the pass, with `window` and `selection`; the others are None, and the compiler drops the branches for None.
@@ -64,6 +64,8 @@ def run(
         now = _next_event(state, rules, jobs, events, running, predicting)
         if now == NEVER:
             return DONE if state.started == jobs.size else STUCK
+        if now > state.until:
+            return REACHED
         state.now = now
         if predicting is not None:
             if rules.quiet_expiry and _nothing_but_expiry(state, events):

@@ -27,7 +27,7 @@ HOLE = np.iinfo(np.int32).max
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
 # Why the loop returned.
-DONE, PAUSED, STUCK = 0, 1, 2
+DONE, PAUSED, STUCK, REACHED = 0, 1, 2, 3
 
 # The kinds of scheduling passes.
 HEAD, FRESH, KEEP = 0, 1, 2
@@ -104,7 +104,7 @@ STATE = _dtype(
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow earliest earliest_of "
-    "early broken next_due ended slowdowns waited waits"
+    "early broken next_due ended slowdowns waited waits until"
 )
 """Values that change at every event.
 
@@ -127,7 +127,8 @@ Conservative: `early`, jobs that ended before their expected end since the last 
 invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
 
 Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the
-last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived."""
+last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived. `until`:
+the loop returns before the first event that is later, NEVER for none."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -382,7 +383,7 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
         state[name] = 0
     state.free, state.classes = memory.rules.procs, classes
     state.head = state.blocked = state.earliest_of = -1
-    state.next_due = NEVER
+    state.next_due = state.until = NEVER
     state.broken = NO_PLAN
     on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
     state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)

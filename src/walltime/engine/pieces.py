@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.engine.learning import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.load import load, load_predictor
-from walltime.engine.memory import DONE, STUCK
+from walltime.engine.memory import DONE, REACHED, STUCK
 from walltime.errors import EngineError
 
 Array = np.ndarray
@@ -29,6 +29,8 @@ class Pieces(ABC):
         self._loop: Callable[..., int] | None = None
         self.seconds = 0.0
         """Time spent in the kernel, without compilation."""
+        self.reached = False
+        """Whether the last piece ended because the next event is later than it was to go."""
 
     @abstractmethod
     def _name(self) -> str:
@@ -59,6 +61,7 @@ class Pieces(ABC):
         begin = time.perf_counter()
         reason = self._loop(*self._memory, budget)
         self.seconds += time.perf_counter() - begin
+        self.reached = reason == REACHED
         if reason == STUCK:
             raise EngineError(self._why_stuck())
         return bool(reason == DONE)

@@ -7,6 +7,7 @@ equal its own, job for job. It also runs policies that are written in plain Pyth
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Iterable, Sequence
 
 from walltime.engine import reference_later as later
@@ -74,7 +75,7 @@ class Reference(Predicting):
         self.coincident = coincident
         self.expiry = expiry
         self.dynamics = dynamics
-        self.now = 0
+        self.now, self.done = 0, False
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
@@ -111,36 +112,41 @@ class Reference(Predicting):
 
     def run(self) -> None:
         """Simulate until every job has started and ended."""
-        while True:
-            times = [job.end for job in self.running] + [self.now] * len(self.terminating)
-            times += [job.submit for job in self._arriving[:1]]
-            expiries = [job.expected_end for job in self.running if self._can_be_corrected(job)]
-            if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
-                times += [job.reservation for job in self.waiting]
-            others, times = times, times + expiries
-            self._woken = 0 if times else self._woken + 1
-            if self._wake_ups and (times or self.waiting) and self._woken <= PATIENCE:
-                times.append(min(self._wake_ups))
-            if not times:
-                break
-            self.now = min(times)
-            if self.expiry == "silent" and self.now not in (*others, *self._wake_ups):
-                self._correct_expired()
-                continue
-            self._wake_ups.discard(self.now)
-            quiet, waiting = self._nothing_but_arrivals(), len(self.waiting)
-            if self.coincident == "batch":
-                self._all_events()
-            else:
-                self._one_event()
-            if not quiet or any(job.procs <= self.free for job in self.waiting[waiting:]):
-                self._pass()
-        if self.waiting:
-            if not isinstance(self.policy, PlainPolicy):
-                raise EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
-            ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
-            woken = PATIENCE if self._wake_ups else 0
-            raise EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], woken))
+        while self.step():
+            pass
+
+    def step(self, until: float = math.inf) -> bool:
+        """Handle the next event and make the pass after it; False if there is none (then `done`), or it is later than `until`, s."""
+        times = [job.end for job in self.running] + [self.now] * len(self.terminating)
+        times += [job.submit for job in self._arriving[:1]]
+        expiries = [job.expected_end for job in self.running if self._can_be_corrected(job)]
+        if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
+            times += [job.reservation for job in self.waiting]
+        others, times = times, times + expiries
+        woken = 0 if times else self._woken + 1
+        if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
+            times.append(min(self._wake_ups))
+        self.done = not times
+        if self.done and self.waiting:
+            raise self._stuck()
+        if self.done or min(times) > until:
+            return False
+        self.now, self._woken = min(times), woken
+        if self.expiry == "silent" and self.now not in (*others, *self._wake_ups):
+            self._correct_expired()
+            return True
+        self._wake_ups.discard(self.now)
+        quiet, waiting = self._nothing_but_arrivals(), len(self.waiting)
+        (self._all_events if self.coincident == "batch" else self._one_event)()
+        if not quiet or any(job.procs <= self.free for job in self.waiting[waiting:]):
+            self._pass()
+        return True
+
+    def _stuck(self) -> EngineError:
+        if not isinstance(self.policy, PlainPolicy):
+            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+        ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
+        return EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
 
     def _nothing_but_arrivals(self) -> bool:
         """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""

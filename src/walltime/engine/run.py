@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from typing import Any
 
@@ -128,6 +129,24 @@ class Simulation(Pieces):
     def _why_stuck(self) -> str:
         return f"{len(self._submit) - self.started} jobs wait for processors that nobody will free"
 
+    def run_until(self, time: int) -> bool:
+        """Handle all events up to this time, s; returns whether the simulation is done."""
+        state = self._memory.state
+        state.until = time
+        try:
+            while not (done := self.advance()):
+                if self.reached:
+                    break
+        finally:
+            state.until = NEVER
+        return done
+
+    def copy(self) -> Simulation:
+        """Another simulation that goes on from here, independent of this one; what is never written to is shared."""
+        other = copy.copy(self)
+        other._memory = _copied(self._memory)
+        return other
+
     @property
     def memory(self) -> Memory:
         """What the loop works on, to be looked at between two pieces."""
@@ -214,6 +233,13 @@ class Simulation(Pieces):
         rules.order, rules.order_parameter, rules.order_starvation = first.kind, first.parameter, first.starvation
         rules.order_reads_time, rules.order_grows = first.reads_time, first.grows
         rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation = second.kind, second.parameter, second.starvation
+
+
+def _copied(value: Any) -> Any:
+    """A tuple of arrays, records and such tuples, with copies of all arrays and records."""
+    if isinstance(value, tuple):
+        return type(value)(*map(_copied, value))
+    return None if value is None else value.copy()
 
 
 def _threshold(policy: Policy, mode: int) -> float:

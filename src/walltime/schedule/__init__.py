@@ -20,6 +20,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.spread import Spread, shaking_spread
+from walltime.schedule.stepping import Simulation, State
 from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
 
 __all__ = [
@@ -48,7 +49,9 @@ __all__ = [
     "Running",
     "Schedule",
     "Scheduler",
+    "Simulation",
     "Spread",
+    "State",
     "Story",
     "Submission",
     "UserAdvice",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,68 +71,90 @@ def simulate(
     'easy:backfill-order=sjf,predictor=exact'
     """
     check_workload(workload)
-    scheduler = Scheduler.of(policy, prediction)
-    rules = Dialect.of(dialect, coincident)
-    scheduler = replace(scheduler, policy=rules.apply(scheduler.policy))
-    policy, chosen = scheduler.policy, scheduler.prediction
-    if engine not in ENGINES:
-        raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
-    needs = needs_reference(policy, rules, chosen)
-    if engine == "kernel" and needs:
-        raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
-    ran = "reference" if needs or engine == "reference" else "kernel"
+    scheduler, rules, ran = chosen_engine(policy, prediction, Dialect.of(dialect, coincident), engine)
     if machine is not None:
         return _on_machine(workload, scheduler, machine, overrun, rules, dynamics, ran, progress)
-    runtime, _ = effective_times(workload, overrun)
-    record = None
     if ran == "reference":
         begin = time.perf_counter()
         reference = new_reference(Reference, workload, scheduler, rules, overrun, dynamics)
         reference.run()
-        if chosen is not None:
-            jobs = reference.jobs
-            predicted, corrections = (np.array([getattr(job, name) for job in jobs], np.int64) for name in ("predicted", "corrections"))
-            record = PredictionRecord(chosen, predicted, np.array([job.basis for job in jobs], np.uint8), corrections)
         found = _dynamics_of_reference(reference) if dynamics else None
-        submitted, start, kind, reserved_start = (
-            np.array([getattr(job, name) for job in reference.jobs], dtype)
-            for name, dtype in (("submit", np.int64), ("start", np.int64), ("kind", np.uint8), ("reserved_start", np.int64))
-        )
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
-    else:
-        from walltime.engine.load import load
+        return schedule_of(reference, workload, scheduler, rules, overrun, seconds, found)
+    from walltime.engine.load import load
 
-        lowered = lowered_prediction(workload, scheduler, overrun)
-        predicting = time.perf_counter()
-        simulation = new_kernel(workload, scheduler, rules, overrun, lowered, dynamics)
-        simulation.compile()
-        if dynamics:
-            load("dynamics")
-        loaded = time.perf_counter()
-        simulation.run(progress)
-        found = dynamics_of(simulation) if dynamics else None
-        submitted = simulation.submit
-        start, kind, reserved_start = simulation.start, simulation.kind, simulation.reserved_start
-        seconds = {"compile": loaded - predicting, "simulate": simulation.seconds}
+    lowered = lowered_prediction(workload, scheduler, overrun)
+    predicting = time.perf_counter()
+    simulation = new_kernel(workload, scheduler, rules, overrun, lowered, dynamics)
+    simulation.compile()
+    if dynamics:
+        load("dynamics")
+    loaded = time.perf_counter()
+    simulation.run(progress)
+    found = dynamics_of(simulation) if dynamics else None
+    seconds = {"compile": loaded - predicting, "simulate": simulation.seconds}
+    if dynamics:
+        seconds["dynamics"] = simulation.seconds_dynamics
+    return schedule_of(simulation, workload, scheduler, rules, overrun, seconds, found)
+
+
+def chosen_engine(
+    policy: Policy | Scheduler | str, prediction: Prediction | Predictor | str | None, dialect: Dialect, engine: str
+) -> tuple[Scheduler, Dialect, str]:
+    """The scheduler as the dialect reads it, the dialect, and the engine that runs it: `kernel` or `reference`.
+
+    Raises PolicyError for an unknown engine, and if the kernel is wanted and cannot run it.
+    """
+    scheduler = Scheduler.of(policy, prediction)
+    scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
+    if engine not in ENGINES:
+        raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
+    needs = needs_reference(scheduler.policy, dialect, scheduler.prediction)
+    if engine == "kernel" and needs:
+        raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
+    return scheduler, dialect, "reference" if needs or engine == "reference" else "kernel"
+
+
+def schedule_of(
+    engine: Simulation | Reference,
+    workload: Workload,
+    scheduler: Scheduler,
+    dialect: Dialect,
+    overrun: str,
+    seconds: Mapping[str, float],
+    dynamics: Dynamics | None = None,
+) -> Schedule:
+    """The schedule that an engine has made when it is done; `seconds`: the time that each part took."""
+    chosen, record = scheduler.prediction, None
+    if isinstance(engine, Reference):
+        jobs = engine.jobs
+        submitted, start, reserved_start, predicted, corrections = (
+            np.array([getattr(job, name) for job in jobs], np.int64)
+            for name in ("submit", "start", "reserved_start", "predicted", "corrections")
+        )
+        kind, basis = (np.array([getattr(job, name) for job in jobs], np.uint8) for name in ("kind", "basis"))
         if chosen is not None:
-            record = PredictionRecord(chosen, simulation.predicted, simulation.basis, simulation.corrections)
-        if dynamics:
-            seconds["dynamics"] = simulation.seconds_dynamics
+            record = PredictionRecord(chosen, predicted, basis, corrections)
+    else:
+        submitted, start, kind, reserved_start = engine.submit, engine.start, engine.kind, engine.reserved_start
+        if chosen is not None:
+            record = PredictionRecord(chosen, engine.predicted, engine.basis, engine.corrections)
+    runtime, _ = effective_times(workload, overrun)
     return Schedule(
         workload=workload,
-        policy=policy,
+        policy=scheduler.policy,
         start=start,
         end=start + runtime,
         runtime=runtime,
         kind=kind,
         reserved_start=reserved_start,
         overrun=overrun,
-        dialect=rules,
+        dialect=dialect,
         submitted=submitted if workload.feedback else None,
-        seconds=seconds,
-        dynamics=found,
+        seconds=dict(seconds),
+        dynamics=dynamics,
         predictions=record,
-        engine=ran,
+        engine="reference" if isinstance(engine, Reference) else "kernel",
     )
 
 

@@ -1,0 +1,54 @@
+"""Environments in which an agent learns to schedule; for Gymnasium (`pip install walltime[learn]`).
+
+env.py        the environments: `walltime/Backfilling-v0`, one and many side by side
+batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.decisions`
+features.py   what is observed: every feature, with its unit and scale
+sources.py    where episodes come from: windows of a log, models, shaken logs
+"""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from walltime.errors import PolicyError
+from walltime.learn.batch import AT_THE_END, DECISIONS, FORMULAS, REWARDS, Rules
+from walltime.learn.features import FEATURES, QUEUE, Feature
+from walltime.learn.sources import Episode, drawn, shaken, windows
+
+if TYPE_CHECKING:
+    from walltime.learn.env import BackfillingEnv as BackfillingEnv
+    from walltime.learn.env import BackfillingVectorEnv as BackfillingVectorEnv
+
+ENVIRONMENTS = ("BackfillingEnv", "BackfillingVectorEnv")
+__all__ = [
+    "AT_THE_END",
+    "DECISIONS",
+    "FEATURES",
+    "FORMULAS",
+    "QUEUE",
+    "REWARDS",
+    "BackfillingEnv",
+    "BackfillingVectorEnv",
+    "Episode",
+    "Feature",
+    "Rules",
+    "drawn",
+    "shaken",
+    "windows",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The environments, which need Gymnasium; everything else of the package does without."""
+    if name not in ENVIRONMENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if find_spec("gymnasium") is None:
+        raise PolicyError("Gymnasium is not installed; pip install 'walltime[learn]'")
+    from walltime.learn import env
+
+    return getattr(env, name)
+
+
+if find_spec("gymnasium") is not None:
+    from walltime.learn.env import register
+
+    register()

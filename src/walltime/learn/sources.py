@@ -1,0 +1,116 @@
+"""Where episodes come from: windows of a log, models, shaken logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.policy import Policy
+from walltime.schedule.overrun import effective_times
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.simulation import simulate
+from walltime.workload import Workload, check_workload
+from walltime.workload.scaling import shake
+
+Array = np.ndarray
+PARTS = ("all", "train", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """Jobs to be scheduled, and the state of the machine before the first of them is submitted.
+
+    `workload`: the jobs, in order of arrival; the first `waiting` of them wait already at `begin` (s). `running`: jobs that run at `begin`,
+    which nobody decides on, in the order in which they started: an int64 row of start, runtime, planned runtime (s) and processors each.
+    """
+
+    workload: Workload
+    begin: int = 0
+    waiting: int = 0
+    running: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+
+
+def windows(
+    workload: Workload,
+    jobs: int = 256,
+    *,
+    part: str = "all",
+    test_share: float = 0.3,
+    warm: Policy | Scheduler | str | None = None,
+    overrun: str = "kill",
+) -> list[Episode]:
+    """The log in windows of so many jobs, one after the other, none of which share a job.
+
+    `part`: `all`; or the windows to `train` with, which are earlier than those to `test` with, the last `test_share` of them; one window
+    between the two is left out. `warm`: a scheduler that had the machine before, so that each window begins with the jobs that it has left
+    running and waiting (simulated with this `overrun`); without it, with an empty machine.
+
+    Raises WorkloadError for an unknown part, a log with fewer jobs than a window, and jobs that wait for others.
+
+    >>> import walltime as wt
+    >>> log = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 9, 9, 9], procs=[1, 1, 1, 1], machine_procs=2)
+    >>> [(one.begin, one.waiting, len(one.running), len(one.workload)) for one in windows(log, 2, warm="easy")]
+    [(0, 0, 0, 2), (2, 0, 2, 2)]
+    """
+    check_workload(workload)
+    if part not in PARTS:
+        raise WorkloadError(f"unknown part {part!r} of a log; known are {', '.join(PARTS)}")
+    if jobs < 1 or len(workload) < jobs:
+        raise WorkloadError(f"a window of {jobs} jobs cannot be taken from a log of {len(workload)}")
+    if workload.feedback:
+        raise WorkloadError("jobs that wait for the ends of others cannot be cut into windows; use with_feedback(False)")
+    count = len(workload) // jobs
+    tested = max(1, round(count * test_share)) if part != "all" else 0
+    chosen = {"all": range(count), "train": range(max(count - tested - 1, 0)), "test": range(count - tested, count)}[part]
+    if not chosen:
+        raise WorkloadError(f"{count} windows are too few to {part} with")
+    first = [number * jobs for number in chosen]
+    if warm is None:
+        return [_cold(workload.take(np.arange(i, i + jobs), f"jobs {i} to {i + jobs - 1}")) for i in first]
+    schedule = simulate(workload, warm, overrun=overrun)
+    runtime, planned = effective_times(workload, overrun)
+    found = []
+    for i in first:
+        begin = int(workload.submit[i])
+        before = np.arange(i)
+        ran = before[(schedule.start[:i] < begin) & (schedule.end[:i] >= begin)]
+        ran = ran[np.argsort(schedule.start[ran], kind="stable")]
+        wait = before[schedule.start[:i] >= begin]
+        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and those that wait")
+        running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
+        found.append(Episode(own, begin, len(wait), running))
+    return found
+
+
+def drawn(model: Callable[[int], Workload], episodes: int = 64, seed: int = 0) -> list[Episode]:
+    """Episodes of a model for successive seeds, each on an empty machine.
+
+    `model`: from a seed to jobs, such as `lambda seed: wt.Lublin99().generate(jobs=256, machine_procs=64, load=0.7, seed=seed)`.
+    """
+    return [_cold(model(seed + number)) for number in range(episodes)]
+
+
+def shaken(workload: Workload, copies: int = 8, seed: int = 0, jobs: int = 256, **options: object) -> list[Episode]:
+    """The windows of copies of a log that are shaken with successive seeds; `options` as for `windows`."""
+    return [one for number in range(copies) for one in windows(shake(workload, seed + number), jobs, **options)]  # type: ignore[arg-type]
+
+
+def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> list[Episode]:
+    """Episodes from what an environment is made with: episodes, workloads (an empty machine each), or one of them."""
+    given = [source] if isinstance(source, Workload | Episode) else list(source)
+    jobs: list[object] = [one.workload if isinstance(one, Episode) else one for one in given]
+    for one in jobs:
+        check_workload(one)
+    found = [each if isinstance(each, Episode) else _cold(each) for each in given]
+    if not found or min(len(one.workload) for one in found) == 0:
+        raise WorkloadError("an environment needs episodes, and every episode a job")
+    if len({one.workload.machine_procs for one in found}) > 1:
+        raise WorkloadError("the episodes of an environment must be on machines of one size")
+    return found
+
+
+def _cold(workload: Workload) -> Episode:
+    return Episode(workload, int(workload.submit[0]) if len(workload) else 0)

@@ -1,0 +1,227 @@
+"""A simulation that goes on step by step: run up to a time, looked at, copied, and given further jobs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime.engine.reference import Reference
+from walltime.errors import WorkloadError, shown
+from walltime.policy import PAPERS, Dialect, Policy
+from walltime.predictors import Prediction, Predictor
+from walltime.schedule.engines import lowered_prediction, new_kernel, new_reference
+from walltime.schedule.schedule import Schedule
+from walltime.schedule.scheduler import Scheduler
+from walltime.schedule.simulation import chosen_engine, schedule_of
+from walltime.workload import Workload, check_workload
+
+if TYPE_CHECKING:
+    from walltime.engine.run import Simulation as Kernel
+
+Array = np.ndarray
+OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a scheduler knows at one moment of a simulation; arrays are int64, times s.
+
+    `now`: the time; `free`: processors that no job runs on. `queue`: the indices of the waiting jobs in the workload, in order of arrival;
+    `planned`: for each of them the runtime that is planned with. `running`: the indices of the running jobs, by expected end, which is
+    `expected_end`. Jobs that have started, or that have arrived, keep their indices when others are submitted.
+    """
+
+    now: int
+    free: int
+    queue: Array
+    planned: Array
+    running: Array
+    expected_end: Array
+
+
+class Simulation:
+    """A simulation that goes on as far as it is told.
+
+    The arguments are those of `walltime.simulate`, and so is the schedule, however it was stepped through. `engine` is the compiled engine
+    where it can run the scheduler, else the reference engine (some thousand times slower): for policies and predictors in plain Python, the
+    dialects `rlscheduler` and `mualem01-measured`, and other readings that `simulate` names.
+
+    `workload`: the jobs, with those that were submitted here. `now`: the time up to which everything has happened, s. `done`: whether
+    every job has started and ended. Raises what `walltime.simulate` raises.
+
+    >>> import walltime as wt
+    >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> simulation = wt.Simulation(jobs, "easy")
+    >>> simulation.run_until(2)
+    >>> state = simulation.state()
+    >>> state.now, state.free, state.queue.tolist(), state.running.tolist(), state.expected_end.tolist()
+    (2, 0, [1], [2, 0], [7, 10])
+    >>> ahead = simulation.copy()
+    >>> ahead.submit({"submit": 3, "runtime": 4, "procs": 1})
+    4
+    >>> ahead.finish().start.tolist(), simulation.finish().start.tolist()
+    ([0, 10, 2, 20], [0, 10, 2])
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: Policy | Scheduler | str,
+        *,
+        coincident: str | None = None,
+        dialect: Dialect | str = PAPERS,
+        overrun: str = "kill",
+        prediction: Prediction | Predictor | str | None = None,
+        engine: str = "auto",
+    ):
+        check_workload(workload)
+        self.workload = workload
+        self._scheduler, self._dialect, self.engine = chosen_engine(policy, prediction, Dialect.of(dialect, coincident), engine)
+        self._overrun = overrun
+        self._passed = -1  # everything up to this time has happened, s
+        self._instant, self._steps = -1, 0  # the time of the last step, and the steps made at that time since `run_until`
+        self._submitted = False  # since the engine was made
+        self.done = len(workload) == 0
+        self._engine = self._new_engine()
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.workload.origin.name} under {self._scheduler.label}: at {self.now} s, {self.engine} engine>"
+
+    @property
+    def now(self) -> int:
+        """The time of the simulation, s: that of the last step, or the one that it was run until."""
+        return max(self._passed, self._instant, 0)
+
+    def step(self) -> bool:
+        """Go on to the next event: handle the events of that instant, and make the scheduling pass; returns whether there was one.
+
+        With simultaneous events one by one (`coincident`), a step is one event and the pass after it.
+        """
+        self._catch_up()
+        if self.done:
+            return False
+        if isinstance(self._engine, Reference):
+            went = self._engine.step()
+            self.done = self._engine.done
+        else:
+            self.done = self._engine.advance(1)
+            went = not self.done
+        if went:
+            self._steps = self._steps + 1 if self._time() == self._instant else 1
+            self._instant = self._time()
+        return went
+
+    def run_until(self, time: int) -> None:
+        """Handle all events up to this time, s, which is `now` afterwards. Raises WorkloadError for a time that has passed."""
+        if isinstance(time, bool) or not isinstance(time, int | np.integer) or time < self.now:
+            raise WorkloadError(
+                f"a simulation runs until a whole number of seconds that has not passed, {self.now} or later, not {shown(time)}"
+            )
+        self._catch_up()
+        self._advance(int(time))
+        self._passed, self._steps = int(time), 0
+
+    def state(self) -> State:
+        """The queue, the running jobs, the free processors and the time; what the scheduler knows, not how long jobs will run."""
+        self._catch_up()
+        engine = self._engine
+        if isinstance(engine, Reference):
+            running = sorted(engine.running, key=lambda job: job.expected_end)
+            columns = [[job.index for job in engine.waiting], [job.believed for job in engine.waiting]]
+            columns += [[job.index for job in running], [job.expected_end for job in running]]
+            return State(self.now, engine.free, *(np.array(column, np.int64) for column in columns))
+        state, jobs = engine.memory.state, engine.memory.jobs
+        entries = engine.memory.queue.job[int(state.queue_first) : int(state.queue_last)]
+        waiting = entries[jobs.start[entries] < 0].astype(np.int64)
+        waiting = waiting[np.argsort(jobs.arrival[waiting])]
+        running = engine.memory.running[: int(state.running)]
+        return State(self.now, int(state.free), waiting, jobs.own_length[waiting], running.job.copy(), running.expected.copy())
+
+    def submit(self, job: Mapping[str, int]) -> int:
+        """Submit a further job later than now; returns its number.
+
+        `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
+        `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
+        after those with the same submit time and lower numbers. The engine's arrays have room for the jobs that it knows, so the past is
+        simulated again, once, when the simulation goes on after submissions.
+
+        Raises WorkloadError for a job that is not later than now, that is not possible, or that has a name no column of the workload has,
+        and for workloads with feedback.
+        """
+        jobs, known = self.workload, (*OF_JOB, "job_id", *self.workload.columns)
+        if not isinstance(job, Mapping) or not {"submit", "runtime", "procs"} <= set(job):
+            raise WorkloadError(f"a job is submitted as a mapping with submit, runtime and procs, not {shown(job)}")
+        if unknown := [name for name in job if name not in known]:
+            raise WorkloadError(f"the jobs have no {unknown[0]!r}; known are {', '.join(known)}")
+        if jobs.feedback:
+            raise WorkloadError("jobs that wait for the ends of others cannot be submitted to; use with_feedback(False)")
+        if job["submit"] <= self.now:
+            raise WorkloadError(f"a job can be submitted later than now, which is {self.now} s, not at {shown(job['submit'])}")
+        requested = job.get("requested", max(job["runtime"], 1))
+        number = job.get("job_id", int(jobs.job_id.max(initial=0)) + 1)
+        if (jobs.job_id == number).any():
+            raise WorkloadError(f"there is a job {number} already")
+        own = {**job, "requested": requested, "believed": job.get("believed", requested), "job_id": number}
+        columns = {name: np.append(values, own.get(name, -1)) for name, values in jobs.columns.items()}
+        arrays: dict[str, Any] = {name: np.append(getattr(jobs, name), own[name]) for name in (*OF_JOB, "job_id")}
+        self.workload = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs, origin=jobs.origin)
+        self._submitted, self.done = True, False
+        return int(number)
+
+    def copy(self) -> Simulation:
+        """Another simulation that goes on from here: both give the schedules that they would give alone.
+
+        Under a policy or a predictor in plain Python, its own attributes are copied too.
+        """
+        other = copy.copy(self)
+        other._engine = _copied(self._engine) if isinstance(self._engine, Reference) else self._engine.copy()
+        return other
+
+    def finish(self) -> Schedule:
+        """Run to the end, and give the schedule; the same as that of `walltime.simulate` for these jobs."""
+        self._catch_up()
+        self._engine.run()
+        self.done = True
+        return schedule_of(self._engine, self.workload, self._scheduler, self._dialect, self._overrun, {})
+
+    def _time(self) -> int:
+        return int(self._engine.now if isinstance(self._engine, Reference) else self._engine.memory.state.now)
+
+    def _new_engine(self) -> Kernel | Reference:
+        if self.engine == "reference":
+            return new_reference(Reference, self.workload, self._scheduler, self._dialect, self._overrun)
+        lowered = lowered_prediction(self.workload, self._scheduler, self._overrun)
+        return new_kernel(self.workload, self._scheduler, self._dialect, self._overrun, lowered)
+
+    def _advance(self, time: int) -> None:
+        """Handle all events up to a time, s."""
+        if self.done:
+            return
+        if isinstance(self._engine, Reference):
+            while self._engine.step(time):
+                pass
+            self.done = self._engine.done
+        else:
+            self.done = self._engine.run_until(time)
+
+    def _catch_up(self) -> None:
+        """After a submission, an engine that knows the job, as far as the one before had come."""
+        if not self._submitted:
+            return
+        self._submitted, self._engine, steps = False, self._new_engine(), self._steps
+        self._advance(self._passed if steps == 0 else max(self._passed, self._instant - 1))
+        for _ in range(steps):
+            if isinstance(self._engine, Reference):
+                self._engine.step()
+            else:
+                self._engine.advance(1)
+
+
+def _copied(engine: Reference) -> Reference:
+    """A copy of the reference engine; what the orders and the workload are is shared."""
+    shared: list[Any] = [engine.known, engine.policy.order, getattr(engine.policy, "backfill_order", None)]
+    return copy.deepcopy(engine, {id(one): one for one in shared if one is not None})

@@ -1,0 +1,258 @@
+"""The environments of Gymnasium: its checker, determinism, what is observed, rewarded, and refused."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from walltime import learn
+from walltime.engine import decisions as kernel
+from walltime.learn.batch import AT_THE_END
+
+gymnasium = pytest.importorskip("gymnasium")
+
+LOG = wt.Lublin99().generate(jobs=300, machine_procs=32, load=0.9, seed=3)
+EPISODES = learn.windows(LOG, 50, warm="easy")
+VARIANTS = [
+    {},
+    {"skip": True, "slots": 5},
+    {"committed": True},
+    {"decision": "backfill"},
+    {"decision": "formula", "dense": False},
+    {"dialect": "rlscheduler", "dense": False, "baseline": "sjf"},
+    {"observation": "published", "dialect": "rlscheduler"},
+    {"observation": "published", "decision": "backfill", "reward": "wait", "baseline": "fcfs"},
+]
+
+
+def make(**options):
+    return gymnasium.make(learn.env.ID, jobs=EPISODES, **options)
+
+
+def as_bytes(value) -> bytes:
+    if isinstance(value, dict):
+        return b"".join(as_bytes(value[name]) for name in sorted(value))
+    return np.asarray(value).tobytes()
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_checker__has_no_complaint(options):
+    from gymnasium.utils.env_checker import check_env
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(make(**options).unwrapped)
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_environments__are_the_same_alone_side_by_side_and_with_any_number_of_threads(options):
+    count, steps, seed = 5, 150, 7
+    vectors = [gymnasium.make_vec(learn.env.ID, num_envs=count, jobs=EPISODES, threads=threads, **options) for threads in (1, 2, 2)]
+    assert vectors[0].metadata["autoreset_mode"] == gymnasium.vector.AutoresetMode.NEXT_STEP
+    singles = [make(**options) for _ in range(count)]
+    seen = [vector.reset(seed=seed) for vector in vectors]
+    alone = [env.reset(seed=seed + i) for i, env in enumerate(singles)]
+    draw, over = np.random.default_rng(1), np.zeros(count, bool)
+    ended = 0
+    for _ in range(steps):
+        assert len({as_bytes(one[0]) + as_bytes(one[1]["action_mask"]) for one in seen}) == 1
+        assert vectors[0].observation_space.contains(seen[0][0])
+        for i, own in enumerate(alone):
+            row = {name: values[i] for name, values in seen[0][0].items()} if isinstance(seen[0][0], dict) else seen[0][0][i]
+            assert as_bytes(row) == as_bytes(own[0])
+            assert np.array_equal(own[-1]["action_mask"], seen[0][1]["action_mask"][i])
+            assert np.array_equal(singles[i].unwrapped.action_masks(), vectors[0].action_masks()[i])
+        actions = draw.integers(0, vectors[0].single_action_space.n, count)
+        stepped = [vector.step(actions) for vector in vectors]
+        assert len({as_bytes(one[1]) + as_bytes(one[2]) for one in stepped}) == 1
+        alone = []
+        for i, env in enumerate(singles):
+            if over[i]:
+                alone.append(env.reset())
+                assert stepped[0][1][i] == 0.0
+            else:
+                observed, reward, _, _, info = env.step(actions[i])
+                assert reward == stepped[0][1][i]
+                alone.append((observed, info))
+        over = stepped[0][2]
+        ended += int(over.sum())
+        seen = [(one[0], one[4]) for one in stepped]
+    assert ended > 0
+    for vector in vectors:
+        vector.close()
+
+
+def share(value: float, scale: float) -> float:
+    return min(math.log1p(value) / math.log1p(scale), 1.0)
+
+
+@pytest.mark.parametrize("observation", ["compact", "published"])
+def test_observation__is_what_its_features_say(observation):
+    env = make(observation=observation, decision="backfill").unwrapped
+    (seen, info), over = env.reset(seed=1, options={"episode": 2}), False
+    looked = 0
+    while not over:
+        jobs, now = env.episode.workload, info["time"]
+        start, ran = env.starts(), env.episode.running
+        busy = (
+            jobs.procs[(start >= 0) & (start + np.minimum(jobs.runtime, jobs.requested) > now)].sum()
+            + ran[ran[:, 0] + ran[:, 1] > now, 3].sum()
+        )
+        waits = np.flatnonzero((jobs.submit <= now) & (start < 0))
+        table = seen["jobs"] if observation == "compact" else seen
+        rows = []
+        for i, job in enumerate(waits[: len(table)]):
+            wait, planned, procs = int(now - jobs.submit[job]), int(jobs.believed[job]), int(jobs.procs[job])
+            fits = float(procs <= 32 - busy)
+            if observation == "compact":
+                row = [
+                    1,
+                    share(wait, 604800),
+                    share(planned, 604800),
+                    procs / 32,
+                    fits,
+                    share(wait / planned, 1000),
+                    info["action_mask"][i],
+                ]
+            else:
+                most = max(int(one.workload.believed.max()) for one in EPISODES)
+                users = max(int(one.workload.columns["user"].max()) for one in EPISODES) if "user" in jobs.columns else 1
+                user = jobs.columns["user"][job] / users if "user" in jobs.columns else 1.0
+                row = [min(wait / 43200, 1), planned / most, procs / 32, 1, user, 1, None, fits]
+            rows.append(row)
+        for row, found in zip(rows, table, strict=False):
+            for value, told in zip(row, found, strict=True):
+                assert value is None or told == pytest.approx(value, abs=1e-6)
+        assert (table[len(rows) :] == [feature.padding for feature in learn.FEATURES[observation]]).all()
+        if observation == "compact":
+            work = int((jobs.believed * jobs.procs)[waits].sum())
+            told = [(32 - busy) / 32, share(len(waits), 1024), share(work / 32, 2592000)]
+            assert seen["queue"][:3] == pytest.approx(told, abs=1e-6)
+            assert seen["queue"][5] == pytest.approx(now % 86400 / 86400, abs=1e-6)
+            assert seen["queue"][3] > 0  # a head has a reservation
+        looked += len(waits)
+        seen, _, over, _, info = env.step(int(env.action_masks().argmax()))
+    assert looked > 50
+
+
+def play(env, options=None) -> float:
+    env.reset(seed=1, options=options)
+    total, over = 0.0, False
+    while not over:
+        _, reward, over, _, _ = env.step(0)
+        total += reward
+    return total
+
+
+@pytest.mark.parametrize(
+    ("reward", "metric"),
+    [("wait", "mean_wait"), ("response", "mean_response"), ("slowdown", "mean_slowdown"), ("bounded_slowdown", "mean_bounded_slowdown")],
+)
+def test_rewards__add_up_to_the_metric(reward, metric):
+    jobs = wt.Lublin99().generate(jobs=200, machine_procs=32, load=0.9, seed=4)
+    schedule = wt.simulate(jobs, "easy")
+    found = getattr(schedule.summary(), metric)
+    if metric == "mean_slowdown":
+        found = float(np.mean((schedule.end - jobs.submit) / np.maximum(schedule.runtime, 1)))
+    for dense in (True, False):
+        env = gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=dense)
+        assert play(env) == pytest.approx(-found)
+        assert env.unwrapped.baseline("fcfs") == pytest.approx(found)
+        assert play(gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=dense, baseline="fcfs")) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("reward", AT_THE_END)
+def test_rewards__at_the_end_can_be_any_metric_of_a_schedule(reward):
+    jobs = wt.Lublin99().generate(jobs=100, machine_procs=32, load=0.9, seed=4)
+    found = getattr(wt.simulate(jobs, "easy").summary(), reward)
+    env = gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False)
+    assert play(env) == pytest.approx(found if reward == "utilization" else -found)
+    assert play(gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False, baseline="fcfs")) == pytest.approx(0.0)
+    with pytest.raises(wt.PolicyError, match="at the end of an episode only"):
+        gymnasium.make(learn.env.ID, jobs=jobs, reward=reward)
+
+
+def test_parts_of_a_log__do_not_overlap_and_the_test_is_later():
+    train, test = (learn.windows(LOG, 30, part=part) for part in ("train", "test"))
+    assert (len(train), len(test)) == (6, 3)
+    assert max(one.workload.submit[-1] for one in train) <= min(one.workload.submit[0] for one in test)
+    numbers = [number for one in train + test for number in one.workload.job_id]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_models_and_shaken_logs__give_episodes():
+    drawn = learn.drawn(lambda seed: wt.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed), episodes=3)
+    shaken = learn.shaken(LOG, copies=2, jobs=100, warm="easy")
+    assert [len(drawn), len(shaken)] == [3, 6]
+    assert not np.array_equal(shaken[0].workload.submit, shaken[3].workload.submit)
+    play(gymnasium.make(learn.env.ID, jobs=drawn + shaken), {"episode": 8})
+
+
+def test_forbidden_actions__count_as_the_first_allowed_one():
+    env = make().unwrapped
+    env.reset(seed=1)
+    env.step(31)
+    assert env._batch.state[0, kernel.MASKED] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decision": "all"}, "unknown decision 'all' of a learning environment; known are next, backfill, formula"),
+        ({"baseline": "best"}, "unknown baseline"),
+        ({"reward": "fun"}, "unknown reward"),
+        ({"slots": 0}, "slots must be a whole number"),
+        ({"decision": "backfill", "backfilling": False}, "without backfilling"),
+        ({"dialect": "rlscheduler", "committed": False}, "decisions are committed"),
+        ({"size": 3}, "have no option 'size'; known are jobs, decision"),
+    ],
+)
+def test_options_that_are_none(options, message):
+    with pytest.raises(wt.PolicyError, match=message):
+        make(**options)
+
+
+@pytest.mark.parametrize(
+    "jobs", [[], "log.swf", [5], [LOG, LOG.with_machine(64)], LOG.take(np.zeros(0, np.int64), "nothing")], ids=range(5)
+)
+def test_jobs_that_are_none(jobs):
+    with pytest.raises(wt.WorkloadError):
+        gymnasium.make(learn.env.ID, jobs=jobs)
+
+
+def test_windows_that_are_none():
+    for options in ({"jobs": 301}, {"jobs": 200, "part": "train"}, {"part": "late"}):
+        with pytest.raises(wt.WorkloadError):
+            learn.windows(LOG, **options)
+    with pytest.raises(wt.PolicyError, match="there are 6 episodes"):
+        make().reset(options={"episode": 6})
+
+
+def test_without_gymnasium__one_clear_line():
+    script = """
+import sys
+sys.modules["gymnasium"] = None
+import walltime as wt
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "gymnasium" else real(name, *rest)
+try:
+    wt.learn.BackfillingEnv
+except wt.PolicyError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout == "Gymnasium is not installed; pip install 'walltime[learn]'\n"
+
+
+def test_guide__has_every_feature():
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "learning.md").read_text()
+    for feature in (*learn.FEATURES["compact"], *learn.FEATURES["published"], *learn.QUEUE):
+        assert f"| `{feature.name}` | {feature.unit} | {feature.scale} | {feature.about} |" in page
