@@ -313,7 +313,7 @@ def test_cite__prints_bibtex(capsys):
     status, out, _ = call(capsys, "cite")
     assert status == 0
     assert out.startswith("@software{walltime,")
-    assert out.count("@") == 5
+    assert out.count("@") == 8
     assert call(capsys, "cite", "tang13")[1].startswith("@article{tang13,")
     assert "there is no entry 'me'; known are walltime, feitelson98" in one_line(*call(capsys, "cite", "me"))
 

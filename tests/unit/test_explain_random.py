@@ -101,7 +101,8 @@ def test_story__agrees_with_the_schedule(data, workload, policy, coincident, ove
         assert 0 <= story.submission.free <= workload.machine_procs
         if story.reservations:
             assert story.reservations[0].what == "made"
-            assert story.reservations[0].start == schedule.reserved_start[job]
+            delayed = story.reservations[0].start - schedule.reserved_start[job]  # relaxed backfilling tells how late it may start
+            assert delayed == 0 or (isinstance(policy, wt.policy.Relaxed) and delayed > 0)
         times = [change.time for change in story.reservations]
         assert times == sorted(times)
         assert str(story)

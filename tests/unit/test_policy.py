@@ -59,7 +59,7 @@ def test_parse_policy__passes_the_orders_on():
             "multiqueue, slack, slurm, or FILE",
         ),
         ("sjf", "unknown policy 'sjf'; known are fcfs, easy"),
-        ("easy:1", "'1' is no option of the policy 'easy:1'; its options are order, backfill-order, extra, shadow"),
+        ("easy:1", "'1' is no option of the policy 'easy:1'; its options are order, backfill-order, decisions, window, extra, shadow"),
         ("hybrid", "hybrid needs its depth: hybrid:depth=3"),
         ("hybrid:", "hybrid needs its depth: hybrid:depth=3"),
         ("hybrid:-1", "the depth of a hybrid must be a whole number of at least 0, not -1"),

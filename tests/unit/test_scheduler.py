@@ -84,7 +84,10 @@ def test_scheduler__is_spelled_and_read_back(text, policy, prediction):
     [
         ("", "unknown policy ''; known are fcfs, easy"),
         ("esay", "unknown policy 'esay'"),
-        ("easy:depth=3", "'depth=3' is no option of the policy 'easy:depth=3'; its options are order, backfill-order, extra, shadow"),
+        (
+            "easy:depth=3",
+            "'depth=3' is no option of the policy 'easy:depth=3'; its options are order, backfill-order, decisions, window, extra, shadow",
+        ),
         ("easy:order=sjf,order=wfp", "is said twice"),
         ("easy:order=", "is empty"),
         ("hybrid:depth=x", "depth must be a whole number, not 'x'"),

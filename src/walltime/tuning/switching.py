@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.policy import FCFS, PAPERS, SJF, Easy, NoBackfilling, Order, UserOrder, Wfp
-from walltime.policy.scores import Score
+from walltime.policy import FCFS, PAPERS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
 from walltime.schedule.engines import new_kernel
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload
@@ -33,8 +33,8 @@ class Switch(UserOrder):
         return self.numbers
 
     def asks(self) -> tuple[str, ...]:
-        """What any of the orders asks for."""
-        return tuple(dict.fromkeys(["wait", "believed", "procs", "submit", *(name for one in self.orders for name in one.asks())]))
+        """What any of the orders asks for: the function's parameters but for the numbers."""
+        return tuple(inspect.signature(self.function).parameters)[: -len(self.numbers)]
 
     @property
     def reads_time(self) -> bool:
@@ -66,9 +66,11 @@ def switch(orders: Sequence[Order]) -> Switch:
 
 def can_switch(one: Order) -> bool:
     """Whether `switch` takes this order."""
-    return (
-        one in (FCFS, SJF) or (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, UserOrder) and not isinstance(one, Switch))
-    )
+    if one in (FCFS, SJF):
+        return True
+    if getattr(one, "starvation", None) is not None:
+        return False
+    return (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, ScoredOrder) and not isinstance(one, Switch))
 
 
 def _formula(one: Order) -> tuple[Callable[..., float], tuple[str, ...], tuple[float, ...]]:
@@ -81,8 +83,8 @@ def _formula(one: Order) -> tuple[Callable[..., float], tuple[str, ...], tuple[f
         return lambda believed: -float(believed), ("believed",), ()
     if isinstance(one, Wfp):
         return _wfp, ("wait", "believed", "procs"), (one.exponent,)
-    assert isinstance(one, UserOrder)
-    return one.function, one.asks(), one.weights if isinstance(one, Score) else ()
+    assert isinstance(one, ScoredOrder)
+    return one.scoring, one.asks(), tuple(one.parameters)
 
 
 def _wfp(wait, believed, procs, exponent):
