@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from walltime.engine.plain import BACKFILLED, IMMEDIATE, RESERVED
-from walltime.engine.reference_predictions import Predictions
+from walltime.engine.reference_predictions import Predictions, corrected_length
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy, Wfp
 from walltime.policy.known import Known
@@ -231,16 +231,7 @@ class ClusterReference:
             assert job.start is not None
             while self._can_be_corrected(job) and job.start + job.run_length <= self.now:
                 assert self.predictions is not None
-                correction = self.predictions.correction
-                corrected = job.estimate
-                if correction.kind == "double":
-                    corrected = 2 * job.run_length
-                elif correction.kind == "half":
-                    corrected = self.now - job.start + max((job.estimate - (self.now - job.start)) // 2, 1)
-                elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
-                    base = job.predicted if correction.relative == "prediction" else self.now - job.start
-                    corrected = base + correction.increments[job.corrections]
-                job.run_length = min(corrected, job.estimate) if correction.capped else corrected
+                job.run_length = corrected_length(job, self.predictions.correction, self.now - job.start)
                 job.corrections += 1
                 self.void = True
 

@@ -20,6 +20,19 @@ class Predictions(NamedTuple):
     again: bool = False
 
 
+def corrected_length(job: Any, correction: Any, elapsed: int) -> int:
+    """How long a job that has outlived its prediction is now expected to run, s; `elapsed`: how long it has run."""
+    corrected: int = job.estimate
+    if correction.kind == "double":
+        corrected = 2 * job.run_length
+    elif correction.kind == "half":
+        corrected = elapsed + max((job.estimate - elapsed) // 2, 1)
+    elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
+        base = job.predicted if correction.relative == "prediction" else elapsed
+        corrected = base + correction.increments[job.corrections]
+    return min(corrected, job.estimate) if correction.capped else corrected
+
+
 class Predicting:
     """What the reference engine does with predicted runtimes; its own state is in `Reference`."""
 
@@ -67,15 +80,7 @@ class Predicting:
         for job in self.running:
             if not self._can_be_corrected(job) or job.expected_end > self.now:
                 continue
-            corrected = job.estimate
-            if correction.kind == "double":
-                corrected = 2 * job.run_length
-            elif correction.kind == "half":
-                corrected = self.now - job.start + max((job.estimate - (self.now - job.start)) // 2, 1)
-            elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
-                base = job.predicted if correction.relative == "prediction" else self.now - job.start
-                corrected = base + correction.increments[job.corrections]
-            job.run_length = min(corrected, job.estimate) if correction.capped else corrected
+            job.run_length = corrected_length(job, correction, self.now - job.start)
             job.corrections += 1
             self.reservations_void = True
             self._kept = (None, 0, 0)
