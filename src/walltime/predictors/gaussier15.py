@@ -264,6 +264,7 @@ class Regression:
         self.model = NormalizedGradient(scheme, FEATURES)
         self.users: dict[int, User] = {}
         self.base: dict[int, list[float]] = {}
+        self.asked: dict[int, int] = {}  # when jobs were predicted, which is when they could start first
 
     def _user(self, job: SubmittedJob) -> User:
         return User() if job.user < 0 else self.users.setdefault(job.user, User())
@@ -271,6 +272,7 @@ class Regression:
     def predict(self, job: SubmittedJob) -> Guess | None:
         """|w.x|, rounded down."""
         user = self._user(job)
+        self.asked[job.index] = job.now
         base = self.base[job.index] = features(job, user, meant=self.scheme.features == "meant")
         seconds = abs(self.model.value(all_features(base)))
         if not math.isfinite(seconds) or (self.model.is_untaught and self.scheme.untaught == "request"):
@@ -280,13 +282,14 @@ class Regression:
     def started(self, job: StartedJob) -> None:
         """Add a job to the user's running jobs."""
         user = self._user(job)
-        run = user.running[job.index] = Run(job.submit, job.start, job.procs)
+        run = user.running[job.index] = Run(self.asked.get(job.index, job.submit), job.start, job.procs)
         user.last_started = [run, *user.last_started[:2]]
 
     def observe(self, job: FinishedJob) -> None:
         """Learn from the features that the job had at submission."""
         user = self._user(job)
-        run = user.running.pop(job.index, None) or Run(job.submit, job.start, job.procs)
+        run = user.running.pop(job.index, None) or Run(self.asked.get(job.index, job.submit), job.start, job.procs)
+        self.asked.pop(job.index, None)
         run.runtime = job.runtime
         user.last_ended = [run, *user.last_ended[:2]]
         user.ended += 1
@@ -305,7 +308,7 @@ class Regression:
 # loops of its own, which the compiler turns into vector instructions. `fifo` holds the started jobs of a user. `counts` holds, per
 # user: the number of started jobs; the first of these that may still run; the number of running jobs, their processors, and the sum
 # of their starts; the processors of the jobs that have ended, and the last end; the last three jobs to end, the latest first.
-# `place` of a job is its submission.
+# `place` of a job is when it was predicted: at its submission, or when it could start first.
 
 STARTED, FIRST_RUNNING, RUNNING, RUNNING_PROCS, RUNNING_SINCE, ENDED_PROCS, LAST_END, LAST, LAST_BUT_ONE, LAST_BUT_TWO = range(10)
 COUNTS = 10

@@ -17,7 +17,7 @@ from walltime.estimates.fmodel import STREAM_F
 from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.engines import needs_reference
+from walltime.schedule.engines import check_dynamics, needs_reference
 from walltime.schedule.known import known_to
 from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import for_kernel
@@ -153,6 +153,8 @@ def simulate_many(
     for case in cases:
         if not isinstance(case, Case):
             raise PolicyError(f"a case must be one such as walltime.Case(walltime.Easy()), not {shown(case)}")
+        if dynamics:
+            check_dynamics(case.policy)
         if fault := seed_fault(case.seed):
             raise PolicyError(fault)
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):

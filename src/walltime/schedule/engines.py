@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from walltime.engine.learning import Prediction as LoweredPrediction
 from walltime.engine.reference import Reference
+from walltime.errors import PolicyError
 from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.schedule.known import known_to
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from walltime.engine.run import Simulation
 
 R = TypeVar("R", bound=Reference)
+LATER = ("lookahead", "multiqueue", "relaxed", "selective", "slack")
+"""Kinds of passes of the policies of the later literature."""
 
 
 def needs_reference(policy: Policy, dialect: Dialect, prediction: Prediction | None) -> str:
@@ -29,6 +32,14 @@ def needs_reference(policy: Policy, dialect: Dialect, prediction: Prediction | N
     if prediction is not None and not prediction.runs_compiled:
         return f"the predictor {prediction.predictor.label} is plain Python and runs"
     return ""
+
+
+def check_dynamics(policy: Policy) -> None:
+    """Raise PolicyError for a policy under which the effects of backfilling are not recorded: they are effects on one head of the queue."""
+    if policy.passes is not None and policy.passes.kind in LATER:
+        raise PolicyError(
+            f"the effects of backfilling are not recorded under {policy.label}, only under fcfs, easy, hybrid and conservative"
+        )
 
 
 def lowered_prediction(workload: Workload, scheduler: Scheduler, overrun: str) -> LoweredPrediction | None:

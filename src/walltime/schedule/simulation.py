@@ -15,7 +15,7 @@ from walltime.machine import Machine
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.schedule.engines import check_dynamics, lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.on_machine import run_on_machine
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord
@@ -74,6 +74,8 @@ def simulate(
     scheduler, rules, ran = chosen_engine(policy, prediction, Dialect.of(dialect, coincident), engine)
     if machine is not None:
         return _on_machine(workload, scheduler, machine, overrun, rules, dynamics, ran, progress)
+    if dynamics:
+        check_dynamics(scheduler.policy)
     if ran == "reference":
         begin = time.perf_counter()
         reference = new_reference(Reference, workload, scheduler, rules, overrun, dynamics)
