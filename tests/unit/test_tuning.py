@@ -177,6 +177,8 @@ def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
     assert set(found.choices) <= {"fcfs", "sjf"}
     assert set(found.against) == {"easy", "easy:order=sjf"}
     assert len(found.verdict) == 2
+    assert "easy all along" in found.verdict[0]
+    assert "easy:order=sjf all along" in found.verdict[1]
 
 
 @pytest.mark.parametrize(

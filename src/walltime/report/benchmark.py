@@ -8,8 +8,9 @@ from pathlib import Path
 from walltime.benchmark import Standing, leaderboard, read_suite
 from walltime.benchmark.result import Result
 from walltime.logs import whole_file
+from walltime.report.changes import changes_figure
 from walltime.report.live import TABLES, scripts
-from walltime.report.shell import CSS_OF_RESULTS, care, page
+from walltime.report.shell import CSS_OF_RESULTS, care, figure, page
 from walltime.report.tables import table, text, unbroken
 from walltime.report.text import human_number, human_time
 
@@ -29,6 +30,7 @@ def write_leaderboard(path: str | Path, results: Sequence[Result]) -> Path:
     for name, rows in boards.items():
         suite, (title, head, lines) = read_suite(name), cells(name, rows)
         body += [f"<h2>{text(name)} {suite.version}</h2>", f'<p class="note">{text(suite.title)} {text(HOW)}</p>']
+        body.append(_figure(name, rows))
         body.append(table(head, [[text(cell) for cell in line] for line in lines], title))
         missing = [one for one in suite.baselines if one not in {row.scheduler for row in rows}]
         body.append(f'<p class="note">Baselines without a result: {text(", ".join(missing))}.</p>' if missing else "")
@@ -37,6 +39,18 @@ def write_leaderboard(path: str | Path, results: Sequence[Result]) -> Path:
     with whole_file(path) as file:
         file.write(page("Leaderboard", body, [scripts(TABLES)], CSS_OF_RESULTS).encode())
     return path
+
+
+def _figure(name: str, rows: Sequence[Standing]) -> str:
+    """How far the others are behind the best, drawn; nothing where there is one scheduler only."""
+    behind = {one.scheduler: one.behind for one in rows if one.behind is not None}
+    if not behind:
+        return ""
+    metric = _named(read_suite(name).metrics[0])
+    drawn = changes_figure(list(behind), [(metric, list(behind.values()))], f"{metric} against that of {rows[0].scheduler}")
+    said = "; ".join(f"{scheduler}: {one.mean:+.1f} %" for scheduler, one in behind.items())
+    caption = f"{metric.capitalize()} behind {rows[0].scheduler}, the best, with 90 % intervals."
+    return figure(drawn, f"behind-{name}", f"{metric.capitalize()} behind the best: {said}.", caption)
 
 
 HOW = (

@@ -35,6 +35,8 @@ COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """The palette of Okabe and Ito, beginning with those that are clear on both white and black."""
 DASHES = ("-", (0, (6, 1.5)), (0, (1.5, 1.2)), (0, (7, 1.5, 1.5, 1.5)))
 """Lines also differ in dashes, so that they can be distinguished without colour."""
+MARKS = ("o", "s", "^", "D", "v", "P")
+"""And single points in their marks."""
 KIND_COLOURS = {Kind.IMMEDIATE: "#B8BCC2", Kind.RESERVED: "#E69F00", Kind.BACKFILLED: BLUE}
 KIND_EDGE = "#20242A"
 EDGES = (0.35, 0.1, 0.0)

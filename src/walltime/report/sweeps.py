@@ -14,10 +14,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from walltime.campaign.comparison import Line
 from walltime.report.combinations import chosen, panels_of, positions, said, series_of, swept, varying
-from walltime.report.figures import COLOURS, DASHES, style
+from walltime.report.figures import COLOURS, DASHES, MARKS, style
 from walltime.report.measures import Measure, measure
 
-MARKS = ("o", "s", "^", "D", "v", "P")
 MOST_PANELS = 12
 MOST_ROWS = 60
 NARROWEST = 0.02

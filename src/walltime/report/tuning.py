@@ -11,11 +11,13 @@ from typing import Any
 from walltime.logs import whole_file
 from walltime.metrics import Interval
 from walltime.provenance import provenance
+from walltime.report.changes import changes_figure
 from walltime.report.live import TABLES, scripts
-from walltime.report.shell import CSS_OF_RESULTS, care, page
+from walltime.report.shell import CSS_OF_RESULTS, care, figure, page
 from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import human_number, human_time
 from walltime.tuning import Tuning, Weekly
+from walltime.tuning.fitting import Tried
 from walltime.workload import Workload
 
 Table = tuple[str, Sequence[str], list[list[str]]]
@@ -46,9 +48,10 @@ def write_tuning_report(path: str | Path, found: Tuning | Weekly, workload: Work
         f'<p class="answer">{unbroken(text(" ".join(found.verdict)))}</p>',
         facts(workload, record),
         care(CAUTIONS[type(found)]),
+        _figure(found),
     ]
     for title, columns, rows in tables(found):
-        body.append(f"<h2>{text(title)}</h2>")
+        body.append(f"<h2>{text(title[:1].upper() + title[1:])}</h2>")
         body.append(table(columns, [[text(cell) for cell in row] for row in rows], title))
     body += ["<h2>What was dropped or changed</h2>", rules_table(workload), "<h2>Where this comes from</h2>", provenance_table(record)]
     kept = json.dumps(found.as_dict(), indent=2)
@@ -57,6 +60,21 @@ def write_tuning_report(path: str | Path, found: Tuning | Weekly, workload: Work
     with whole_file(path) as file:
         file.write(page(heading, body, [scripts(TABLES)], CSS_OF_RESULTS).encode())
     return path
+
+
+def _figure(found: Tuning | Weekly) -> str:
+    """The changes, drawn."""
+    name = found.metric.replace("_", " ")
+    if isinstance(found, Weekly):
+        names, against = [f"against {label}" for label in found.against], f"one order all along, {found.weeks} weeks"
+        series = [("weekly choices", list(found.against.values()))]
+    else:
+        rows = _ranked(found)
+        names, against = [one.scheduler for one in rows], found.baseline
+        series = [("test", [one.test for one in rows]), ("training", [one.training for one in rows])]
+    drawn = changes_figure(names, series, f"change in {name} against {against}")
+    said = "; ".join(f"{label}: {_change(change)[0]}" for label, change in zip(names, series[0][1], strict=True))
+    return figure(drawn, "changes", f"Changes in {name}: {said}.", f"Change in {name} against {against}, with 90 % intervals.")
 
 
 def tables(found: Tuning | Weekly) -> list[Table]:
@@ -71,7 +89,7 @@ def tables(found: Tuning | Weekly) -> list[Table]:
     title = (
         f"{name} against {found.baseline}: {found.training} windows of training, {found.test} of the test, {found.evaluations} candidates"
     )
-    rows = [[one.scheduler, *_change(one.training), *_change(one.test)] for one in (found.fitted, *found.others)]
+    rows = [[one.scheduler, *_change(one.training), *_change(one.test)] for one in _ranked(found)]
     show = human_time if found.metric.endswith(("_wait", "_response")) else human_number
     zero = found.months[0][0]
     months = [[f"{(begin - zero) / 86_400:.0f}", show(before), show(after)] for begin, before, after in found.months]
@@ -79,6 +97,11 @@ def tables(found: Tuning | Weekly) -> list[Table]:
         (title, ("scheduler", "training", "90 % interval", "test", "90 % interval"), rows),
         (f"{name} by held-out window", ("day of the test", found.baseline, "fitted"), months),
     ]
+
+
+def _ranked(found: Tuning) -> list[Tried]:
+    """The fitted order, and the others, the best in the test first."""
+    return [found.fitted, *sorted(found.others, key=lambda one: one.test.mean)]
 
 
 def _change(change: Interval) -> list[str]:

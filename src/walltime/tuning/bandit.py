@@ -50,15 +50,26 @@ class Weekly:
 
     @property
     def verdict(self) -> list[str]:
-        """Against each order in a sentence."""
-        name, said = self.metric.replace("_", " "), []
-        for label, change in self.against.items():
-            span = f"{change.mean:+.1f} % (90 % interval {change.low:+.1f} to {change.high:+.1f} %, {self.weeks} weeks)"
-            if change.low <= 0 <= change.high:
-                said.append(f"No clear difference of the {name} to {label} all along: {span}.")
-            else:
-                said.append(f"The {name} is {'lower' if change.high < 0 else 'higher'} than under {label} all along: {span}.")
+        """Against the scheduler as it is, against the order that would have been best all along, and how many are better or worse."""
+        said = [self._said(self.policy)] if self.policy in self.against else []
+        others = [label for label in self.against if label != self.policy]
+        best = max(others, key=lambda label: self.against[label].mean)
+        if len(others) == 1:
+            return [*said, self._said(best)]
+        said.append(f"{self._said(best)} Nobody knew beforehand that this order would be the best of the {len(others)}.")
+        changes = [self.against[label] for label in others]
+        worse, better = sum(one.high < 0 for one in changes), sum(one.low > 0 for one in changes)
+        rest = len(others) - worse - better
+        said.append(f"All along, {worse} of these orders are clearly worse than weekly choices, {better} clearly better, {rest} neither.")
         return said
+
+    def _said(self, label: str) -> str:
+        """The comparison with this scheduler all along, in a sentence."""
+        name, change = self.metric.replace("_", " "), self.against[label]
+        span = f"{change.mean:+.1f} % (90 % interval {change.low:+.1f} to {change.high:+.1f} %, {self.weeks} weeks)"
+        if change.low <= 0 <= change.high:
+            return f"No clear difference of the {name} to {label} all along: {span}."
+        return f"The {name} is {'lower' if change.high < 0 else 'higher'} than under {label} all along: {span}."
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

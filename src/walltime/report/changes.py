@@ -1,0 +1,60 @@
+"""A figure of changes in %: a mark for each scheduler, and a bar for its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from walltime.metrics import Interval
+from walltime.report.figures import COLOURS, MARKS, style
+
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)
+"""Ratios that have a tick where there is room."""
+MOST_TICKS = 9
+APART = 0.2
+"""Distance of the marks of one row, in rows."""
+LETTERS = 44
+"""Letters of a name at most."""
+
+
+def changes_figure(names: Sequence[str], series: Sequence[tuple[str, Sequence[Interval]]], axis: str) -> Figure:
+    """Changes in %, a row for each name, on an axis of ratios, where half and twice are equally far from no change.
+
+    `series`: a label, and the change of each name, with its interval. `axis`: what changes, and against what.
+    """
+    with style():
+        figure = Figure(figsize=(9.2, 0.9 + (0.17 + 0.11 * len(series)) * len(names)), layout="constrained")
+        axes = figure.subplots()
+        for k, (label, changes) in enumerate(series):
+            low, mean, high = (_ratios([getattr(one, end) for one in changes]) for end in ("low", "mean", "high"))
+            rows = np.arange(len(names)) + APART * (k - (len(series) - 1) / 2)
+            look: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)], "linestyle": "none"}
+            axes.errorbar(mean, rows, xerr=[mean - low, high - mean], markersize=5, capsize=2.5, elinewidth=1.3, label=label, **look)
+        axes.axvline(1, color="#808890", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(_ticks(*axes.get_xlim())))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: "0" if ratio == 1 else f"{100 * (ratio - 1):+,.0f} %"))
+        axes.set_yticks(range(len(names)), [name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…" for name in names])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlabel(axis)
+        axes.grid(axis="x")
+        if len(series) > 1:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=len(series), borderaxespad=0)
+    return figure
+
+
+def _ratios(changes: Sequence[float]) -> np.ndarray:
+    """Ratios from changes in %; those below a hundredth are drawn there."""
+    return np.maximum(1 + np.asarray(changes) / 100, TICKS[0])
+
+
+def _ticks(first: float, last: float) -> list[float]:
+    """The ticks between two ratios, every second one of them, and so on, where they are too many; no change is always one of them."""
+    here = [k for k, tick in enumerate(TICKS) if first <= tick <= last]
+    step = -(-len(here) // MOST_TICKS) or 1
+    return [TICKS[k] for k in here if (k - TICKS.index(1.0)) % step == 0]
