@@ -1,4 +1,4 @@
-"""The pages of campaigns, of replications and of users' walltimes in a real browser."""
+"""The pages of all commands but `compare` in a real browser: campaigns, replications, walltimes, calibrations, what-ifs, tuning."""
 
 import subprocess
 import sys
@@ -6,8 +6,11 @@ import sys
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.sites import MACHINE, jobs_of, recorded_as
+from walltime.benchmark import read_result, run_suite
 from walltime.campaign import read_plan, run_campaign
-from walltime.report import write_campaign_report
+from walltime.report import write_calibration_report, write_campaign_report, write_leaderboard, write_what_if_report
+from walltime.site import calibrate, what_if
 
 PLAN = """
 [campaign]
@@ -58,12 +61,44 @@ def walltimes_page(tmp_path_factory):
     return page
 
 
-@pytest.mark.parametrize("which", ["campaign_page", "replicated_page", "walltimes_page"])
+@pytest.fixture(scope="module")
+def jobs():
+    return recorded_as(jobs_of(MACHINE, jobs=1500), MACHINE, "easy", late=600)
+
+
+@pytest.fixture(scope="module")
+def calibration_page(jobs, tmp_path_factory):
+    return write_calibration_report(tmp_path_factory.mktemp("calibration") / "page.html", calibrate(jobs, MACHINE), jobs)
+
+
+@pytest.fixture(scope="module")
+def what_if_page(jobs, tmp_path_factory):
+    found = what_if(jobs, MACHINE, ["nodes+=25%", "partition.main.MaxTime=2h", "policy=fcfs"], replications=2)
+    return write_what_if_report(tmp_path_factory.mktemp("what-if") / "page.html", found)
+
+
+@pytest.fixture(scope="module")
+def tuning_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuning")
+    log, page = folder / "made.swf", folder / "page.html"
+    walltime("generate", "lublin99", "--jobs", 1500, "--users", 20, "--out", log)
+    walltime("tune", log, "--days", 1, "--warm", 1, "--copies", 1, "--budget", 4, "--optimiser", "random", "--report", page)
+    return page
+
+
+@pytest.fixture(scope="module")
+def leaderboard_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("leaderboard")
+    results = [read_result(run_suite("overload", policy, folder)) for policy in ("easy", "fcfs", "easy:order=sjf")]
+    return write_leaderboard(folder / "page.html", results)
+
+
+@pytest.mark.parametrize("which", ["campaign", "replicated", "walltimes", "calibration", "what_if", "tuning", "leaderboard"])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
-    tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(which), ready=False)
+    tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)
     assert tab.locator("button.sort").count() > 4
     found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
     assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    keep(tab, f"{which}-{scheme}-{width}")
+    keep(tab, f"{which}_page-{scheme}-{width}")

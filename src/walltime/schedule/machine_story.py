@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from walltime.schedule.alternatives import requests, sizes, with_procs, with_req
 from walltime.schedule.kind import Kind
 from walltime.schedule.on_machine import run_on_machine
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
-from walltime.schedule.story import Alternative, Change, Overtaker, plain
+from walltime.schedule.story import Alternative, Change, OfOneJob, Overtaker
 from walltime.schedule.telling import at, count, more, owner, reserved_in_the_end, sooner_sentences
 from walltime.schedule.watch import Result, scheduler_of
 from walltime.wording import human_time
@@ -42,28 +42,19 @@ class HeldBack:
     others: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class MachineStory:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MachineStory(OfOneJob):
     """What happened to one job on a machine of several pools; jobs are numbers of the log, times s of the simulation.
 
     `submit`: from when it waited, the ends of the jobs on which it depends considered. `pools`: those of its partition; `capacity`: their
     processors and second resource, `free`: what was free of these when it was submitted. `ahead`: how many jobs waited then that had
     arrived earlier and have processors of these pools. `overtaken_by`: jobs that arrived later, started earlier, and have processors of
-    them; who delayed whom is not known. `reservations`: its first one, if it had one. `sentences`: all of it in words.
+    them; who delayed whom is not known. `reservations`: its first one, if it had one.
     """
 
-    job: int
-    submit: int
-    start: int
-    end: int
-    procs: int
     second: int
     partition: str
     pools: tuple[str, ...]
-    requested: int
-    runtime: int
-    kind: str
-    policy: str
     capacity: tuple[int, int]
     free: tuple[int, int]
     ahead: int
@@ -71,27 +62,6 @@ class MachineStory:
     held_back: HeldBack
     reservations: tuple[Change, ...]
     overtaken_by: tuple[Overtaker, ...]
-    alternatives: tuple[Alternative, ...]
-    schedule: Result = field(repr=False)
-    sentences: tuple[str, ...] = ()
-
-    @property
-    def wait(self) -> int:
-        """How long it waited, s."""
-        return self.start - self.submit
-
-    @property
-    def sooner(self) -> tuple[Alternative, ...]:
-        """The alternatives under which it starts sooner."""
-        return tuple(one for one in self.alternatives if one.gain > 0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The story, ready for JSON."""
-        told = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
-        return told | {"wait": self.wait, "log": self.schedule.workload.origin.name}
-
-    def __str__(self) -> str:
-        return "\n".join(self.sentences)
 
 
 def machine_story(schedule: Result, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineStory:

@@ -122,14 +122,12 @@ class Alternative:
     gain: int
 
 
-@dataclass(frozen=True, eq=False)
-class Story:
-    """What happened to one job; jobs are numbers of the log, times s of the simulation.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OfOneJob:
+    """What is told of any job, on one pool of processors or on a machine of several.
 
-    `head_since`: when it became first in the queue, None if it never was while it waited. `reservations`: its first one, and each change.
-    `too_few`, `held`: how long of its wait fewer processors were free than it needs, and how long enough were free, but not for it.
-    `let_in`: the jobs that ended when it started. `alternatives`: what was tried to let it start sooner; `sooner` are those that do.
-    `sentences`: all of it in words, a paragraph each; printing the story shows them.
+    `alternatives`: what was tried to let it start sooner; `sooner` are those that do. `sentences`: all of it in words, a paragraph each;
+    printing the story shows them.
     """
 
     job: int
@@ -138,17 +136,9 @@ class Story:
     end: int
     procs: int
     requested: int
-    believed: int
     runtime: int
     kind: str
     policy: str
-    submission: Submission
-    head_since: int | None
-    reservations: tuple[Change, ...]
-    overtaken_by: tuple[Overtaker, ...]
-    too_few: int
-    held: int
-    let_in: tuple[Running, ...]
     alternatives: tuple[Alternative, ...]
     schedule: Result = field(repr=False)
     sentences: tuple[str, ...] = ()
@@ -157,11 +147,6 @@ class Story:
     def wait(self) -> int:
         """How long it waited, s."""
         return self.start - self.submit
-
-    @property
-    def delayed_by(self) -> tuple[Overtaker, ...]:
-        """Those that overtook it while it was at the head of the queue, and delayed it."""
-        return tuple(one for one in self.overtaken_by if one.head == self.job and one.delay > 0)
 
     @property
     def sooner(self) -> tuple[Alternative, ...]:
@@ -175,6 +160,30 @@ class Story:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Story(OfOneJob):
+    """What happened to one job; jobs are numbers of the log, times s of the simulation.
+
+    `head_since`: when it became first in the queue, None if it never was while it waited. `reservations`: its first one, and each change.
+    `too_few`, `held`: how long of its wait fewer processors were free than it needs, and how long enough were free, but not for it.
+    `let_in`: the jobs that ended when it started.
+    """
+
+    believed: int
+    submission: Submission
+    head_since: int | None
+    reservations: tuple[Change, ...]
+    overtaken_by: tuple[Overtaker, ...]
+    too_few: int
+    held: int
+    let_in: tuple[Running, ...]
+
+    @property
+    def delayed_by(self) -> tuple[Overtaker, ...]:
+        """Those that overtook it while it was at the head of the queue, and delayed it."""
+        return tuple(one for one in self.overtaken_by if one.head == self.job and one.delay > 0)
 
 
 def plain(value: Any) -> Any:

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from walltime.policy import Hybrid, NoBackfilling, PlainPolicy
-from walltime.schedule.story import HOW, Alternative, Cause, Change, Overtaker, Story
+from walltime.schedule.story import HOW, Alternative, Cause, Change, OfOneJob, Overtaker, Story
 from walltime.schedule.watch import Result
 from walltime.wording import human_time
 
@@ -53,7 +52,7 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def at(story: Any, seconds: int) -> str:
+def at(story: OfOneJob, seconds: int) -> str:
     """A time, with its date where the log has one."""
     date = date_of(story.schedule, seconds)
     return f"{seconds:,} s" + (f" ({date})" if date else "")
@@ -74,7 +73,7 @@ def _job(story: Story) -> str:
     return f"{asked}, and ran for {human_time(story.runtime)}. Under {story.policy}, {times}{waited}."
 
 
-def owner(story: Any) -> str:
+def owner(story: OfOneJob) -> str:
     """Whose job it is, where the log has names."""
     w = story.schedule.workload
     if "user" not in w.origin.names or "user" not in w.columns:
@@ -171,7 +170,7 @@ def _reservation(story: Story) -> Iterator[str]:
     yield reserved_in_the_end(made.start, story)
 
 
-def reserved_in_the_end(reserved: int, story: Any) -> str:
+def reserved_in_the_end(reserved: int, story: OfOneJob) -> str:
     """How a start compares with the first reservation."""
     gap = story.start - reserved
     when = "exactly at" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'}"
@@ -249,7 +248,7 @@ def _start(story: Story) -> Iterator[str]:
     yield f"It started when {', '.join(each)}{more(len(story.let_in))}."
 
 
-def sooner_sentences(story: Any) -> Iterator[str]:
+def sooner_sentences(story: OfOneJob) -> Iterator[str]:
     """What would have let it start sooner."""
     if not story.alternatives:
         return
@@ -282,11 +281,11 @@ def _value(one: Alternative) -> str:
     return f"a request of {human_time(value)}" if one.what == "request" else count(value, "processor")
 
 
-def _asked(story: Any, what: str) -> str:
+def _asked(story: OfOneJob, what: str) -> str:
     return human_time(story.requested) if what == "request" else f"{story.procs:,}"
 
 
-def _sooner_by(story: Any, one: Alternative) -> str:
+def _sooner_by(story: OfOneJob, one: Alternative) -> str:
     return "at once" if one.start == story.submit else f"{human_time(one.gain)} sooner"
 
 
