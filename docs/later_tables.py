@@ -1,4 +1,4 @@
-"""The tables of the page on later policies, made from what `validation/later_policies.py` and `benchmarks/later.py` stored."""
+"""The tables and the picture of the page on later policies, from what `validation/later_policies.py` and `benchmarks/later.py` stored."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from performance_tables import load as load_performance
 from performance_tables import table
+
+from walltime.metrics import Interval
+from walltime.report.changes import changes_figure
+from walltime.report.workloads import figure_bytes
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("later-policies.json")
 BASELINE = "easy"
+PICTURE = "later-policies.svg"
 DIGITS = {"mean_bounded_slowdown": 1, "mean_wait": 0}
 
 
@@ -57,6 +63,23 @@ def verdicts(stored: Numbers) -> str:
         counts = [sum(entry["verdicts"][measure] == verdict for entry in entries) for measure in DIGITS for verdict in ("better", "worse")]
         rows.append((f"`{label}`", *(count or "" for count in counts)))
     return table(("policy", "bounded slowdown better", "worse", "wait better", "worse"), rows)
+
+
+def picture(stored: Numbers) -> Figure:
+    """How the mean bounded slowdown differs from EASY's, a row for each policy, a mark for each log."""
+    names = [label for label in in_order(stored) if label not in (BASELINE, "fcfs")]
+    series = []
+    for name, log in stored.items():
+        found = {entry["policy"]: entry["means"]["mean_bounded_slowdown"] for entry in log["policies"]}
+        easy = found[BASELINE]["mean"]
+        changes = {label: [100 * (found[label][end] / easy - 1) for end in ("mean", "low", "high")] for label in names}
+        series.append((short(name), [Interval(*changes[label], "") for label in names]))
+    return changes_figure(names, series, "mean bounded slowdown against EASY's", bars=False)
+
+
+def drawn(file: Path = FILE) -> dict[str, bytes]:
+    """The picture as SVG, by the name of its file beside the page; nothing without stored results."""
+    return {PICTURE: figure_bytes(picture(json.loads(file.read_text())), "svg")} if file.exists() else {}
 
 
 def classes(stored: Numbers, measure: str, name: str) -> str:

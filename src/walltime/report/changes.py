@@ -21,19 +21,21 @@ LETTERS = 44
 """Letters of a name at most."""
 
 
-def changes_figure(names: Sequence[str], series: Sequence[tuple[str, Sequence[Interval]]], axis: str) -> Figure:
+def changes_figure(names: Sequence[str], series: Sequence[tuple[str, Sequence[Interval]]], axis: str, *, bars: bool = True) -> Figure:
     """Changes in %, a row for each name, on an axis of ratios, where half and twice are equally far from no change.
 
-    `series`: a label, and the change of each name, with its interval. `axis`: what changes, and against what.
+    `series`: a label, and the change of each name, with its interval. `axis`: what changes, and against what. `bars`: whether intervals
+    are drawn, one below the other; without them the marks of a row share a line.
     """
     with style():
-        figure = Figure(figsize=(9.2, 0.9 + (0.17 + 0.11 * len(series)) * len(names)), layout="constrained")
+        figure = Figure(figsize=(9.2, 0.9 + (0.17 + 0.11 * (len(series) if bars else 1)) * len(names)), layout="constrained")
         axes = figure.subplots()
         for k, (label, changes) in enumerate(series):
             low, mean, high = (_ratios([getattr(one, end) for one in changes]) for end in ("low", "mean", "high"))
-            rows = np.arange(len(names)) + APART * (k - (len(series) - 1) / 2)
+            rows = np.arange(len(names)) + (APART * (k - (len(series) - 1) / 2) if bars else 0)
             look: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)], "linestyle": "none"}
-            axes.errorbar(mean, rows, xerr=[mean - low, high - mean], markersize=5, capsize=2.5, elinewidth=1.3, label=label, **look)
+            ends = [mean - low, high - mean] if bars else None
+            axes.errorbar(mean, rows, xerr=ends, markersize=5, capsize=2.5, elinewidth=1.3, label=label, **look)
         axes.axvline(1, color="#808890", linewidth=0.8)
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator(_ticks(*axes.get_xlim())))
@@ -42,7 +44,7 @@ def changes_figure(names: Sequence[str], series: Sequence[tuple[str, Sequence[In
         axes.set_yticks(range(len(names)), [name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…" for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlabel(axis)
-        axes.grid(axis="x")
+        axes.grid(axis="x" if bars else "both")
         if len(series) > 1:
             figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=len(series), borderaxespad=0)
     return figure
