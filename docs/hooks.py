@@ -13,6 +13,7 @@ from pathlib import Path
 import recipes_run
 import report_pictures
 from later_tables import drawn, later
+from leaderboard_tables import pictures as leaderboards
 from leaderboard_tables import standings, suites
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
@@ -65,6 +66,8 @@ def on_files(files, config):
         files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in report_pictures.pictures().items():
         files.append(File.generated(config, f"tutorial/{name}", content=content))
+    for name, content in leaderboards().items():
+        files.append(File.generated(config, f"guides/{name}", content=content))
     for name, content in drawn().items():
         files.append(File.generated(config, f"background/{name}", content=content))
     for name, content in figures().items():

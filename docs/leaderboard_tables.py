@@ -1,4 +1,4 @@
-"""The suites and the leaderboards of the guide on benchmarks; standings are those that `validation/leaderboard.py` stored."""
+"""The suites and the leaderboards of the guide on benchmarks, with pictures; standings are what `validation/leaderboard.py` stored."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 from performance_tables import table
 
 from walltime.benchmark import SUITES, read_suite
+from walltime.metrics import Interval
+from walltime.report.changes import changes_figure
+from walltime.report.workloads import figure_bytes
 
 FILE = Path(__file__).with_name("leaderboard.json")
 
@@ -41,7 +44,21 @@ def standings(name: str, file: Path = FILE) -> str:
         rows.append((f"`{one['scheduler']}`", span, far, one["remark"], won, wait, late))
     head = ("scheduler", "mean bounded slowdown", "behind the best", "difference", "windows won", "mean wait, h", "99 % wait, h")
     note = "" if read_suite(name).definition == found["definition"] else "*Of an earlier definition of the suite.*\n\n"
-    return note + table(head, rows)
+    picture = f"![How far all others are behind {found['rows'][0]['scheduler']}, with 90 % intervals](leaderboard-{name}.svg)\n\n"
+    return note + picture + table(head, rows)
+
+
+def pictures(file: Path = FILE) -> dict[str, bytes]:
+    """How far all others are behind the best of each suite, as SVG, by the names of the files beside the page."""
+    stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    drawn = {}
+    for name, found in stored.items():
+        best, *others = found["rows"]
+        series = [("", [Interval(**{"what": "", **one["behind"]}) for one in others])]
+        axis = f"mean bounded slowdown against that of {best['scheduler']}"
+        figure = changes_figure([one["scheduler"] for one in others], series, axis)
+        drawn[f"leaderboard-{name}.svg"] = figure_bytes(figure, "svg")
+    return drawn
 
 
 def number(value: float) -> str:
