@@ -122,10 +122,9 @@ def test_observation__is_what_its_features_say(observation):
                     info["action_mask"][i],
                 ]
             else:
-                most = max(int(one.workload.believed.max()) for one in EPISODES)
-                users = max(int(one.workload.columns["user"].max()) for one in EPISODES) if "user" in jobs.columns else 1
-                user = jobs.columns["user"][job] / users if "user" in jobs.columns else 1.0
-                row = [min(wait / 43200, 1), planned / most, procs / 32, 1, user, 1, None, fits]
+                shares = [wait / 43200, planned / int(LOG.runtime.max()), procs / 32]
+                user = min(LOG.columns["user"][0] / LOG.columns["user"].max(), 0.99999) if "user" in jobs.columns else 1.0
+                row = [*(min(value, 0.99999) for value in shares), 1, user, 1, None, 0.99999 if fits else 0.00001]
             rows.append(row)
         for row, found in zip(rows, table, strict=False):
             for value, told in zip(row, found, strict=True):

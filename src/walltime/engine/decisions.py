@@ -15,19 +15,24 @@ import math
 
 from walltime.engine.jit import entry, kernel
 from walltime.engine.memory import NEVER
+from walltime.engine.slots import sort_waiting, take_turns
 
-# Columns of the library, int64: s, processors; `GIVEN`: the start of a job that runs when the episode begins, else -1.
+# Columns of the library, int64: s, processors; `GIVEN`: the start of a job that runs when the episode begins, else -1. Two ranks follow.
 SUBMIT, RUNTIME, BELIEVED, PROCS, GIVEN = range(5)
 # Columns of the episodes, int64: the first row in the library, numbers of jobs: all, running at first, waiting at first; begin, s.
 FIRST, JOBS, RUN_AT_FIRST, WAIT_AT_FIRST, BEGIN = range(5)
 
 # What is decided: who comes next, who is backfilled, which formula orders the queue for a while.
 NEXT, BACKFILL, FORMULA = range(3)
-# The rules, int64; `MOST_EXTRA`: whether there are extra nodes; `ORDER`: the formula that finds the head where nobody decides on it.
-KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, SKIP, COST = range(13)
+# The rules, int64; `EXTRA_NODES`: whether there are any; `ORDER`: the formula that finds the head where nobody decides on it;
+# `IN_TURNS`: whether the shortest and the smallest jobs have the slots where there are too few.
+KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, IN_TURNS, COST = range(
+    13
+)
 RULES = 13
 
-# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none.
+# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none. `SORTED`, `KEPT`: how many
+# jobs had arrived when the waiting ones were sorted last, and how many of them waited.
 (
     NOW,
     FREE,
@@ -47,8 +52,10 @@ RULES = 13
     PLAY,
     EPISODE,
     MASKED,
-) = range(18)
-STATE = 18
+    SORTED,
+    KEPT,
+) = range(20)
+STATE = 20
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Sums, float64: the costs of the jobs that have started; those and the costs of the waiting ones as if they started now.
 PAID, OWED = range(2)
@@ -67,15 +74,38 @@ BOUND = 10
 # Features.
 COMPACT, PUBLISHED = range(2)
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
+NEARLY_ONE = 1.0 - 1e-5
+"""The most that is observed of a job in zhang20, so that it is not taken for padding."""
 
 
 @entry
-def decide(begin, end, actions, rules, library, still, episodes, state, sums, start, queue, running, ends, seen, summary, mask, rewards):
+def decide(
+    begin,
+    end,
+    actions,
+    rules,
+    library,
+    still,
+    episodes,
+    state,
+    sums,
+    start,
+    queue,
+    running,
+    ends,
+    orders,
+    slots,
+    seen,
+    summary,
+    mask,
+    rewards,
+):
     """Apply an action to each environment from `begin` to before `end`, and go on to its next decision, or to the end of its episode.
 
     `actions` (int64): a decision, or -1 - k to begin episode k; others that `mask` (int8, environments x actions) forbids count as the
-    first that it allows. `seen` (float32, environments x slots x features), `summary` (float32), `mask` and `rewards` (float64; the fall
-    of the costs, divided by the number of jobs) are written; `state[:, OVER]` tells whether the episode has ended.
+    first that it allows. `slots` (int64): the places in the queue of the jobs that are shown. `seen` (float32, environments x slots x
+    features), `summary` (float32), `mask` and `rewards` (float64; the fall of the costs, divided by the number of jobs) are written;
+    `state[:, OVER]` tells whether the episode has ended.
     """
     for e in range(begin, end):
         own, total = state[e], sums[e]
@@ -88,9 +118,8 @@ def decide(begin, end, actions, rules, library, still, episodes, state, sums, st
                 action = 0
                 while mask[e, action] == 0:
                     action += 1
-            _apply(
-                own, total, rules, library[episodes[own[EPISODE], FIRST] :], start[e], queue[e], running[e], ends[e], action, seen.shape[1]
-            )
+            jobs = library[episodes[own[EPISODE], FIRST] :]
+            _apply(own, total, rules, jobs, start[e], queue[e], running[e], ends[e], slots[e], action)
         jobs = library[episodes[own[EPISODE], FIRST] :]
         count = episodes[own[EPISODE], JOBS]
         _go_on(own, total, rules, jobs, count, start[e], queue[e], running[e], ends[e])
@@ -99,8 +128,9 @@ def decide(begin, end, actions, rules, library, still, episodes, state, sums, st
             owed = _owed(own, total, rules, jobs, queue[e])
             rewards[e] = (total[OWED] - owed) / max(count - episodes[own[EPISODE], RUN_AT_FIRST], 1)
             total[OWED] = owed
-        _mask(own, rules, jobs, count, queue[e], mask[e], seen.shape[1])
-        _observe(own, rules, jobs, still[episodes[own[EPISODE], FIRST] :], queue[e], seen[e], summary[e])
+        _fill_slots(own, rules, jobs, start[e], queue[e], orders[e], slots[e])
+        _mask(own, rules, jobs, count, queue[e], slots[e], mask[e])
+        _observe(own, rules, jobs, still[episodes[own[EPISODE], FIRST] :], queue[e], slots[e], seen[e], summary[e])
 
 
 @kernel
@@ -222,17 +252,17 @@ def _score(formula, now, jobs, job):
 
 
 @kernel
-def _apply(own, total, rules, jobs, start, queue, running, ends, action, slots):
+def _apply(own, total, rules, jobs, start, queue, running, ends, slots, action):
     """A decision; the last action, behind the slots of the queue, skips."""
     if rules[KIND] == FORMULA:
         own[CHOSEN], own[CHOOSE_AT] = action, own[NOW] + rules[PERIOD]
-    elif action >= slots:
+    elif action >= slots.size:
         own[PHASE] = AT_EVENT
         own[HEAD] = own[HEAD] if rules[COMMITTED] else -1
     elif rules[KIND] == NEXT:
-        own[HEAD], own[PHASE] = queue[action], AT_PLACE
+        own[HEAD], own[PHASE] = queue[slots[action]], AT_PLACE
     else:
-        _start(own, total, rules, jobs, start, queue, running, ends, action)
+        _start(own, total, rules, jobs, start, queue, running, ends, slots[action])
 
 
 @kernel
@@ -344,7 +374,19 @@ def _take_events(own, rules, jobs, count, queue, running, ends):
 
 
 @kernel
-def _mask(own, rules, jobs, count, queue, mask, slots):
+def _fill_slots(own, rules, jobs, start, queue, orders, slots):
+    """The places in the queue of the jobs in the slots: the first to arrive, or the shortest and the smallest in turn."""
+    if rules[IN_TURNS] and own[WAITING] > slots.size:
+        own[KEPT] = sort_waiting(orders, own[KEPT], own[SORTED], own[ARRIVED], jobs, start)
+        own[SORTED] = own[ARRIVED]
+        take_turns(orders, jobs, queue, own[WAITING], slots)
+        return
+    for i in range(min(own[WAITING], slots.size)):
+        slots[i] = i
+
+
+@kernel
+def _mask(own, rules, jobs, count, queue, slots, mask):
     """Which actions are allowed: slots with a job that may be chosen; to skip where something else is still to happen."""
     if rules[KIND] == FORMULA:
         mask[:] = 1
@@ -353,10 +395,10 @@ def _mask(own, rules, jobs, count, queue, mask, slots):
     if own[OVER]:
         mask[0] = 1
         return
-    for i in range(min(own[WAITING], slots)):
-        mask[i] = 1 if rules[KIND] == NEXT or _may_fill(own, rules, jobs, queue[i]) else 0
-    if mask.size > slots:
-        mask[slots] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
+    for i in range(min(own[WAITING], slots.size)):
+        mask[i] = 1 if rules[KIND] == NEXT or _may_fill(own, rules, jobs, queue[slots[i]]) else 0
+    if mask.size > slots.size:
+        mask[slots.size] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
 
 
 @kernel
@@ -366,20 +408,20 @@ def _share(value, scale):
 
 
 @kernel
-def _observe(own, rules, jobs, still, queue, seen, summary):
-    """The features of the first waiting jobs, and of the queue: `walltime.learn.FEATURES`."""
+def _observe(own, rules, jobs, still, queue, slots, seen, summary):
+    """The features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
     shown = min(own[WAITING], seen.shape[0])
     now, free, size = own[NOW], own[FREE], float(rules[SIZE])
     reserved = own[PHASE] == AT_FILL
     for i in range(shown):
-        job, row = queue[i], seen[i]
+        job, row = queue[slots[i]], seen[i]
         wait = float(now - jobs[job, SUBMIT])
         fits = 1.0 if jobs[job, PROCS] <= free else 0.0
         if row.size == 8:
-            row[0] = min(wait / HALF_DAY, 1.0)
+            row[0] = min(wait / HALF_DAY, NEARLY_ONE)
             for k in range(6):
                 row[1 + k] = still[job, k]
-            row[7] = fits
+            row[7] = min(max(fits, 1.0 - NEARLY_ONE), NEARLY_ONE)
         else:
             row[0] = 1.0
             row[1] = _share(wait, WEEK)

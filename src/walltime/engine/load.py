@@ -108,7 +108,7 @@ def _example_decisions() -> Arguments:
     table, tables = np.zeros((0, 0), np.int64), np.zeros((0, 0, 0), np.int64)
     fixed, seen = _read_only(table), np.zeros((0, 0, 0), np.float32)
     summary, sums = np.zeros((0, 0), np.float32), np.zeros((0, 0))
-    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables)
+    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables, tables, table)
     return 0, 0, _NOTHING, _read_only(_NOTHING), fixed, _read_only(summary), fixed, table, sums, *lists, seen, summary, mask, np.zeros(0)
 
 

@@ -4,15 +4,17 @@ env.py        the environments: `walltime/Backfilling-v0`, one and many side by 
 batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.decisions`
 features.py   what is observed: every feature, with its unit and scale
 sources.py    where episodes come from: windows of a log, models, shaken logs
+filters.py    which of them are worth learning from
 """
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
-from walltime.learn.batch import AT_THE_END, DECISIONS, FORMULAS, REWARDS, Rules
+from walltime.learn.batch import AT_THE_END, DECISIONS, FORMULAS, REWARDS, SELECTIONS, Rules
 from walltime.learn.features import FEATURES, QUEUE, Feature
-from walltime.learn.sources import Episode, drawn, shaken, windows
+from walltime.learn.filters import kept
+from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
 
 if TYPE_CHECKING:
     from walltime.learn.env import BackfillingEnv as BackfillingEnv
@@ -26,12 +28,15 @@ __all__ = [
     "FORMULAS",
     "QUEUE",
     "REWARDS",
+    "SELECTIONS",
     "BackfillingEnv",
     "BackfillingVectorEnv",
     "Episode",
     "Feature",
     "Rules",
     "drawn",
+    "kept",
+    "overlapping",
     "shaken",
     "windows",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from walltime.engine import decisions as kernel
 from walltime.engine.load import load
 from walltime.errors import PolicyError
-from walltime.learn.features import FEATURES, QUEUE, greatest, still_features
+from walltime.learn.features import FEATURES, QUEUE, still_features
 from walltime.learn.sources import Episode
 from walltime.metrics import summarize
 from walltime.schedule.overrun import effective_times
@@ -35,6 +35,8 @@ AT_THE_END = {
 }
 """Metrics of a whole schedule (`walltime.metrics.Summary`) that a reward at the end can be made of; -1 where more is better."""
 DIALECTS = ("papers", "rlscheduler")
+SELECTIONS = ("arrival", "published")
+"""Which waiting jobs have the slots where there are too few: the first to arrive; or the shortest and the smallest in turn (zhang20)."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Rules:
     period: int = 3600
     observation: str = "compact"
     slots: int | None = None
+    selection: str | None = None
     reward: str = "bounded_slowdown"
     dense: bool = True
     baseline: str | None = None
@@ -56,10 +59,10 @@ class Rules:
 
     def __post_init__(self) -> None:
         known: dict[str, Sequence[str]] = {"decision": tuple(DECISIONS), "dialect": DIALECTS, "observation": tuple(FEATURES)}
-        known |= {"reward": (*REWARDS, *AT_THE_END), "baseline": FORMULAS}
+        known |= {"reward": (*REWARDS, *AT_THE_END), "baseline": FORMULAS, "selection": SELECTIONS}
         for name, values in known.items():
             value = getattr(self, name)
-            if value not in values and not (name == "baseline" and value is None):
+            if value not in values and not (name in ("baseline", "selection") and value is None):
                 raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}")
         if self.dense and self.reward in AT_THE_END:
             raise PolicyError(f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}")
@@ -74,8 +77,13 @@ class Rules:
 
     @property
     def shown(self) -> int:
-        """How many waiting jobs are observed and can be chosen, the first to arrive."""
+        """How many waiting jobs are observed and can be chosen."""
         return self.slots or (128 if self.observation == "published" else 32)
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether the shortest and the smallest jobs have the slots where there are too few; else the first to arrive."""
+        return (self.selection or ("published" if self.observation == "published" else "arrival")) == "published"
 
     @property
     def skips(self) -> bool:
@@ -96,9 +104,17 @@ class Rules:
         rules[kernel.BACKFILLS], rules[kernel.COST] = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
         for name in (kernel.ONE_BY_ONE, kernel.ENDS_BEFORE, kernel.SHADOW_ONCE):
             rules[name] = theirs
-        rules[kernel.EXTRA_NODES] = not theirs
+        rules[kernel.EXTRA_NODES], rules[kernel.IN_TURNS] = not theirs, self.in_turns
         rules[kernel.FILL_BY_ARRIVAL] = theirs or self.decision == "next"
         return rules
+
+
+def as_rules(options: dict[str, Any]) -> Rules:
+    """The rules that these options of an environment ask for."""
+    known = [field.name for field in fields(Rules)]
+    if unknown := [name for name in options if name not in known]:
+        raise PolicyError(f"learning environments have no option {unknown[0]!r}; known are jobs, {', '.join(known)}")
+    return Rules(**options)
 
 
 class Batch:
@@ -120,6 +136,7 @@ class Batch:
         self.state[:, kernel.OVER] = 1
         self.start = np.full((rows, most), -1, np.int64)
         self.queue = np.zeros((rows, most), np.int64)
+        self.slots = np.zeros((rows, shown), np.int64)
         self.seen = np.zeros((rows, shown, len(FEATURES[rules.observation])), np.float32)
         self.summary = np.zeros((rows, len(QUEUE)), np.float32)
         self.mask = np.ones((rows, rules.actions), np.int8)
@@ -130,6 +147,7 @@ class Batch:
         self._arguments: tuple[Any, ...] = (
             *(self._actions, _fixed(rules.lowered(size)), self._library, self._still, self._table, self.state, self._sums),
             *(self.start, self.queue, np.zeros((rows, running, 2), np.int64), np.zeros((rows, running, 3), np.int64)),
+            *(np.zeros((rows, 2, most if rules.in_turns else 0), np.int64), self.slots),
             *(self.seen, self.summary, self.mask, self.rewards),
         )
         self._decide: Callable[..., None] = load("decisions")
@@ -218,26 +236,34 @@ class Batch:
         return self.start[environment, ran : ran + len(self.episodes[episode].workload)].copy()
 
     def waiting(self, environment: int) -> Array:
-        """The waiting jobs in the slots, indices of the episode's workload, in order of arrival."""
+        """The waiting jobs in the slots, indices of the episode's workload."""
         own = self.state[environment]
-        found = self.queue[environment, : min(int(own[kernel.WAITING]), self.rules.shown)]
+        found = self.queue[environment, self.slots[environment, : min(int(own[kernel.WAITING]), self.rules.shown)]]
         return found - int(self._table[int(own[kernel.EPISODE]), kernel.RUN_AT_FIRST])
 
 
 def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array]:
     """The jobs of all episodes, their features that do not change, and where each episode is."""
-    times = [effective_times(one.workload, rules.overrun) for one in episodes]
-    most = greatest([one.workload for one in episodes], [planned for _, planned in times])
+    scales = {name: max(one.scales[name] for one in episodes) for name in episodes[0].scales}
     rows, features, table, first = [], [], [], 0
-    for one, (runtime, planned) in zip(episodes, times, strict=True):
+    for one in episodes:
         jobs, ran = one.workload, one.running
-        columns = (jobs.submit, runtime, planned, jobs.procs, np.full(len(jobs), -1, np.int64))
-        rows += [np.column_stack([ran[:, 0], ran[:, 1], ran[:, 2], ran[:, 3], ran[:, 0]]), np.column_stack(columns)]
-        own = still_features(rules.observation, jobs, planned, most)
-        features += [np.zeros((len(ran), own.shape[1]), np.float32), own]
-        table.append((first, len(ran) + len(jobs), len(ran), one.waiting, one.begin))
-        first += len(ran) + len(jobs)
+        runtime, planned = effective_times(jobs, rules.overrun)
+        own = np.column_stack([jobs.submit, runtime, planned, jobs.procs, np.full(len(jobs), -1, np.int64)])
+        own = np.vstack([ran[:, [0, 1, 2, 3, 0]], own])
+        rows.append(np.column_stack([own, _ranks(own)]))
+        seen = still_features(rules.observation, jobs, planned, scales)
+        features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
+        table.append((first, len(own), len(ran), one.waiting, one.begin))
+        first += len(own)
     return _fixed(np.vstack(rows)), _fixed(np.vstack(features)), _fixed(np.array(table, np.int64))
+
+
+def _ranks(jobs: Array) -> Array:
+    """Two int64 columns: the place of each row by planned runtime, and by processors; ties as in zhang20, by arrival first."""
+    submit, planned, procs = jobs[:, kernel.SUBMIT], jobs[:, kernel.BELIEVED], jobs[:, kernel.PROCS]
+    orders = (np.lexsort((procs, submit, planned)), np.lexsort((planned, submit, procs)))
+    return np.column_stack([np.argsort(order) for order in orders])
 
 
 def _fixed(array: Array) -> Array:
