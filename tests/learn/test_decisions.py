@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, workloads
+from tests.traces import trace_path
 from walltime.engine import decisions as kernel
 from walltime.learn.batch import DECISIONS, FORMULAS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
@@ -59,6 +60,14 @@ def test_easys_own_choices__give_its_schedule(decision, jobs, overrun):
     choose = first if decision != "formula" else lambda batch: FORMULAS.index("fcfs")
     expected = wt.simulate(jobs, "easy", overrun=overrun, engine="reference").start
     assert played(jobs, choose, decision=decision, overrun=overrun).starts(0).tolist() == expected.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_easys_own_choices__give_its_schedule_of_a_whole_log(decision):
+    jobs = wt.read(trace_path("KTH-SP2-1996-2"))
+    choose = first if decision != "formula" else lambda batch: FORMULAS.index("fcfs")
+    assert np.array_equal(played(jobs, choose, decision=decision).starts(0), wt.simulate(jobs, "easy").start)
 
 
 @pytest.mark.parametrize("backfilling", [True, False])
@@ -120,6 +129,8 @@ OPTIONS = [
     {"dialect": "rlscheduler"},
     {"dialect": "rlscheduler", "decision": "backfill"},
     {"backfilling": False, "observation": "published"},
+    {"observation": "published", "slots": 12},
+    {"decision": "backfill", "selection": "published", "slots": 12},
 ]
 
 

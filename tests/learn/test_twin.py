@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.learn.twin import Twin, options_of
+from tests.profiles import seeds
 from tests.strategies import crowded, examples, workloads
 from walltime.learn.batch import FORMULAS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
@@ -59,6 +60,22 @@ def test_random_decisions_after_a_warm_start__are_carried_out_as_by_the_twin(job
     options = options_of(lambda values: data.draw(st.sampled_from(values)))
     warm = data.draw(st.sampled_from(["easy", "fcfs", "conservative"]))
     play(windows(jobs, max(len(jobs) // 3, 1), warm=warm, overrun=options["overrun"]), options, seed)
+
+
+@pytest.mark.parametrize("options", [{"decision": "backfill"}, {}, {"decision": "backfill", "dialect": "rlscheduler"}], ids=str)
+def test_jobs_that_end_where_the_head_can_start__are_backfilled_as_by_the_twin(options):
+    draw = np.random.default_rng(1)
+    for seed in seeds(200):
+        count = 14
+        runtime, procs = draw.integers(1, 5, count), draw.integers(1, 6, count)
+        jobs = wt.Workload.from_arrays(
+            submit=np.cumsum(draw.integers(0, 2, count)),
+            runtime=runtime,
+            requested=runtime + draw.integers(0, 2, count),
+            procs=procs,
+            machine_procs=8,
+        )
+        play(as_episodes(jobs), options, seed)
 
 
 @pytest.mark.parametrize("decision", ["next", "backfill", "formula"])

@@ -110,7 +110,7 @@ class Twin:
     def mask(self) -> list[int]:
         """Which actions are allowed."""
         rules = self.rules
-        if rules.decision == "formula":
+        if rules.decision == "formula" and not self.over:
             return [1] * len(self.formulas)
         if self.over:
             return [1] + [0] * (rules.actions - 1)

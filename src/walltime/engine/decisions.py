@@ -340,7 +340,7 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
             if rules[BACKFILLS]:
                 _reserve(own, rules, jobs, running)
             own[PHASE], tried = AT_FILL, 0
-        if rules[BACKFILLS]:
+        if rules[BACKFILLS] and own[FREE] > 0:
             order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
             order = FCFS if rules[FILL_BY_ARRIVAL] else order
             candidate = _first(own, order, jobs, queue, tried, True, rules)
@@ -388,7 +388,7 @@ def _fill_slots(own, rules, jobs, start, queue, orders, slots):
 @kernel
 def _mask(own, rules, jobs, count, queue, slots, mask):
     """Which actions are allowed: slots with a job that may be chosen; to skip where something else is still to happen."""
-    if rules[KIND] == FORMULA:
+    if rules[KIND] == FORMULA and not own[OVER]:
         mask[:] = 1
         return
     mask[:] = 0

@@ -55,7 +55,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     schedule can be used too, such as `p90_wait` (s) or `utilization`, which is not negated. `baseline`: a formula, whose mean on the same
     episode is added at the end. `overrun`: see `walltime.simulate`.
 
-    `info` has the `action_mask` (int8), the `time` (s), and the number of the `episode`; `action_masks()` gives the mask as bool. An action
+    `info` has the `action_mask` (int8), the `time` (s), and the `episode_number`; `action_masks()` gives the mask as bool. An action
     that the mask forbids counts as the first one that it allows. Raises PolicyError for options that are none, WorkloadError for no jobs.
 
     >>> import walltime as wt, walltime.learn
@@ -108,7 +108,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     def _info(self) -> dict[str, Any]:
         own = self._batch.state[0]
-        return {"action_mask": self._batch.mask[0].copy(), "time": int(own[NOW]), "episode": int(own[EPISODE])}
+        return {"action_mask": self._batch.mask[0].copy(), "time": int(own[NOW]), "episode_number": int(own[EPISODE])}
 
     def action_masks(self) -> Array:
         """Which actions are allowed, bool."""
@@ -179,7 +179,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, np.bool_)
         found: dict[str, Any] = {"action_mask": self._batch.mask[: self.num_envs].copy(), "time": self._batch.now.copy()}
-        found["episode"] = self._batch.state[: self.num_envs, EPISODE].copy()
+        found["episode_number"] = self._batch.state[: self.num_envs, EPISODE].copy()
         return found | {f"_{name}": everywhere for name in list(found)}
 
     def action_masks(self) -> Array:
