@@ -85,6 +85,7 @@ def decide(
     actions,
     rules,
     library,
+    terms,
     still,
     episodes,
     state,
@@ -122,7 +123,7 @@ def decide(
             _apply(own, total, rules, jobs, start[e], queue[e], running[e], ends[e], slots[e], action)
         jobs = library[episodes[own[EPISODE], FIRST] :]
         count = episodes[own[EPISODE], JOBS]
-        _go_on(own, total, rules, jobs, count, start[e], queue[e], running[e], ends[e])
+        _go_on(own, total, rules, jobs, terms[episodes[own[EPISODE], FIRST] :], count, start[e], queue[e], running[e], ends[e])
         rewards[e] = 0.0
         if action >= 0:
             owed = _owed(own, total, rules, jobs, queue[e])
@@ -234,21 +235,14 @@ def _cost(kind, wait, runtime):
 
 
 @kernel
-def _score(formula, now, jobs, job):
-    """A formula of zhang20 with the waiting time as defined; the lowest comes first."""
-    submit, length, procs = jobs[job, SUBMIT], jobs[job, BELIEVED], jobs[job, PROCS]
-    if formula == SJF:
-        return float(length)
-    if formula == SAF:
-        return float(length) * procs
+def _score(formula, now, jobs, terms, job):
+    """A formula of zhang20 with the waiting time as defined; the lowest comes first. `terms`: see `walltime.learn.formulas`."""
     if formula == WFP3:
-        ratio = (now - submit) / length
-        return -(ratio * ratio * ratio * procs)
+        ratio = (now - jobs[job, SUBMIT]) / jobs[job, BELIEVED]
+        return -(ratio * ratio * ratio * jobs[job, PROCS])
     if formula == UNICEP:
-        return -(now - submit + 1e-20) / ((math.log2(procs) + 1e-20) * length)
-    if formula == F1:
-        return math.log10(length) * procs + 870.0 * math.log10(max(float(submit), 0.1))
-    return 0.0
+        return -(now - jobs[job, SUBMIT] + 1e-20) / terms[job, formula]
+    return terms[job, formula]
 
 
 @kernel
@@ -266,13 +260,13 @@ def _apply(own, total, rules, jobs, start, queue, running, ends, slots, action):
 
 
 @kernel
-def _first(own, formula, jobs, queue, first, only_candidates, rules):
+def _first(own, formula, jobs, terms, queue, first, only_candidates, rules):
     """The place of the waiting job with the lowest score, from a place on, of all or of those that may be backfilled now; -1 for none."""
     best, lowest = -1, 0.0
     for i in range(first, own[WAITING]):
         if only_candidates and not _may_fill(own, rules, jobs, queue[i]):
             continue
-        score = _score(formula, own[NOW], jobs, queue[i])
+        score = _score(formula, own[NOW], jobs, terms, queue[i])
         if best < 0 or score < lowest:
             best, lowest = i, score
             if formula == FCFS:
@@ -306,7 +300,7 @@ def _reserve(own, rules, jobs, running):
 
 
 @kernel
-def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
+def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends):
     """Go on to the next decision; or to the end of the episode, when every job has started."""
     tried = 0
     while True:
@@ -326,7 +320,7 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
                 if rules[KIND] == FORMULA and own[NOW] >= own[CHOOSE_AT] and own[PLAY] < 0:
                     return
                 order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
-                own[HEAD] = queue[_first(own, order, jobs, queue, 0, False, rules)]
+                own[HEAD] = queue[_first(own, order, jobs, terms, queue, 0, False, rules)]
             own[PHASE] = AT_PLACE
         if own[PHASE] == AT_PLACE:
             if jobs[own[HEAD], PROCS] <= own[FREE]:
@@ -343,7 +337,7 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
         if rules[BACKFILLS] and own[FREE] > 0:
             order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
             order = FCFS if rules[FILL_BY_ARRIVAL] else order
-            candidate = _first(own, order, jobs, queue, tried, True, rules)
+            candidate = _first(own, order, jobs, terms, queue, tried, True, rules)
             if candidate >= 0:
                 tried = candidate if order == FCFS else 0  # a start makes nobody a candidate who was none
                 if rules[KIND] == BACKFILL and own[PLAY] < 0:

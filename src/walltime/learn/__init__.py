@@ -2,6 +2,7 @@
 
 env.py        the environments: `walltime/Backfilling-v0`, one and many side by side
 batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.decisions`
+formulas.py   the formulas that order the queue
 features.py   what is observed: every feature, with its unit and scale
 sources.py    where episodes come from: windows of a log, models, shaken logs
 filters.py    which of them are worth learning from
@@ -11,9 +12,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
-from walltime.learn.batch import AT_THE_END, DECISIONS, FORMULAS, REWARDS, SELECTIONS, Rules
+from walltime.learn.batch import AT_THE_END, DECISIONS, REWARDS, SELECTIONS, Rules
 from walltime.learn.features import FEATURES, QUEUE, Feature
 from walltime.learn.filters import kept
+from walltime.learn.formulas import FORMULAS
 from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
 
 if TYPE_CHECKING:

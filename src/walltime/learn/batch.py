@@ -14,14 +14,13 @@ from walltime.engine import decisions as kernel
 from walltime.engine.load import load
 from walltime.errors import PolicyError
 from walltime.learn.features import FEATURES, QUEUE, still_features
+from walltime.learn.formulas import FORMULAS, formula_terms
 from walltime.learn.sources import Episode
 from walltime.metrics import summarize
 from walltime.schedule.overrun import effective_times
 
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA}
-FORMULAS = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1")
-"""The formulas that the decision `formula` chooses from, in this order, and the baselines: see `walltime.papers.zhang20`."""
 REWARDS = {
     "wait": kernel.WAIT,
     "response": kernel.RESPONSE,
@@ -126,7 +125,7 @@ class Batch:
 
     def __init__(self, episodes: list[Episode], rules: Rules, environments: int = 1, threads: int = 1):
         self.episodes, self.rules, self.count = episodes, rules, environments
-        self._library, self._still, self._table = _library(episodes, rules)
+        self._library, self._terms, self._still, self._table = _library(episodes, rules)
         size, rows = episodes[0].workload.machine_procs, environments + 1  # the last one plays baselines
         most = int(self._table[:, kernel.JOBS].max())
         running = min(most, size) + 1
@@ -145,7 +144,7 @@ class Batch:
         self._baselines: dict[int, float] = {}
         self._actions = np.zeros(rows, np.int64)
         self._arguments: tuple[Any, ...] = (
-            *(self._actions, _fixed(rules.lowered(size)), self._library, self._still, self._table, self.state, self._sums),
+            *(self._actions, _fixed(rules.lowered(size)), self._library, self._terms, self._still, self._table, self.state, self._sums),
             *(self.start, self.queue, np.zeros((rows, running, 2), np.int64), np.zeros((rows, running, 3), np.int64)),
             *(np.zeros((rows, 2, most if rules.in_turns else 0), np.int64), self.slots),
             *(self.seen, self.summary, self.mask, self.rewards),
@@ -242,8 +241,8 @@ class Batch:
         return found - int(self._table[int(own[kernel.EPISODE]), kernel.RUN_AT_FIRST])
 
 
-def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array]:
-    """The jobs of all episodes, their features that do not change, and where each episode is."""
+def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array, Array]:
+    """The jobs of all episodes, what formulas take from them, their features that do not change, and where each episode is."""
     scales = {name: max(one.scales[name] for one in episodes) for name in episodes[0].scales}
     rows, features, table, first = [], [], [], 0
     for one in episodes:
@@ -256,7 +255,9 @@ def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array
         features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
         table.append((first, len(own), len(ran), one.waiting, one.begin))
         first += len(own)
-    return _fixed(np.vstack(rows)), _fixed(np.vstack(features)), _fixed(np.array(table, np.int64))
+    library = np.vstack(rows)
+    terms = formula_terms(library[:, kernel.SUBMIT], library[:, kernel.BELIEVED], library[:, kernel.PROCS])
+    return _fixed(library), _fixed(terms), _fixed(np.vstack(features)), _fixed(np.array(table, np.int64))
 
 
 def _ranks(jobs: Array) -> Array:

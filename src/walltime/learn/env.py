@@ -14,8 +14,9 @@ from gymnasium.vector.utils import batch_space
 
 from walltime.engine.decisions import EPISODE, NOW, OVER
 from walltime.errors import PolicyError
-from walltime.learn.batch import FORMULAS, Batch, Rules, as_rules
+from walltime.learn.batch import Batch, Rules, as_rules
 from walltime.learn.features import FEATURES, QUEUE
+from walltime.learn.formulas import FORMULAS
 from walltime.learn.sources import Episode, as_episodes
 from walltime.workload import Workload
 

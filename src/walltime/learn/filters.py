@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.learn.batch import FORMULAS, Batch, as_rules
+from walltime.learn.batch import Batch, as_rules
+from walltime.learn.formulas import FORMULAS
 from walltime.learn.sources import Episode, as_episodes
 from walltime.workload import Workload
 
