@@ -49,7 +49,7 @@ def beside_published(options: Options) -> Result | None:
         ours: list[Numbers] = []
         for _ in range(options.long_runs):  # in turn, so that other work on the machine slows both down
             theirs.append(child("published_steps", folder, log, length, backfilling, *starts))
-            ours.append(_own_steps(jobs, length, bool(backfilling), starts))
+            ours.append(own_steps(jobs, length, bool(backfilling), starts))
         same = theirs[0]["observed"] == ours[0]["observed"] and np.allclose(theirs[0]["costs"], ours[0]["costs"], rtol=1e-12)
         rates = [spread([one["steps"] / one["seconds"] for one in each]) for each in (theirs, ours)]
         result[kind] = {"published": rates[0], "walltime": rates[1], "same": bool(same)}
@@ -60,7 +60,8 @@ def beside_published(options: Options) -> Result | None:
     return result
 
 
-def _own_steps(jobs: Workload, length: int, backfilling: bool, starts: list[int]) -> Numbers:
+def own_steps(jobs: Workload, length: int, backfilling: bool, starts: list[int]) -> Numbers:
+    """The same decisions in the environment of this package: steps, seconds, and of each window its cost and a digest of what was seen."""
     import gymnasium
 
     episodes = [jobs.take(np.arange(start, start + length), f"jobs from {start} on") for start in starts]
