@@ -25,10 +25,8 @@ FIRST, JOBS, RUN_AT_FIRST, WAIT_AT_FIRST, BEGIN = range(5)
 # What is decided: who comes next, who is backfilled, which formula orders the queue for a while.
 NEXT, BACKFILL, FORMULA = range(3)
 # The rules, int64; `EXTRA_NODES`: whether there are any; `ORDER`: the formula that finds the head where nobody decides on it;
-# `IN_TURNS`: whether the shortest and the smallest jobs have the slots where there are too few.
-KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, IN_TURNS, COST = range(
-    13
-)
+# `TURNS`: whether the shortest and the smallest jobs have the slots where there are too few.
+KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, TURNS, COST = range(13)
 RULES = 13
 
 # The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none. `SORTED`, `KEPT`: how many
@@ -370,7 +368,7 @@ def _take_events(own, rules, jobs, count, queue, running, ends):
 @kernel
 def _fill_slots(own, rules, jobs, start, queue, orders, slots):
     """The places in the queue of the jobs in the slots: the first to arrive, or the shortest and the smallest in turn."""
-    if rules[IN_TURNS] and own[WAITING] > slots.size:
+    if rules[TURNS] and own[WAITING] > slots.size:
         own[KEPT] = sort_waiting(orders, own[KEPT], own[SORTED], own[ARRIVED], jobs, start)
         own[SORTED] = own[ARRIVED]
         take_turns(orders, jobs, queue, own[WAITING], slots)

@@ -103,7 +103,7 @@ class Rules:
         rules[kernel.BACKFILLS], rules[kernel.COST] = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
         for name in (kernel.ONE_BY_ONE, kernel.ENDS_BEFORE, kernel.SHADOW_ONCE):
             rules[name] = theirs
-        rules[kernel.EXTRA_NODES], rules[kernel.IN_TURNS] = not theirs, self.in_turns
+        rules[kernel.EXTRA_NODES], rules[kernel.TURNS] = not theirs, self.in_turns
         rules[kernel.FILL_BY_ARRIVAL] = theirs or self.decision == "next"
         return rules
 
