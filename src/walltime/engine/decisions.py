@@ -21,13 +21,14 @@ SUBMIT, RUNTIME, BELIEVED, PROCS, GIVEN = range(5)
 # Columns of the episodes, int64: the first row in the library, numbers of jobs: all, running at first, waiting at first; begin, s.
 FIRST, JOBS, RUN_AT_FIRST, WAIT_AT_FIRST, BEGIN = range(5)
 
-# What is decided: who comes next, who is backfilled, which formula orders the queue for a while.
-NEXT, BACKFILL, FORMULA = range(3)
+# What is decided: who comes next, who is backfilled, which formula orders the queue for a while; who comes next and who is backfilled.
+NEXT, BACKFILL, FORMULA, BOTH = range(4)
 # The rules, int64; `MOST_EXTRA`: whether there are extra nodes; `ORDER`: the formula that finds the head where nobody decides on it.
 KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, SKIP, COST = range(13)
 RULES = 13
 
-# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none.
+# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none; `FILL`: the one by which it
+# backfills, -1 if nobody is backfilled.
 (
     NOW,
     FREE,
@@ -47,8 +48,9 @@ RULES = 13
     PLAY,
     EPISODE,
     MASKED,
-) = range(18)
-STATE = 18
+    FILL,
+) = range(19)
+STATE = 19
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Sums, float64: the costs of the jobs that have started; those and the costs of the waiting ones as if they started now.
 PAID, OWED = range(2)
@@ -58,7 +60,7 @@ EXPECTED, TAKEN = range(2)
 END, BELIEVED_END, FREED = range(3)
 
 # Formulas; the lowest score comes first, ties by arrival.
-FCFS, SJF, SAF, WFP3, UNICEP, F1 = range(6)
+FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
 # Costs of a job.
 WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
 BOUND = 10
@@ -93,7 +95,7 @@ def decide(begin, end, actions, rules, library, still, episodes, state, sums, st
             )
         jobs = library[episodes[own[EPISODE], FIRST] :]
         count = episodes[own[EPISODE], JOBS]
-        _go_on(own, total, rules, jobs, count, start[e], queue[e], running[e], ends[e])
+        _go_on(own, total, rules, jobs, count, start[e], queue[e], running[e], ends[e], seen.shape[1])
         rewards[e] = 0.0
         if action >= 0:
             owed = _owed(own, total, rules, jobs, queue[e])
@@ -106,8 +108,9 @@ def decide(begin, end, actions, rules, library, still, episodes, state, sums, st
 @kernel
 def _begin(own, total, rules, library, episodes, start, queue, running, ends, episode):
     """Begin an episode: some jobs run already, and some wait."""
-    play, masked = own[PLAY], own[MASKED]
+    play, masked, fill = own[PLAY], own[MASKED], own[FILL]
     own[:] = 0
+    own[FILL] = fill
     own[PLAY], own[MASKED], own[EPISODE], own[NOW], own[FREE] = play, masked, episode, episodes[episode, BEGIN], rules[SIZE]
     own[HEAD] = own[SHADOW_OF] = -1
     own[CHOSEN], own[CHOOSE_AT] = rules[ORDER], own[NOW]
@@ -205,7 +208,7 @@ def _cost(kind, wait, runtime):
 
 @kernel
 def _score(formula, now, jobs, job):
-    """A formula of zhang20 with the waiting time as defined; the lowest comes first."""
+    """A formula of zhang20, with the waiting time as defined, or of carastan17; the lowest comes first."""
     submit, length, procs = jobs[job, SUBMIT], jobs[job, BELIEVED], jobs[job, PROCS]
     if formula == SJF:
         return float(length)
@@ -216,9 +219,16 @@ def _score(formula, now, jobs, job):
         return -(ratio * ratio * ratio * procs)
     if formula == UNICEP:
         return -(now - submit + 1e-20) / ((math.log2(procs) + 1e-20) * length)
+    if formula < F1:
+        return 0.0
+    submitted = math.log10(max(float(submit), 0.1))
     if formula == F1:
-        return math.log10(length) * procs + 870.0 * math.log10(max(float(submit), 0.1))
-    return 0.0
+        return math.log10(length) * procs + 870.0 * submitted
+    if formula == F2:
+        return math.sqrt(length) * procs + 25_600.0 * submitted
+    if formula == F3:
+        return float(length) * procs + 6.86e6 * submitted
+    return length * math.sqrt(procs) + 5.30e5 * submitted
 
 
 @kernel
@@ -229,7 +239,7 @@ def _apply(own, total, rules, jobs, start, queue, running, ends, action, slots):
     elif action >= slots:
         own[PHASE] = AT_EVENT
         own[HEAD] = own[HEAD] if rules[COMMITTED] else -1
-    elif rules[KIND] == NEXT:
+    elif rules[KIND] == NEXT or (rules[KIND] == BOTH and own[PHASE] == AT_HEAD):
         own[HEAD], own[PHASE] = queue[action], AT_PLACE
     else:
         _start(own, total, rules, jobs, start, queue, running, ends, action)
@@ -248,6 +258,16 @@ def _first(own, formula, jobs, queue, first, only_candidates, rules):
             if formula == FCFS:
                 break
     return best
+
+
+@kernel
+def _filling(own, rules):
+    """The formula by which jobs are backfilled, -1 if nobody is."""
+    if own[PLAY] >= 0:
+        return own[FILL]
+    if rules[BACKFILLS] == 0:
+        return -1
+    return FCFS if rules[FILL_BY_ARRIVAL] else own[CHOSEN]
 
 
 @kernel
@@ -276,7 +296,7 @@ def _reserve(own, rules, jobs, running):
 
 
 @kernel
-def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
+def _go_on(own, total, rules, jobs, count, start, queue, running, ends, slots):
     """Go on to the next decision; or to the end of the episode, when every job has started."""
     tried = 0
     while True:
@@ -291,7 +311,7 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
                 own[PHASE] = AT_EVENT
                 continue
             if own[HEAD] < 0:
-                if rules[KIND] == NEXT and own[PLAY] < 0:
+                if (rules[KIND] == NEXT or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 if rules[KIND] == FORMULA and own[NOW] >= own[CHOOSE_AT] and own[PLAY] < 0:
                     return
@@ -307,16 +327,17 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
                 _start(own, total, rules, jobs, start, queue, running, ends, place)
                 own[PHASE] = AT_HEAD
                 continue
-            if rules[BACKFILLS]:
+            if _filling(own, rules) >= 0:
                 _reserve(own, rules, jobs, running)
             own[PHASE], tried = AT_FILL, 0
-        if rules[BACKFILLS]:
-            order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
-            order = FCFS if rules[FILL_BY_ARRIVAL] else order
+        order = _filling(own, rules)
+        if order >= 0:
             candidate = _first(own, order, jobs, queue, tried, True, rules)
+            if rules[KIND] == BOTH and own[PLAY] < 0 and candidate >= slots:
+                candidate = -1  # nobody in a slot may start
             if candidate >= 0:
                 tried = candidate if order == FCFS else 0  # a start makes nobody a candidate who was none
-                if rules[KIND] == BACKFILL and own[PLAY] < 0:
+                if (rules[KIND] == BACKFILL or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 _start(own, total, rules, jobs, start, queue, running, ends, candidate)
                 continue
@@ -354,7 +375,7 @@ def _mask(own, rules, jobs, count, queue, mask, slots):
         mask[0] = 1
         return
     for i in range(min(own[WAITING], slots)):
-        mask[i] = 1 if rules[KIND] == NEXT or _may_fill(own, rules, jobs, queue[i]) else 0
+        mask[i] = 1 if own[PHASE] != AT_FILL or _may_fill(own, rules, jobs, queue[i]) else 0
     if mask.size > slots:
         mask[slots] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
 
