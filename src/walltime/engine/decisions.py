@@ -261,6 +261,14 @@ def _first(own, formula, jobs, queue, first, only_candidates, rules):
 
 
 @kernel
+def _anyone_fits(own, jobs, queue):
+    for i in range(own[WAITING]):
+        if jobs[queue[i], PROCS] <= own[FREE]:
+            return True
+    return False
+
+
+@kernel
 def _filling(own, rules):
     """The formula by which jobs are backfilled, -1 if nobody is."""
     if own[PLAY] >= 0:
@@ -311,6 +319,9 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends, slots):
                 own[PHASE] = AT_EVENT
                 continue
             if own[HEAD] < 0:
+                if rules[KIND] == BOTH and own[PLAY] < 0 and rules[COMMITTED] == 0 and not _anyone_fits(own, jobs, queue):
+                    own[PHASE] = AT_EVENT  # whoever came next, nothing would happen
+                    continue
                 if (rules[KIND] == NEXT or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 if rules[KIND] == FORMULA and own[NOW] >= own[CHOOSE_AT] and own[PLAY] < 0:

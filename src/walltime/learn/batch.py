@@ -150,6 +150,12 @@ class Batch:
         """The time of each environment, s, int64."""
         return self.state[: self.count, kernel.NOW]
 
+    @property
+    def left(self) -> Array:
+        """How many jobs of each environment's episode have not started yet, int64."""
+        own = self.state[: self.count]
+        return self._table[own[:, kernel.EPISODE], kernel.JOBS] - own[:, kernel.STARTED]
+
     def step(self, actions: Array) -> None:
         """One decision in each environment; -1 - k begins episode k instead."""
         self._actions[: self.count] = actions
