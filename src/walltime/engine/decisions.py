@@ -262,7 +262,8 @@ def _first(own, formula, jobs, queue, first, only_candidates, rules):
 
 @kernel
 def _anyone_fits(own, jobs, queue):
-    for i in range(own[WAITING]):
+    """Whether any waiting job could start now."""
+    for i in range(own[WAITING]):  # noqa: SIM110 (a generator cannot be compiled)
         if jobs[queue[i], PROCS] <= own[FREE]:
             return True
     return False

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from walltime.engine import decisions as kernel
+from walltime.errors import PolicyError
 from walltime.learn.batch import Batch
 from walltime.learn.features import COMPACT, QUEUE
 
@@ -40,18 +40,25 @@ class Settings:
     iteration, of which `decisions` are used at most, `batch` at a time. `hidden`, `hidden_value`: the widths of the networks.
     """
 
-    episodes: int = 6400
-    together: int = 64
+    episodes: int = 10_240
+    together: int = 128
     group: int = 8
     learning_rate: float = 3e-3
     trace: float = 0.95
     clip: float = 0.2
     entropy: float = 0.0
-    epochs: int = 4
-    decisions: int = 12_000
+    epochs: int = 3
+    decisions: int = 24_000
     batch: int = 1024
     hidden: tuple[int, ...] = (32, 16)
     hidden_value: tuple[int, ...] = (64, 32)
+
+    def __post_init__(self) -> None:
+        if self.together < 1 or self.group < 1 or self.together % self.group:
+            raise PolicyError(f"groups of {self.group} episodes do not make up {self.together} played together; take a divisor of it")
+        for name in ("episodes", "epochs", "decisions", "batch"):
+            if getattr(self, name) < 1:
+                raise PolicyError(f"{name} must be 1 or more, not {getattr(self, name)}")
 
     @property
     def iterations(self) -> int:
@@ -78,16 +85,15 @@ class Network:
             layers.append(out if len(layers) == len(self.parameters) // 2 else np.tanh(out, out=out))
         return layers
 
-    def backward(self, layers: list[Array], gradient: Array) -> tuple[list[Array], Array]:
-        """The gradients of the parameters, and of the inputs, where `gradient` (rows x 1) is that of what came out."""
+    def backward(self, layers: list[Array], gradient: Array) -> list[Array]:
+        """The gradients of the parameters, where `gradient` (rows x 1) is that of what came out."""
         found: list[Array] = []
         for number in range(len(self.parameters) // 2 - 1, -1, -1):
             before = layers[number]
             found += [gradient.sum(axis=0), before.T @ gradient]
-            gradient = gradient @ self.parameters[2 * number].T
             if number:
-                gradient *= 1 - before * before
-        return found[::-1], gradient
+                gradient = (gradient @ self.parameters[2 * number].T) * (1 - before * before)
+        return found[::-1]
 
     def descend(self, gradients: list[Array], rate: float, longest: float = 1.0) -> None:
         """A step of Adam; gradients longer than `longest` are shortened."""
@@ -123,6 +129,10 @@ class Agent:
         inputs -= self.scale[0]
         inputs *= self.scale[1]
         return inputs
+
+    def scores(self, seen: Array) -> Array:
+        """The scores of jobs that may be chosen; of those of one decision the highest is the best."""
+        return self.policy.forward(self.prepared(seen))[-1][:, 0]
 
 
 @dataclass
@@ -165,7 +175,11 @@ def candidates(batch: Batch) -> tuple[Array, Array, Array]:
 
 
 def play(
-    batch: Batch, episodes: Array, agent: Agent, draw: np.random.Generator | None = None, change: Callable[[Array, Array], None] | None = None
+    batch: Batch,
+    episodes: Array,
+    agent: Agent,
+    draw: np.random.Generator | None = None,
+    change: Callable[[Array, Array], None] | None = None,
 ) -> Played | None:
     """Play an episode (by number) in each environment to its end: by chance if `draw` is given, else always the highest score.
 
@@ -225,7 +239,9 @@ def advantages(played: Played, count: int, rewards: Array, values: Array, trace:
     return found
 
 
-def objective(scores: Array, first: Array, choices: Array, chosen: Array, before: Array, gain: Array, clip: float, entropy: float) -> tuple[float, Array]:
+def objective(
+    scores: Array, first: Array, choices: Array, chosen: Array, before: Array, gain: Array, clip: float, entropy: float
+) -> tuple[float, Array]:
     """The clipped objective, negated, and its gradient by the scores: means over decisions.
 
     `chosen`: the row of each choice made, `before`: the logarithm of its probability when it was made, `gain`: its advantage.
@@ -276,15 +292,13 @@ def iterate(batch: Batch, agent: Agent, settings: Settings, number: int, seed: i
             rows = np.repeat(begins[some] - first, choices) + np.arange(choices.sum())
             layers = agent.policy.forward(played.inputs[rows])
             scores, chosen = layers[-1][:, 0], first + played.chosen[some]
-            _, gradient = objective(
-                scores, first, choices, chosen, played.chance[some], gain[some], settings.clip, settings.entropy * rest
-            )
-            agent.policy.descend(agent.policy.backward(layers, gradient[:, None].astype(np.float32))[0], rate)
+            _, gradient = objective(scores, first, choices, chosen, played.chance[some], gain[some], settings.clip, settings.entropy * rest)
+            agent.policy.descend(agent.policy.backward(layers, gradient[:, None].astype(np.float32)), rate)
         everywhere = draw.permutation(len(state))[: settings.decisions]
         for some in np.split(everywhere, range(settings.batch, len(everywhere), settings.batch)):
             layers = agent.value.forward(state[some])
             gradient = (layers[-1][:, 0] - aims[some]) / np.float32(len(some))
-            agent.value.descend(agent.value.backward(layers, gradient[:, None])[0], rate)
+            agent.value.descend(agent.value.backward(layers, gradient[:, None]), rate)
     costs = np.array([batch.cost(number) for number in range(count)])
     return {
         "cost": float(np.exp(np.mean(np.log(np.maximum(costs, 1e-9) / own)))),
