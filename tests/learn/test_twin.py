@@ -62,8 +62,9 @@ def test_random_decisions_after_a_warm_start__are_carried_out_as_by_the_twin(job
     play(windows(jobs, max(len(jobs) // 3, 1), warm=warm, overrun=options["overrun"]), options, seed)
 
 
-@pytest.mark.parametrize("options", [{"decision": "backfill"}, {}, {"decision": "backfill", "dialect": "rlscheduler"}], ids=str)
-def test_jobs_that_end_where_the_head_can_start__are_backfilled_as_by_the_twin(options):
+@pytest.mark.parametrize("decision", ["next", "backfill", "both"])
+@pytest.mark.parametrize("dialect", ["papers", "rlscheduler"])
+def test_jobs_that_end_where_the_head_can_start__are_backfilled_as_by_the_twin(decision, dialect):
     draw = np.random.default_rng(1)
     for seed in seeds(200):
         count = 14
@@ -75,10 +76,10 @@ def test_jobs_that_end_where_the_head_can_start__are_backfilled_as_by_the_twin(o
             procs=procs,
             machine_procs=8,
         )
-        play(as_episodes(jobs), options, seed)
+        play(as_episodes(jobs), {"decision": decision, "dialect": dialect}, seed)
 
 
-@pytest.mark.parametrize("decision", ["next", "backfill", "formula"])
+@pytest.mark.parametrize("decision", ["next", "backfill", "formula", "both"])
 @pytest.mark.parametrize("dialect", ["papers", "rlscheduler"])
 def test_queues_with_more_jobs_than_slots__are_shown_as_by_the_twin(decision, dialect):
     log = wt.Lublin99().generate(jobs=400, machine_procs=32, load=1.5, seed=5)

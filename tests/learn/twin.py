@@ -114,7 +114,7 @@ class Twin:
             return [1] * len(self.formulas)
         if self.over:
             return [1] + [0] * (rules.actions - 1)
-        found = [int(rules.decision == "next" or self._may_fill(job)) for job in self.shown()]
+        found = [int(not self.filling or self._may_fill(job)) for job in self.shown()]
         found += [0] * (rules.shown - len(found))
         if rules.skips:
             found.append(int(rules.decision == "backfill" or bool(self.running or self.coming)))
@@ -206,7 +206,9 @@ class Twin:
 
     def _choose_head(self) -> Generator[None, int, None]:
         rules = self.rules
-        if rules.decision == "next":
+        if rules.decision == "both" and not self.committed and all(job.procs > self.free for job in self.waiting):
+            return  # whoever came next, nothing would happen
+        if rules.decision in ("next", "both"):
             action = yield
             self.head = None if action == rules.shown else self.shown()[action]
             return
@@ -237,7 +239,9 @@ class Twin:
     def _fill(self) -> Generator[None, int, None]:
         rules = self.rules
         while candidates := [job for job in self.waiting if self._may_fill(job)]:
-            if rules.decision == "backfill":
+            if rules.decision == "both" and not any(self._may_fill(job) for job in self.shown()):
+                return
+            if rules.decision in ("backfill", "both"):
                 self.filling = True
                 action = yield
                 self.filling = False
@@ -263,13 +267,13 @@ def _share(value: float, scale: float) -> float:
 
 def options_of(draw: Any) -> dict[str, Any]:
     """Options of an environment, from a function that draws one of some values."""
-    decision = draw(["next", "backfill", "formula"])
+    decision = draw(["next", "backfill", "formula", "both"])
     dialect = draw(["papers", "rlscheduler"])
     return {
         "decision": decision,
         "dialect": dialect,
         "committed": draw([None, True] if dialect == "rlscheduler" else [None, True, False]),
-        "backfilling": decision == "backfill" or draw([True, False]),
+        "backfilling": decision in ("backfill", "both") or draw([True, False]),
         "skip": draw([True, False]),
         "period": draw([1, 3, 20]),
         "observation": draw(["compact", "published"]),

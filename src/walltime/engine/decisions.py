@@ -22,15 +22,16 @@ SUBMIT, RUNTIME, BELIEVED, PROCS, GIVEN = range(5)
 # Columns of the episodes, int64: the first row in the library, numbers of jobs: all, running at first, waiting at first; begin, s.
 FIRST, JOBS, RUN_AT_FIRST, WAIT_AT_FIRST, BEGIN = range(5)
 
-# What is decided: who comes next, who is backfilled, which formula orders the queue for a while.
-NEXT, BACKFILL, FORMULA = range(3)
+# What is decided: who comes next, who is backfilled, which formula orders the queue for a while; who comes next and who is backfilled.
+NEXT, BACKFILL, FORMULA, BOTH = range(4)
 # The rules, int64; `EXTRA_NODES`: whether there are any; `ORDER`: the formula that finds the head where nobody decides on it;
 # `TURNS`: whether the shortest and the smallest jobs have the slots where there are too few.
 KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, TURNS, COST = range(13)
 RULES = 13
 
-# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none. `SORTED`, `KEPT`: how many
-# jobs had arrived when the waiting ones were sorted last, and how many of them waited.
+# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none; `FILL`: the one by which it
+# backfills, -1 if nobody is backfilled. `SORTED`, `KEPT`: how many jobs had arrived when the waiting ones were sorted last, and how many
+# of them waited.
 (
     NOW,
     FREE,
@@ -50,10 +51,11 @@ RULES = 13
     PLAY,
     EPISODE,
     MASKED,
+    FILL,
     SORTED,
     KEPT,
-) = range(20)
-STATE = 20
+) = range(21)
+STATE = 21
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Sums, float64: the costs of the jobs that have started; those and the costs of the waiting ones as if they started now.
 PAID, OWED = range(2)
@@ -63,7 +65,7 @@ EXPECTED, TAKEN = range(2)
 END, BELIEVED_END, FREED = range(3)
 
 # Formulas; the lowest score comes first, ties by arrival.
-FCFS, SJF, SAF, WFP3, UNICEP, F1 = range(6)
+FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
 # Costs of a job.
 WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
 BOUND = 10
@@ -121,7 +123,8 @@ def decide(
             _apply(own, total, rules, jobs, start[e], queue[e], running[e], ends[e], slots[e], action)
         jobs = library[episodes[own[EPISODE], FIRST] :]
         count = episodes[own[EPISODE], JOBS]
-        _go_on(own, total, rules, jobs, terms[episodes[own[EPISODE], FIRST] :], count, start[e], queue[e], running[e], ends[e])
+        of_jobs = terms[episodes[own[EPISODE], FIRST] :]
+        _go_on(own, total, rules, jobs, of_jobs, count, start[e], queue[e], running[e], ends[e], orders[e], slots[e])
         rewards[e] = 0.0
         if action >= 0:
             owed = _owed(own, total, rules, jobs, queue[e])
@@ -135,8 +138,9 @@ def decide(
 @kernel
 def _begin(own, total, rules, library, episodes, start, queue, running, ends, episode):
     """Begin an episode: some jobs run already, and some wait."""
-    play, masked = own[PLAY], own[MASKED]
+    play, masked, fill = own[PLAY], own[MASKED], own[FILL]
     own[:] = 0
+    own[FILL] = fill
     own[PLAY], own[MASKED], own[EPISODE], own[NOW], own[FREE] = play, masked, episode, episodes[episode, BEGIN], rules[SIZE]
     own[HEAD] = own[SHADOW_OF] = -1
     own[CHOSEN], own[CHOOSE_AT] = rules[ORDER], own[NOW]
@@ -234,7 +238,10 @@ def _cost(kind, wait, runtime):
 
 @kernel
 def _score(formula, now, jobs, terms, job):
-    """A formula of zhang20 with the waiting time as defined; the lowest comes first. `terms`: see `walltime.learn.formulas`."""
+    """A formula of zhang20, with the waiting time as defined, or of carastan17; the lowest comes first.
+
+    `terms`: see `walltime.learn.formulas`.
+    """
     if formula == WFP3:
         ratio = (now - jobs[job, SUBMIT]) / jobs[job, BELIEVED]
         return -(ratio * ratio * ratio * jobs[job, PROCS])
@@ -251,7 +258,7 @@ def _apply(own, total, rules, jobs, start, queue, running, ends, slots, action):
     elif action >= slots.size:
         own[PHASE] = AT_EVENT
         own[HEAD] = own[HEAD] if rules[COMMITTED] else -1
-    elif rules[KIND] == NEXT:
+    elif rules[KIND] == NEXT or (rules[KIND] == BOTH and own[PHASE] == AT_HEAD):
         own[HEAD], own[PHASE] = queue[slots[action]], AT_PLACE
     else:
         _start(own, total, rules, jobs, start, queue, running, ends, slots[action])
@@ -270,6 +277,34 @@ def _first(own, formula, jobs, terms, queue, first, only_candidates, rules):
             if formula == FCFS:
                 break
     return best
+
+
+@kernel
+def _anyone_fits(own, jobs, queue):
+    """Whether any waiting job could start now."""
+    for i in range(own[WAITING]):  # noqa: SIM110 (a generator cannot be compiled)
+        if jobs[queue[i], PROCS] <= own[FREE]:
+            return True
+    return False
+
+
+@kernel
+def _anyone_may_fill(own, rules, jobs, queue, slots):
+    """Whether any job in a slot may start behind the head's reservation."""
+    for i in range(min(own[WAITING], slots.size)):  # noqa: SIM110 (a generator cannot be compiled)
+        if _may_fill(own, rules, jobs, queue[slots[i]]):
+            return True
+    return False
+
+
+@kernel
+def _filling(own, rules):
+    """The formula by which jobs are backfilled, -1 if nobody is."""
+    if own[PLAY] >= 0:
+        return own[FILL]
+    if rules[BACKFILLS] == 0:
+        return -1
+    return FCFS if rules[FILL_BY_ARRIVAL] else own[CHOSEN]
 
 
 @kernel
@@ -298,7 +333,7 @@ def _reserve(own, rules, jobs, running):
 
 
 @kernel
-def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends):
+def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends, orders, slots):
     """Go on to the next decision; or to the end of the episode, when every job has started."""
     tried = 0
     while True:
@@ -313,7 +348,10 @@ def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends):
                 own[PHASE] = AT_EVENT
                 continue
             if own[HEAD] < 0:
-                if rules[KIND] == NEXT and own[PLAY] < 0:
+                if rules[KIND] == BOTH and own[PLAY] < 0 and rules[COMMITTED] == 0 and not _anyone_fits(own, jobs, queue):
+                    own[PHASE] = AT_EVENT  # whoever came next, nothing would happen
+                    continue
+                if (rules[KIND] == NEXT or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 if rules[KIND] == FORMULA and own[NOW] >= own[CHOOSE_AT] and own[PLAY] < 0:
                     return
@@ -329,16 +367,19 @@ def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends):
                 _start(own, total, rules, jobs, start, queue, running, ends, place)
                 own[PHASE] = AT_HEAD
                 continue
-            if rules[BACKFILLS]:
+            if _filling(own, rules) >= 0:
                 _reserve(own, rules, jobs, running)
             own[PHASE], tried = AT_FILL, 0
-        if rules[BACKFILLS] and own[FREE] > 0:
-            order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
-            order = FCFS if rules[FILL_BY_ARRIVAL] else order
+        order = _filling(own, rules)
+        if order >= 0 and own[FREE] > 0:
             candidate = _first(own, order, jobs, terms, queue, tried, True, rules)
+            if candidate >= 0 and rules[KIND] == BOTH and own[PLAY] < 0:
+                _fill_slots(own, rules, jobs, start, queue, orders, slots)
+                if not _anyone_may_fill(own, rules, jobs, queue, slots):
+                    candidate = -1
             if candidate >= 0:
                 tried = candidate if order == FCFS else 0  # a start makes nobody a candidate who was none
-                if rules[KIND] == BACKFILL and own[PLAY] < 0:
+                if (rules[KIND] == BACKFILL or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 _start(own, total, rules, jobs, start, queue, running, ends, candidate)
                 continue
@@ -388,7 +429,7 @@ def _mask(own, rules, jobs, count, queue, slots, mask):
         mask[0] = 1
         return
     for i in range(min(own[WAITING], slots.size)):
-        mask[i] = 1 if rules[KIND] == NEXT or _may_fill(own, rules, jobs, queue[slots[i]]) else 0
+        mask[i] = 1 if own[PHASE] != AT_FILL or _may_fill(own, rules, jobs, queue[slots[i]]) else 0
     if mask.size > slots.size:
         mask[slots.size] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
 

@@ -176,7 +176,7 @@ _TABLE = (
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 25, 5),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 28, 5),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
 )
 

@@ -20,7 +20,7 @@ from walltime.metrics import summarize
 from walltime.schedule.overrun import effective_times
 
 Array = np.ndarray
-DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA}
+DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {
     "wait": kernel.WAIT,
     "response": kernel.RESPONSE,
@@ -36,6 +36,7 @@ AT_THE_END = {
 DIALECTS = ("papers", "rlscheduler")
 SELECTIONS = ("arrival", "published")
 """Which waiting jobs have the slots where there are too few: the first to arrive; or the shortest and the smallest in turn (zhang20)."""
+_LIKE_THE_AGENT = "like the agent"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Rules:
                 raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}")
         if self.dense and self.reward in AT_THE_END:
             raise PolicyError(f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}")
-        if self.decision == "backfill" and not self.backfilling:
+        if self.decision in ("backfill", "both") and not self.backfilling:
             raise PolicyError("without backfilling nobody can be chosen to be backfilled; leave backfilling on, or decide on the next job")
         if self.dialect == "rlscheduler" and self.committed is False:
             raise PolicyError("in the dialect rlscheduler decisions are committed; use the dialect papers for others")
@@ -87,7 +88,7 @@ class Rules:
     @property
     def skips(self) -> bool:
         """Whether there is an action that starts nobody."""
-        return self.decision == "backfill" or (self.decision == "next" and self.skip)
+        return self.decision == "backfill" or (self.decision in ("next", "both") and self.skip)
 
     @property
     def actions(self) -> int:
@@ -165,6 +166,12 @@ class Batch:
         """The time of each environment, s, int64."""
         return self.state[: self.count, kernel.NOW]
 
+    @property
+    def left(self) -> Array:
+        """How many jobs of each environment's episode have not started yet, int64."""
+        own = self.state[: self.count]
+        return self._table[own[:, kernel.EPISODE], kernel.JOBS] - own[:, kernel.STARTED]
+
     def step(self, actions: Array) -> None:
         """One decision in each environment; -1 - k begins episode k instead."""
         self._actions[: self.count] = actions
@@ -215,14 +222,25 @@ class Batch:
             raise PolicyError(f"the environment has no baseline; known are {', '.join(FORMULAS)}")
         if formula is None and episode in self._baselines:
             return self._baselines[episode]
-        self.play(episode, chosen)
-        found = self.cost(self.count)
+        found = self.cost_of(episode, chosen, _LIKE_THE_AGENT)
         if formula is None:
             self._baselines[episode] = found
         return found
 
-    def play(self, episode: int, formula: str) -> Array:
-        """The start of each job, s, int64, where a formula decides in this episode."""
+    def cost_of(self, episode: int, formula: str, fill: str | None) -> float:
+        """The same as `cost` where a formula decides in this episode and jobs are backfilled by the formula `fill`; None: nobody is."""
+        self.play(episode, formula, fill)
+        return self.cost(self.count)
+
+    def play(self, episode: int, formula: str, fill: str | None = _LIKE_THE_AGENT) -> Array:
+        """The start of each job, s, int64, where a formula decides in this episode.
+
+        `fill`: the formula by which jobs are backfilled, None if nobody is; by default as under an agent that decides by the formula.
+        """
+        if fill == _LIKE_THE_AGENT:
+            by_arrival = bool(self.rules.lowered(1)[kernel.FILL_BY_ARRIVAL])
+            fill = None if not self.rules.backfilling else "fcfs" if by_arrival else formula
+        self.state[self.count, kernel.FILL] = -1 if fill is None else FORMULAS.index(fill)
         self.state[self.count, kernel.PLAY] = FORMULAS.index(formula)
         self._actions[self.count] = -1 - episode
         self._decide(self.count, self.count + 1, *self._arguments)

@@ -1,4 +1,4 @@
-"""The formulas that order the queue: zhang20, with the waiting time as defined."""
+"""The formulas that order the queue: those of zhang20, with the waiting time as defined, and of carastan17."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 Array = np.ndarray
-FORMULAS = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1")
-"""The formulas that the decision `formula` chooses from, in this order, and the baselines: see `walltime.papers.zhang20`."""
+FORMULAS = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "f2", "f3", "f4")
+"""The formulas that the decision `formula` chooses from, in this order, and the baselines: those of zhang20 (`walltime.papers.zhang20`)
+and F2 to F4 of carastan17; the submission counts from the start of the log."""
 
 
 def formula_terms(submit: Array, planned: Array, procs: Array) -> Array:
@@ -27,5 +28,8 @@ def formula_terms(submit: Array, planned: Array, procs: Array) -> Array:
         "wfp3": np.zeros(len(submit)),
         "unicep": (size + 1e-20) * planned,
         "f1": length * procs + 870.0 * submitted,
+        "f2": np.sqrt(planned) * procs + 25_600.0 * submitted,
+        "f3": planned.astype(float) * procs + 6.86e6 * submitted,
+        "f4": planned * np.sqrt(procs) + 5.30e5 * submitted,
     }
     return np.column_stack([columns[name] for name in FORMULAS]).astype(np.float64)
