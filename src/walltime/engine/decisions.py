@@ -64,7 +64,7 @@ SUMS = 2
 EXPECTED, TAKEN = range(2)
 END, BELIEVED_END, FREED = range(3)
 
-# Formulas; the lowest score comes first, ties by arrival.
+# Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
 FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
 # Costs of a job.
 WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
