@@ -35,11 +35,11 @@ def comparison(stored: dict[str, Any]) -> str:
     """One row for each scheduler, with columns for each log."""
     head, columns = ["scheduler"], []
     for log, found in stored.items():
-        head += [f"{log}: mean", "agents against it", "seeds"]
-        own = {"agents": (f"{found['mean']:.1f}", "", "")}
+        head += [f"{log}: mean", "longest wait, days", "agents against it", "seeds"]
+        own = {"agents": (f"{found['mean']:.1f}", days(found), "", "")}
         for one in found["compared"]:
             seeds = f"{one['over_seeds']['low']:+.1f} to {one['over_seeds']['high']:+.1f}"
-            own[f"`{one['scheduler']}`"] = (f"{one['mean']:.1f}", change(one["change"]), seeds)
+            own[f"`{one['scheduler']}`"] = (f"{one['mean']:.1f}", days(one), change(one["change"]), seeds)
         columns.append(own)
     return table(head, [(name, *(cell for own in columns for cell in own[name])) for name in columns[0]])
 
@@ -58,6 +58,11 @@ def features(stored: dict[str, Any]) -> str:
         own = [one[name] for one in by_log]
         rows.append((f"`{name}`", *(cell for one in own for cell in (change(one["loss"]), slope(one["slope"])))))
     return table(head, rows)
+
+
+def days(found: dict[str, Any]) -> str:
+    """The longest wait."""
+    return f"{found['longest_wait'] / 86_400:.1f}"
 
 
 def slope(value: float | None) -> str:
