@@ -41,8 +41,8 @@ SMALL = 0.1
 class Compared:
     """A scheduler on the held-out windows, and the agents against it.
 
-    `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over windows, in each of which the
-    agents count as one. `over_seeds`: the same over agents; None for a single one.
+    `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
+    windows, in each of which the agents count as one. `over_seeds`: the same over agents; None for a single one.
     """
 
     scheduler: str
