@@ -14,6 +14,7 @@ import recipes_run
 import report_pictures
 from later_tables import later
 from leaderboard_tables import standings, suites
+from learned_tables import learned
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -260,6 +261,8 @@ GENERATORS = {
     "start-times": start_times,
     "reproduction": reproduction,
     "tuning": tuning,
+    "learned": learned,
+    "help-learn": lambda command: help_text(f"learn {command}"),
     "suites": suites,
     "standings": standings,
     "help-benchmark": lambda command: help_text(f"benchmark {command}"),

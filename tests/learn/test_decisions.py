@@ -84,6 +84,22 @@ def test_orders_as_agents__give_their_schedules(rules, backfilling, jobs, order,
     assert batch.play(0, order).tolist() == expected  # the formula in the kernel
 
 
+@examples(60)
+@given(jobs=JOBS, order=st.sampled_from(sorted(ORDERS)), overrun=st.sampled_from(OVERRUN))
+def test_who_comes_next_and_who_fills_in_one_order__is_that_policy(jobs, order, overrun):
+    expected = wt.simulate(jobs, wt.Easy(order=ORDERS[order]), overrun=overrun, engine="reference").start.tolist()
+    assert played(jobs, by(order, overrun), decision="both", overrun=overrun).starts(0).tolist() == expected
+
+
+@examples(60)
+@given(jobs=JOBS, order=st.sampled_from(sorted(ORDERS)), fill=st.sampled_from(sorted(ORDERS)), decision=st.sampled_from(["next", "both"]))
+def test_formulas_for_the_queue_and_for_backfilling__give_the_schedules_of_that_policy(jobs, order, fill, decision):
+    batch = Batch(as_episodes(jobs), Rules(decision=decision))
+    expected = wt.simulate(jobs, wt.Easy(order=ORDERS[order], backfill_order=ORDERS[fill]), engine="reference").start.tolist()
+    assert batch.play(0, order, fill).tolist() == expected
+    assert batch.play(0, order, None).tolist() == wt.simulate(jobs, wt.NoBackfilling(order=ORDERS[order])).start.tolist()
+
+
 @pytest.mark.parametrize("decision", ["backfill", "formula"])
 @examples(60)
 @given(jobs=JOBS, order=st.sampled_from(sorted(ORDERS)))
@@ -125,6 +141,9 @@ OPTIONS = [
     {"skip": True},
     {"committed": True, "skip": True},
     {"decision": "backfill"},
+    {"decision": "both"},
+    {"decision": "both", "skip": True, "slots": 3},
+    {"decision": "both", "committed": True},
     {"decision": "formula", "period": 60},
     {"dialect": "rlscheduler"},
     {"dialect": "rlscheduler", "decision": "backfill"},

@@ -25,6 +25,8 @@ VARIANTS = [
     {"skip": True, "slots": 5},
     {"committed": True},
     {"decision": "backfill"},
+    {"decision": "both", "slots": 5},
+    {"decision": "both", "skip": True},
     {"decision": "formula", "dense": False},
     {"dialect": "rlscheduler", "dense": False, "baseline": "sjf"},
     {"observation": "published", "dialect": "rlscheduler"},
@@ -272,7 +274,7 @@ def test_forbidden_actions__count_as_the_first_allowed_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decision": "all"}, "unknown decision 'all' of a learning environment; known are next, backfill, formula"),
+        ({"decision": "all"}, "unknown decision 'all' of a learning environment; known are next, backfill, formula, both"),
         ({"baseline": "best"}, "unknown baseline"),
         ({"reward": "fun"}, "unknown reward"),
         ({"selection": "first"}, "unknown selection 'first' of a learning environment; known are arrival, published"),

@@ -185,14 +185,17 @@ def _show(found: Evaluation) -> None:
     def change(one: Any) -> list[str]:
         return [f"{one.mean:+.1f} %", f"{one.low:+.1f} %", f"{one.high:+.1f} %"]
 
+    def days(seconds: float) -> str:
+        return f"{seconds / 86_400:.1f} d"
+
     name = found.metric.replace("_", " ")
-    rows = [["agent", human_number(found.mean), "", "", "", ""]]
+    rows = [["agent", human_number(found.mean), days(found.longest_wait), "", "", "", ""]]
     for one in found.compared:
         said = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
-        rows.append([one.scheduler, human_number(one.mean), *change(one.change), said])
+        rows.append([one.scheduler, human_number(one.mean), days(one.longest_wait), *change(one.change), said])
     seeds = f"{len(found.agents)} agent{'s' * (len(found.agents) > 1)}"
     title = f"{found.log}: {found.windows} held-out windows of {found.window} jobs, {seeds} trained on {found.trained_on}"
-    common.print_table(title, ["scheduler", f"mean {name}", "agent against it", "90 %: from", "to", "verdict"], rows)
+    common.print_table(title, ["scheduler", f"mean {name}", "longest wait", "agent against it", "90 %: from", "to", "verdict"], rows)
     if found.importances:
         rows = [[i.feature, *change(i.loss), "" if i.slope is None else f"{i.slope:+.2f}"] for i in found.importances]
         common.print_table("what it costs to shuffle a feature", ["feature", "cost", "90 %: from", "to", "score for 0.1 more"], rows)

@@ -40,11 +40,11 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     drawn with the environment's seed; `options={"episode": k}` takes a certain one. An episode ends when every job has started.
 
     `decision`: `next` (which waiting job comes next: it starts at once if it fits, else it is the head, for which others wait), `backfill`
-    (who starts behind the reservation of the head, which is the first to arrive), or `formula` (which of `walltime.learn.FORMULAS` orders
-    the queue for the next `period` seconds). `committed`: whether the job that comes next does so until it starts, or only in this pass
-    (default: as in the dialect). `skip`: with `next`, whether there is an action that starts nobody until the next event; `backfill`
-    always has it. It is the last action. `backfilling`: whether jobs start behind the head's reservation, by EASY's rule where the agent
-    does not decide on that. `dialect`: `papers` or `rlscheduler`.
+    (who starts behind the reservation of the head, which is the first to arrive), `both` (the one and the other; while nobody fits nothing
+    is asked), or `formula` (which of `walltime.learn.FORMULAS` orders the queue for the next `period` seconds). `committed`: whether the
+    job that comes next does so until it starts, or only in this pass (default: as in the dialect). `skip`: with `next` and `both`, whether
+    there is an action that starts nobody until the next event; `backfill` always has it. It is the last action. `backfilling`: whether jobs
+    start behind the head's reservation, by EASY's rule where the agent does not decide on that. `dialect`: `papers` or `rlscheduler`.
 
     `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: for how many jobs (default 32 and 128). `selection`:
     for which ones where more wait: the first by `arrival` (default for `compact`), or, as in zhang20, the shortest and the smallest in

@@ -13,7 +13,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.learn import ppo
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
-from walltime.learn.training import Trained, load, simple_costs
+from walltime.learn.training import Trained, load, simple_outcomes
 from walltime.metrics import Interval, mean_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.schedule.windows import log_cost, percent
@@ -41,12 +41,13 @@ SMALL = 0.1
 class Compared:
     """A scheduler on the held-out windows, and the agents against it.
 
-    `mean`: over windows. `change`: the agents' cost against it in %, less is better; the interval is over windows, in each of which the
-    agents count as one. `over_seeds`: the same over agents; None for a single one.
+    `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
+    windows, in each of which the agents count as one. `over_seeds`: the same over agents; None for a single one.
     """
 
     scheduler: str
     mean: float
+    longest_wait: float
     change: Interval
     over_seeds: Interval | None
 
@@ -83,6 +84,7 @@ class Evaluation:
     window: int
     agents: tuple[dict[str, Any], ...]
     mean: float
+    longest_wait: float
     compared: tuple[Compared, ...]
     importances: tuple[Importance, ...]
     costs: dict[str, list[float]]
@@ -98,7 +100,7 @@ class Evaluation:
         by_name = {one.scheduler: one for one in self.compared}
         hardest = max(self.compared, key=lambda one: one.change.mean)
         chosen = dict.fromkeys(("easy", "easy:order=f4", hardest.scheduler))
-        best = f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the best on these windows, which nobody knew before."
+        best = f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the best on these windows, which is known only afterwards."
         return (*(self._sentence(by_name[name]) for name in chosen), best)
 
     def _sentence(self, one: Compared) -> str:
@@ -157,17 +159,19 @@ def evaluate(
         if progress is not None:
             progress(done)
 
-    costs: dict[str, Array] = {}
+    outcomes: dict[str, Array] = {}
     for name, orders in SCHEDULERS.items():
-        costs[name] = simple_costs(episodes, first.task.rules, orders)
+        outcomes[name] = simple_outcomes(episodes, first.task.rules, orders)
         tell()
-    own = []
+    costs = {name: one[0] for name, one in outcomes.items()}
+    of_agents = []
     for one in trained:
-        own.append(one.costs(episodes))
+        of_agents.append(one.outcomes(episodes))
         tell()
+    own = [one[0] for one in of_agents]
     metric = first.task.reward
     logs = np.array([log_cost(one, metric) for one in own])
-    compared = tuple(_compared(name, costs[name], logs, metric) for name in SCHEDULERS)
+    compared = tuple(_compared(name, outcomes[name], logs, metric) for name in SCHEDULERS)
     against_easy = [percent(float((row - log_cost(costs["easy"], metric)).mean())) for row in logs]
     shown = zip(trained, own, against_easy, strict=True)
     return Evaluation(
@@ -179,6 +183,7 @@ def evaluate(
         window=first.task.window,
         agents=tuple({"seed": one.seed, "mean": float(cost.mean()), "against_easy": change} for one, cost, change in shown),
         mean=float(np.mean(own)),
+        longest_wait=max(float(one[1].max()) for one in of_agents),
         compared=compared,
         importances=_importances(trained, episodes, logs, metric, seed, tell) if importances else (),
         costs={name: cost.tolist() for name, cost in costs.items()}
@@ -191,11 +196,12 @@ def work(agents: int, importances: bool = True) -> int:
     return len(SCHEDULERS) + agents * (1 + importances * len(_shuffled()))
 
 
-def _compared(name: str, costs: Array, agents: Array, metric: str) -> Compared:
+def _compared(name: str, outcome: Array, agents: Array, metric: str) -> Compared:
     """The agents (logarithms, agents x windows) against a scheduler."""
+    costs, longest = outcome
     differences = agents - log_cost(costs, metric)
     over_seeds = _percent(mean_interval(differences.mean(axis=1))) if len(agents) > 1 else None
-    return Compared(name, float(costs.mean()), _percent(mean_interval(differences.mean(axis=0))), over_seeds)
+    return Compared(name, float(costs.mean()), float(longest.max()), _percent(mean_interval(differences.mean(axis=0))), over_seeds)
 
 
 def _percent(found: Interval) -> Interval:

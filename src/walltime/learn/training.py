@@ -91,9 +91,13 @@ class Trained:
 
     def costs(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
         """What its schedules of these episodes cost, each a mean over jobs; float64. `change`: see `walltime.learn.ppo.play`."""
+        return self.outcomes(episodes, change)[0]
+
+    def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
+        """The same, and the longest wait in each episode, s; float64, two rows."""
         batch = Batch(episodes, self.task.rules, len(episodes))
         ppo.play(batch, np.arange(len(episodes)), self.agent, change=change)
-        return np.array([batch.cost(number) for number in range(len(episodes))])
+        return np.array([_outcome(batch, number, one) for number, one in enumerate(episodes)]).T
 
     def starts(self, jobs: Workload | Episode) -> Array:
         """The start of each job under this agent, s, int64, in order of arrival; the log of an episode, or a whole one."""
@@ -104,8 +108,21 @@ class Trained:
 
 def simple_costs(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None] = SIMPLE) -> Array:
     """What a formula for the queue and one for backfilling (None: nobody is backfilled) cost in each episode, float64."""
-    batch = Batch(episodes, rules)
-    return np.array([batch.cost_of(number, *orders) for number in range(len(episodes))])
+    return simple_outcomes(episodes, rules, orders)[0]
+
+
+def simple_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None]) -> Array:
+    """The same, and the longest wait in each episode, s; float64, two rows."""
+    batch, found = Batch(episodes, rules), []
+    for number, one in enumerate(episodes):
+        batch.play(number, *orders)
+        found.append(_outcome(batch, batch.count, one))
+    return np.array(found).T
+
+
+def _outcome(batch: Batch, environment: int, episode: Episode) -> tuple[float, float]:
+    """The cost of a finished episode, and its longest wait, s."""
+    return batch.cost(environment), float((batch.starts(environment) - episode.workload.submit).max())
 
 
 def train(
