@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.campaigns import campaign_memory, campaign_share
+from benchmarks.published import published_steps
 
 
 def load_entry(name: str) -> dict[str, float]:
@@ -132,7 +133,17 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     }
 
 
-MEASURED = (load_entry, up_to_the_kernel, generate_and_simulate, memory, read_a_log, batch, campaign_share, campaign_memory)
+MEASURED = (
+    load_entry,
+    up_to_the_kernel,
+    generate_and_simulate,
+    memory,
+    read_a_log,
+    batch,
+    campaign_share,
+    campaign_memory,
+    published_steps,
+)
 FUNCTIONS = {f.__name__: f for f in MEASURED}
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Steps per second of the learning environments: one, and many side by side, with random actions."""
+"""Steps per second of the learning environments: one, and many side by side, with random actions; beside the published program."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Options, Result, cores, lublin, show, take_turns
+from benchmarks.published import beside_published
 from walltime import learn
 
 SIDE_BY_SIDE = 1024
@@ -34,7 +35,8 @@ def learning(options: Options) -> Result:
             result["rates"][f"{name}, {begin}"] = rates
             rows.append((name, begin, f"{rates['one']:,.0f}", f"{rates['many']:,.0f}"))
     show("Steps per second", ("environment", "begins with", "one", f"{SIDE_BY_SIDE:,} on all cores"), rows)
-    return result
+    published = beside_published(options)
+    return result if published is None else result | {"published": published}
 
 
 def _one(episodes: list[learn.Episode], rules: dict[str, Any], options: Options) -> tuple[Any, int]:

@@ -15,6 +15,7 @@ import report_pictures
 from later_tables import drawn, later
 from leaderboard_tables import pictures as leaderboards
 from leaderboard_tables import standings, suites
+from learned_tables import learned
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -265,6 +266,8 @@ GENERATORS = {
     "start-times": start_times,
     "reproduction": reproduction,
     "tuning": tuning,
+    "learned": learned,
+    "help-learn": lambda command: help_text(f"learn {command}"),
     "suites": suites,
     "standings": standings,
     "help-benchmark": lambda command: help_text(f"benchmark {command}"),

@@ -19,7 +19,7 @@ The most common names are here; the rest are in groups:
 * `schedule`: results, batches, replications, audits
 * `machine`: machines of several pools: partitions, outages, limits
 * `site`: for those who run a machine: calibration, and what a change would do
-* `learn`: environments in which an agent learns to schedule
+* `learn`: environments in which an agent learns to schedule, and one that does
 * `live`: a Slurm cluster as it is now, and when its waiting jobs will start
 * `tuning`: orders fitted to a log, and chosen every week
 * `workloads`: workload models, and changes to workloads

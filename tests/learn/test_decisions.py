@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, workloads
+from tests.traces import trace_path
 from walltime.engine import decisions as kernel
 from walltime.learn.batch import DECISIONS, FORMULAS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
@@ -61,6 +62,14 @@ def test_easys_own_choices__give_its_schedule(decision, jobs, overrun):
     assert played(jobs, choose, decision=decision, overrun=overrun).starts(0).tolist() == expected.tolist()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_easys_own_choices__give_its_schedule_of_a_whole_log(decision):
+    jobs = wt.read(trace_path("KTH-SP2-1996-2"))
+    choose = first if decision != "formula" else lambda batch: FORMULAS.index("fcfs")
+    assert np.array_equal(played(jobs, choose, decision=decision).starts(0), wt.simulate(jobs, "easy").start)
+
+
 @pytest.mark.parametrize("backfilling", [True, False])
 @pytest.mark.parametrize("rules", ["papers", "papers:decisions=committed", "rlscheduler"])
 @examples(60)
@@ -73,6 +82,22 @@ def test_orders_as_agents__give_their_schedules(rules, backfilling, jobs, order,
     batch = played(jobs, by(order, overrun), **options)
     assert batch.starts(0).tolist() == expected
     assert batch.play(0, order).tolist() == expected  # the formula in the kernel
+
+
+@examples(60)
+@given(jobs=JOBS, order=st.sampled_from(sorted(ORDERS)), overrun=st.sampled_from(OVERRUN))
+def test_who_comes_next_and_who_fills_in_one_order__is_that_policy(jobs, order, overrun):
+    expected = wt.simulate(jobs, wt.Easy(order=ORDERS[order]), overrun=overrun, engine="reference").start.tolist()
+    assert played(jobs, by(order, overrun), decision="both", overrun=overrun).starts(0).tolist() == expected
+
+
+@examples(60)
+@given(jobs=JOBS, order=st.sampled_from(sorted(ORDERS)), fill=st.sampled_from(sorted(ORDERS)), decision=st.sampled_from(["next", "both"]))
+def test_formulas_for_the_queue_and_for_backfilling__give_the_schedules_of_that_policy(jobs, order, fill, decision):
+    batch = Batch(as_episodes(jobs), Rules(decision=decision))
+    expected = wt.simulate(jobs, wt.Easy(order=ORDERS[order], backfill_order=ORDERS[fill]), engine="reference").start.tolist()
+    assert batch.play(0, order, fill).tolist() == expected
+    assert batch.play(0, order, None).tolist() == wt.simulate(jobs, wt.NoBackfilling(order=ORDERS[order])).start.tolist()
 
 
 @pytest.mark.parametrize("decision", ["backfill", "formula"])
@@ -116,10 +141,15 @@ OPTIONS = [
     {"skip": True},
     {"committed": True, "skip": True},
     {"decision": "backfill"},
+    {"decision": "both"},
+    {"decision": "both", "skip": True, "slots": 3},
+    {"decision": "both", "committed": True},
     {"decision": "formula", "period": 60},
     {"dialect": "rlscheduler"},
     {"dialect": "rlscheduler", "decision": "backfill"},
     {"backfilling": False, "observation": "published"},
+    {"observation": "published", "slots": 12},
+    {"decision": "backfill", "selection": "published", "slots": 12},
 ]
 
 

@@ -25,10 +25,14 @@ VARIANTS = [
     {"skip": True, "slots": 5},
     {"committed": True},
     {"decision": "backfill"},
+    {"decision": "both", "slots": 5},
+    {"decision": "both", "skip": True},
     {"decision": "formula", "dense": False},
     {"dialect": "rlscheduler", "dense": False, "baseline": "sjf"},
     {"observation": "published", "dialect": "rlscheduler"},
     {"observation": "published", "decision": "backfill", "reward": "wait", "baseline": "fcfs"},
+    {"observation": "published", "slots": 3, "dense": False, "reward": "p90_wait"},
+    {"selection": "published", "slots": 3, "backfilling": False, "reward": "slowdown"},
 ]
 
 
@@ -122,10 +126,9 @@ def test_observation__is_what_its_features_say(observation):
                     info["action_mask"][i],
                 ]
             else:
-                most = max(int(one.workload.believed.max()) for one in EPISODES)
-                users = max(int(one.workload.columns["user"].max()) for one in EPISODES) if "user" in jobs.columns else 1
-                user = jobs.columns["user"][job] / users if "user" in jobs.columns else 1.0
-                row = [min(wait / 43200, 1), planned / most, procs / 32, 1, user, 1, None, fits]
+                shares = [wait / 43200, planned / int(LOG.runtime.max()), procs / 32]
+                user = min(LOG.columns["user"][0] / LOG.columns["user"].max(), 0.99999) if "user" in jobs.columns else 1.0
+                row = [*(min(value, 0.99999) for value in shares), 1, user, 1, None, 0.99999 if fits else 0.00001]
             rows.append(row)
         for row, found in zip(rows, table, strict=False):
             for value, told in zip(row, found, strict=True):
@@ -195,6 +198,72 @@ def test_models_and_shaken_logs__give_episodes():
     play(gymnasium.make(learn.env.ID, jobs=drawn + shaken), {"episode": 8})
 
 
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_wrappers_that_sum_up_episodes__can_be_used(options):
+    one = gymnasium.wrappers.RecordEpisodeStatistics(make(**options))
+    one.reset(seed=1, options={"episode": 0})
+    over, total = False, 0.0
+    while not over:
+        _, reward, over, _, info = one.step(0)
+        total += reward
+    assert info["episode"]["r"] == pytest.approx(total, rel=1e-6)
+    assert info["episode_number"] == 0
+    many = gymnasium.make_vec(learn.env.ID, num_envs=3, jobs=EPISODES, **options)
+    many = gymnasium.wrappers.vector.RecordEpisodeStatistics(many)
+    _, info = many.reset(seed=1)
+    while "episode" not in info:
+        _, _, _, _, info = many.step(np.zeros(3, int))
+    many.close()
+
+
+def test_windows_that_overlap__begin_anywhere_in_their_part():
+    train, test = (learn.overlapping(LOG, 30, episodes=40, seed=1, part=part, warm="easy") for part in ("train", "test"))
+    assert [len(train), len(test)] == [40, 40]
+    assert max(one.workload.submit[-1] for one in train) <= min(one.workload.submit[one.waiting] for one in test)
+    begins = [one.begin for one in train]
+    assert len(set(begins)) > 20
+    assert begins == [one.begin for one in learn.overlapping(LOG, 30, episodes=40, seed=1, part="train", warm="easy")]
+    assert all(len(one.workload) == 30 + one.waiting and "windows that overlap" in one.workload.origin.steps[-1] for one in train)
+
+
+def test_windows_of_a_log__are_observed_on_its_scales():
+    for part in ("train", "test"):
+        for one in (*learn.windows(LOG, 30, part=part), *learn.overlapping(LOG, 30, episodes=3, part=part)):
+            assert one.scales["runtime"] == LOG.runtime.max()
+    assert learn.Episode(LOG.take(np.arange(9), "few")).scales["runtime"] == LOG.runtime[:9].max()
+
+
+def test_episodes__can_be_kept_by_what_a_formula_makes_of_them():
+    rules = {"dialect": "rlscheduler", "backfilling": False}
+    env = make(**rules).unwrapped
+    costs = []
+    for number in range(len(EPISODES)):
+        env.reset(options={"episode": number})
+        costs.append(env.baseline("sjf"))
+    least, most = sorted(costs)[1], sorted(costs)[-1]
+    found, left_out = learn.kept(EPISODES, least=least, most=most, **rules)
+    assert found == [one for one, cost in zip(EPISODES, costs, strict=True) if least < cost < most]
+    assert len(found) + left_out == len(EPISODES)
+    assert left_out >= 3
+    with pytest.raises(wt.WorkloadError, match=r"no episode is left, as fcfs costs more than 1e\+09"):
+        learn.kept(EPISODES, "fcfs", least=1e9, most=2e9)
+    with pytest.raises(wt.PolicyError, match="unknown formula 'best'"):
+        learn.kept(EPISODES, "best")
+    with pytest.raises(wt.PolicyError, match="have no option 'size'"):
+        learn.kept(EPISODES, size=3)
+
+
+def test_slots__show_the_shortest_and_the_smallest_in_turn():
+    columns = {"runtime": [100, 1, 2, 3, 9, 9, 9], "procs": [4, 4, 3, 3, 1, 2, 2]}
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 1, 1, 1, 1, 1], **columns, machine_procs=4)
+    env = gymnasium.make(learn.env.ID, jobs=jobs, selection="published", slots=4, backfilling=False).unwrapped
+    env.reset()
+    env.step(0)
+    assert env.waiting().tolist() == [1, 4, 2, 5]
+    assert gymnasium.make(learn.env.ID, jobs=jobs, observation="published").unwrapped._batch.rules.in_turns
+    assert not gymnasium.make(learn.env.ID, jobs=jobs, observation="published", selection="arrival").unwrapped._batch.rules.in_turns
+
+
 def test_forbidden_actions__count_as_the_first_allowed_one():
     env = make().unwrapped
     env.reset(seed=1)
@@ -205,9 +274,10 @@ def test_forbidden_actions__count_as_the_first_allowed_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decision": "all"}, "unknown decision 'all' of a learning environment; known are next, backfill, formula"),
+        ({"decision": "all"}, "unknown decision 'all' of a learning environment; known are next, backfill, formula, both"),
         ({"baseline": "best"}, "unknown baseline"),
         ({"reward": "fun"}, "unknown reward"),
+        ({"selection": "first"}, "unknown selection 'first' of a learning environment; known are arrival, published"),
         ({"slots": 0}, "slots must be a whole number"),
         ({"decision": "backfill", "backfilling": False}, "without backfilling"),
         ({"dialect": "rlscheduler", "committed": False}, "decisions are committed"),

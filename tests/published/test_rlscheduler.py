@@ -1,9 +1,13 @@
 """The published program of zhang20 on its ten windows of two generated logs: the means printed in its Table V."""
 
+import os
+
 import numpy as np
 import pytest
 
 import walltime as wt
+from benchmarks.common import child
+from benchmarks.published import own_steps
 from tests.traces import published_path
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.sources import as_episodes
@@ -49,3 +53,16 @@ def test_formulas_as_agents_of_the_learning_environment__give_the_printed_means(
                 batch.step(np.array([scores[batch.waiting(0)].argmax()]))
             found.append(-batch.rewards[0])
         assert f"{np.mean(found):.2f}" == f"{printed:.2f}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backfilling", [False, True])
+def test_the_program_itself__shows_and_rewards_the_same(backfilling):
+    folder = os.environ.get("WALLTIME_RLSCHEDULER")
+    if folder is None:
+        pytest.skip("WALLTIME_RLSCHEDULER names no checkout of the published program")
+    log, starts = published_path("rlscheduler/lublin_256.swf.gz"), [1981, 7762]
+    theirs = child("published_steps", folder, log, 1024, int(backfilling), *starts)
+    ours = own_steps(wt.read(log), 1024, backfilling, starts)
+    assert ours["observed"] == theirs["observed"]
+    assert ours["costs"] == pytest.approx(theirs["costs"], rel=1e-12)

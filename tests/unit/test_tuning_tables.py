@@ -1,4 +1,4 @@
-"""The tables of the guides on tuning and benchmarks say what was stored."""
+"""The tables of the guides on tuning, benchmarks and the trained agent say what was stored."""
 
 import importlib.util
 import json
@@ -44,3 +44,16 @@ def test_standings__are_of_the_suites_as_they_are(tables, tmp_path):
         assert "earlier definition" not in text
         assert text.count("| best |") == 1
     assert module.standings("classic", tmp_path / "none.json") == "*Not run.*"
+
+
+def test_learned__both_logs_with_intervals(tables, tmp_path):
+    learned = tables("learned_tables").learned
+    stored = json.loads((DOCS / "learned.json").read_text())
+    assert list(stored) == ["Lublin99", "SDSC-SP2"]
+    schedulers = len(stored["SDSC-SP2"]["compared"])
+    assert len(learned("comparison").splitlines()) == 2 + 1 + schedulers
+    assert len(learned("training").splitlines()) == 2 + sum(len(found["agents"]) for found in stored.values())
+    first = stored["SDSC-SP2"]["importances"][0]
+    assert f"| `{first['feature']}` |" in learned("features")
+    assert learned("verdict").count("easy:order=f4") >= 2
+    assert learned("training", tmp_path / "none.json") == "*Not measured.*"

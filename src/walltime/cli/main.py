@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import benchmark, campaign, paper, slurm_live
+from walltime.cli import benchmark, campaign, learn, paper, slurm_live
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow, interrupt
 from walltime.cli.cache import cache
@@ -64,6 +64,7 @@ for command in COMMANDS:
     app.command()(flat(command))
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(benchmark.app, name="benchmark")
+app.add_typer(learn.app, name="learn")
 app.add_typer(paper.app, name="paper")
 app.add_typer(slurm_live.app, name="slurm")
 
@@ -143,7 +144,9 @@ def _run(arguments: list[str]) -> int:
 
 def _keeps(arguments: list[str]) -> bool:
     """Whether the command keeps its results as it goes."""
-    return arguments[:2] in (["campaign", "run"], ["benchmark", "run"]) or (arguments[:1] == ["tune"] and "--store" in arguments)
+    return arguments[:2] in (["campaign", "run"], ["benchmark", "run"], ["learn", "train"]) or (
+        arguments[:1] == ["tune"] and "--store" in arguments
+    )
 
 
 def _prepare_streams() -> None:

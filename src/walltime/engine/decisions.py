@@ -15,19 +15,23 @@ import math
 
 from walltime.engine.jit import entry, kernel
 from walltime.engine.memory import NEVER
+from walltime.engine.slots import sort_waiting, take_turns
 
-# Columns of the library, int64: s, processors; `GIVEN`: the start of a job that runs when the episode begins, else -1.
+# Columns of the library, int64: s, processors; `GIVEN`: the start of a job that runs when the episode begins, else -1. Two ranks follow.
 SUBMIT, RUNTIME, BELIEVED, PROCS, GIVEN = range(5)
 # Columns of the episodes, int64: the first row in the library, numbers of jobs: all, running at first, waiting at first; begin, s.
 FIRST, JOBS, RUN_AT_FIRST, WAIT_AT_FIRST, BEGIN = range(5)
 
-# What is decided: who comes next, who is backfilled, which formula orders the queue for a while.
-NEXT, BACKFILL, FORMULA = range(3)
-# The rules, int64; `MOST_EXTRA`: whether there are extra nodes; `ORDER`: the formula that finds the head where nobody decides on it.
-KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, SKIP, COST = range(13)
+# What is decided: who comes next, who is backfilled, which formula orders the queue for a while; who comes next and who is backfilled.
+NEXT, BACKFILL, FORMULA, BOTH = range(4)
+# The rules, int64; `EXTRA_NODES`: whether there are any; `ORDER`: the formula that finds the head where nobody decides on it;
+# `TURNS`: whether the shortest and the smallest jobs have the slots where there are too few.
+KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, TURNS, COST = range(13)
 RULES = 13
 
-# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none.
+# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none; `FILL`: the one by which it
+# backfills, -1 if nobody is backfilled. `SORTED`, `KEPT`: how many jobs had arrived when the waiting ones were sorted last, and how many
+# of them waited.
 (
     NOW,
     FREE,
@@ -47,8 +51,11 @@ RULES = 13
     PLAY,
     EPISODE,
     MASKED,
-) = range(18)
-STATE = 18
+    FILL,
+    SORTED,
+    KEPT,
+) = range(21)
+STATE = 21
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Sums, float64: the costs of the jobs that have started; those and the costs of the waiting ones as if they started now.
 PAID, OWED = range(2)
@@ -57,8 +64,8 @@ SUMS = 2
 EXPECTED, TAKEN = range(2)
 END, BELIEVED_END, FREED = range(3)
 
-# Formulas; the lowest score comes first, ties by arrival.
-FCFS, SJF, SAF, WFP3, UNICEP, F1 = range(6)
+# Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
+FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
 # Costs of a job.
 WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
 BOUND = 10
@@ -67,15 +74,39 @@ BOUND = 10
 # Features.
 COMPACT, PUBLISHED = range(2)
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
+NEARLY_ONE = 1.0 - 1e-5
+"""The most that is observed of a job in zhang20, so that it is not taken for padding."""
 
 
 @entry
-def decide(begin, end, actions, rules, library, still, episodes, state, sums, start, queue, running, ends, seen, summary, mask, rewards):
+def decide(
+    begin,
+    end,
+    actions,
+    rules,
+    library,
+    terms,
+    still,
+    episodes,
+    state,
+    sums,
+    start,
+    queue,
+    running,
+    ends,
+    orders,
+    slots,
+    seen,
+    summary,
+    mask,
+    rewards,
+):
     """Apply an action to each environment from `begin` to before `end`, and go on to its next decision, or to the end of its episode.
 
     `actions` (int64): a decision, or -1 - k to begin episode k; others that `mask` (int8, environments x actions) forbids count as the
-    first that it allows. `seen` (float32, environments x slots x features), `summary` (float32), `mask` and `rewards` (float64; the fall
-    of the costs, divided by the number of jobs) are written; `state[:, OVER]` tells whether the episode has ended.
+    first that it allows. `slots` (int64): the places in the queue of the jobs that are shown. `seen` (float32, environments x slots x
+    features), `summary` (float32), `mask` and `rewards` (float64; the fall of the costs, divided by the number of jobs) are written;
+    `state[:, OVER]` tells whether the episode has ended.
     """
     for e in range(begin, end):
         own, total = state[e], sums[e]
@@ -88,26 +119,28 @@ def decide(begin, end, actions, rules, library, still, episodes, state, sums, st
                 action = 0
                 while mask[e, action] == 0:
                     action += 1
-            _apply(
-                own, total, rules, library[episodes[own[EPISODE], FIRST] :], start[e], queue[e], running[e], ends[e], action, seen.shape[1]
-            )
+            jobs = library[episodes[own[EPISODE], FIRST] :]
+            _apply(own, total, rules, jobs, start[e], queue[e], running[e], ends[e], slots[e], action)
         jobs = library[episodes[own[EPISODE], FIRST] :]
         count = episodes[own[EPISODE], JOBS]
-        _go_on(own, total, rules, jobs, count, start[e], queue[e], running[e], ends[e])
+        of_jobs = terms[episodes[own[EPISODE], FIRST] :]
+        _go_on(own, total, rules, jobs, of_jobs, count, start[e], queue[e], running[e], ends[e], orders[e], slots[e])
         rewards[e] = 0.0
         if action >= 0:
             owed = _owed(own, total, rules, jobs, queue[e])
             rewards[e] = (total[OWED] - owed) / max(count - episodes[own[EPISODE], RUN_AT_FIRST], 1)
             total[OWED] = owed
-        _mask(own, rules, jobs, count, queue[e], mask[e], seen.shape[1])
-        _observe(own, rules, jobs, still[episodes[own[EPISODE], FIRST] :], queue[e], seen[e], summary[e])
+        _fill_slots(own, rules, jobs, start[e], queue[e], orders[e], slots[e])
+        _mask(own, rules, jobs, count, queue[e], slots[e], mask[e])
+        _observe(own, rules, jobs, still[episodes[own[EPISODE], FIRST] :], queue[e], slots[e], seen[e], summary[e])
 
 
 @kernel
 def _begin(own, total, rules, library, episodes, start, queue, running, ends, episode):
     """Begin an episode: some jobs run already, and some wait."""
-    play, masked = own[PLAY], own[MASKED]
+    play, masked, fill = own[PLAY], own[MASKED], own[FILL]
     own[:] = 0
+    own[FILL] = fill
     own[PLAY], own[MASKED], own[EPISODE], own[NOW], own[FREE] = play, masked, episode, episodes[episode, BEGIN], rules[SIZE]
     own[HEAD] = own[SHADOW_OF] = -1
     own[CHOSEN], own[CHOOSE_AT] = rules[ORDER], own[NOW]
@@ -204,50 +237,74 @@ def _cost(kind, wait, runtime):
 
 
 @kernel
-def _score(formula, now, jobs, job):
-    """A formula of zhang20 with the waiting time as defined; the lowest comes first."""
-    submit, length, procs = jobs[job, SUBMIT], jobs[job, BELIEVED], jobs[job, PROCS]
-    if formula == SJF:
-        return float(length)
-    if formula == SAF:
-        return float(length) * procs
+def _score(formula, now, jobs, terms, job):
+    """A formula of zhang20, with the waiting time as defined, or of carastan17; the lowest comes first.
+
+    `terms`: see `walltime.learn.formulas`.
+    """
     if formula == WFP3:
-        ratio = (now - submit) / length
-        return -(ratio * ratio * ratio * procs)
+        ratio = (now - jobs[job, SUBMIT]) / jobs[job, BELIEVED]
+        return -(ratio * ratio * ratio * jobs[job, PROCS])
     if formula == UNICEP:
-        return -(now - submit + 1e-20) / ((math.log2(procs) + 1e-20) * length)
-    if formula == F1:
-        return math.log10(length) * procs + 870.0 * math.log10(max(float(submit), 0.1))
-    return 0.0
+        return -(now - jobs[job, SUBMIT] + 1e-20) / terms[job, formula]
+    return terms[job, formula]
 
 
 @kernel
-def _apply(own, total, rules, jobs, start, queue, running, ends, action, slots):
+def _apply(own, total, rules, jobs, start, queue, running, ends, slots, action):
     """A decision; the last action, behind the slots of the queue, skips."""
     if rules[KIND] == FORMULA:
         own[CHOSEN], own[CHOOSE_AT] = action, own[NOW] + rules[PERIOD]
-    elif action >= slots:
+    elif action >= slots.size:
         own[PHASE] = AT_EVENT
         own[HEAD] = own[HEAD] if rules[COMMITTED] else -1
-    elif rules[KIND] == NEXT:
-        own[HEAD], own[PHASE] = queue[action], AT_PLACE
+    elif rules[KIND] == NEXT or (rules[KIND] == BOTH and own[PHASE] == AT_HEAD):
+        own[HEAD], own[PHASE] = queue[slots[action]], AT_PLACE
     else:
-        _start(own, total, rules, jobs, start, queue, running, ends, action)
+        _start(own, total, rules, jobs, start, queue, running, ends, slots[action])
 
 
 @kernel
-def _first(own, formula, jobs, queue, first, only_candidates, rules):
+def _first(own, formula, jobs, terms, queue, first, only_candidates, rules):
     """The place of the waiting job with the lowest score, from a place on, of all or of those that may be backfilled now; -1 for none."""
     best, lowest = -1, 0.0
     for i in range(first, own[WAITING]):
         if only_candidates and not _may_fill(own, rules, jobs, queue[i]):
             continue
-        score = _score(formula, own[NOW], jobs, queue[i])
+        score = _score(formula, own[NOW], jobs, terms, queue[i])
         if best < 0 or score < lowest:
             best, lowest = i, score
             if formula == FCFS:
                 break
     return best
+
+
+@kernel
+def _anyone_fits(own, jobs, queue):
+    """Whether any waiting job could start now."""
+    for i in range(own[WAITING]):  # noqa: SIM110 (a generator cannot be compiled)
+        if jobs[queue[i], PROCS] <= own[FREE]:
+            return True
+    return False
+
+
+@kernel
+def _anyone_may_fill(own, rules, jobs, queue, slots):
+    """Whether any job in a slot may start behind the head's reservation."""
+    for i in range(min(own[WAITING], slots.size)):  # noqa: SIM110 (a generator cannot be compiled)
+        if _may_fill(own, rules, jobs, queue[slots[i]]):
+            return True
+    return False
+
+
+@kernel
+def _filling(own, rules):
+    """The formula by which jobs are backfilled, -1 if nobody is."""
+    if own[PLAY] >= 0:
+        return own[FILL]
+    if rules[BACKFILLS] == 0:
+        return -1
+    return FCFS if rules[FILL_BY_ARRIVAL] else own[CHOSEN]
 
 
 @kernel
@@ -276,7 +333,7 @@ def _reserve(own, rules, jobs, running):
 
 
 @kernel
-def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
+def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends, orders, slots):
     """Go on to the next decision; or to the end of the episode, when every job has started."""
     tried = 0
     while True:
@@ -291,12 +348,15 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
                 own[PHASE] = AT_EVENT
                 continue
             if own[HEAD] < 0:
-                if rules[KIND] == NEXT and own[PLAY] < 0:
+                if rules[KIND] == BOTH and own[PLAY] < 0 and rules[COMMITTED] == 0 and not _anyone_fits(own, jobs, queue):
+                    own[PHASE] = AT_EVENT  # whoever came next, nothing would happen
+                    continue
+                if (rules[KIND] == NEXT or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 if rules[KIND] == FORMULA and own[NOW] >= own[CHOOSE_AT] and own[PLAY] < 0:
                     return
                 order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
-                own[HEAD] = queue[_first(own, order, jobs, queue, 0, False, rules)]
+                own[HEAD] = queue[_first(own, order, jobs, terms, queue, 0, False, rules)]
             own[PHASE] = AT_PLACE
         if own[PHASE] == AT_PLACE:
             if jobs[own[HEAD], PROCS] <= own[FREE]:
@@ -307,16 +367,19 @@ def _go_on(own, total, rules, jobs, count, start, queue, running, ends):
                 _start(own, total, rules, jobs, start, queue, running, ends, place)
                 own[PHASE] = AT_HEAD
                 continue
-            if rules[BACKFILLS]:
+            if _filling(own, rules) >= 0:
                 _reserve(own, rules, jobs, running)
             own[PHASE], tried = AT_FILL, 0
-        if rules[BACKFILLS]:
-            order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
-            order = FCFS if rules[FILL_BY_ARRIVAL] else order
-            candidate = _first(own, order, jobs, queue, tried, True, rules)
+        order = _filling(own, rules)
+        if order >= 0 and own[FREE] > 0:
+            candidate = _first(own, order, jobs, terms, queue, tried, True, rules)
+            if candidate >= 0 and rules[KIND] == BOTH and own[PLAY] < 0:
+                _fill_slots(own, rules, jobs, start, queue, orders, slots)
+                if not _anyone_may_fill(own, rules, jobs, queue, slots):
+                    candidate = -1
             if candidate >= 0:
                 tried = candidate if order == FCFS else 0  # a start makes nobody a candidate who was none
-                if rules[KIND] == BACKFILL and own[PLAY] < 0:
+                if (rules[KIND] == BACKFILL or rules[KIND] == BOTH) and own[PLAY] < 0:
                     return
                 _start(own, total, rules, jobs, start, queue, running, ends, candidate)
                 continue
@@ -344,19 +407,31 @@ def _take_events(own, rules, jobs, count, queue, running, ends):
 
 
 @kernel
-def _mask(own, rules, jobs, count, queue, mask, slots):
+def _fill_slots(own, rules, jobs, start, queue, orders, slots):
+    """The places in the queue of the jobs in the slots: the first to arrive, or the shortest and the smallest in turn."""
+    if rules[TURNS] and own[WAITING] > slots.size:
+        own[KEPT] = sort_waiting(orders, own[KEPT], own[SORTED], own[ARRIVED], jobs, start)
+        own[SORTED] = own[ARRIVED]
+        take_turns(orders, jobs, queue, own[WAITING], slots)
+        return
+    for i in range(min(own[WAITING], slots.size)):
+        slots[i] = i
+
+
+@kernel
+def _mask(own, rules, jobs, count, queue, slots, mask):
     """Which actions are allowed: slots with a job that may be chosen; to skip where something else is still to happen."""
-    if rules[KIND] == FORMULA:
+    if rules[KIND] == FORMULA and not own[OVER]:
         mask[:] = 1
         return
     mask[:] = 0
     if own[OVER]:
         mask[0] = 1
         return
-    for i in range(min(own[WAITING], slots)):
-        mask[i] = 1 if rules[KIND] == NEXT or _may_fill(own, rules, jobs, queue[i]) else 0
-    if mask.size > slots:
-        mask[slots] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
+    for i in range(min(own[WAITING], slots.size)):
+        mask[i] = 1 if own[PHASE] != AT_FILL or _may_fill(own, rules, jobs, queue[slots[i]]) else 0
+    if mask.size > slots.size:
+        mask[slots.size] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
 
 
 @kernel
@@ -366,20 +441,20 @@ def _share(value, scale):
 
 
 @kernel
-def _observe(own, rules, jobs, still, queue, seen, summary):
-    """The features of the first waiting jobs, and of the queue: `walltime.learn.FEATURES`."""
+def _observe(own, rules, jobs, still, queue, slots, seen, summary):
+    """The features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
     shown = min(own[WAITING], seen.shape[0])
     now, free, size = own[NOW], own[FREE], float(rules[SIZE])
     reserved = own[PHASE] == AT_FILL
     for i in range(shown):
-        job, row = queue[i], seen[i]
+        job, row = queue[slots[i]], seen[i]
         wait = float(now - jobs[job, SUBMIT])
         fits = 1.0 if jobs[job, PROCS] <= free else 0.0
         if row.size == 8:
-            row[0] = min(wait / HALF_DAY, 1.0)
+            row[0] = min(wait / HALF_DAY, NEARLY_ONE)
             for k in range(6):
                 row[1 + k] = still[job, k]
-            row[7] = fits
+            row[7] = min(max(fits, 1.0 - NEARLY_ONE), NEARLY_ONE)
         else:
             row[0] = 1.0
             row[1] = _share(wait, WEEK)

@@ -108,8 +108,9 @@ def _example_decisions() -> Arguments:
     table, tables = np.zeros((0, 0), np.int64), np.zeros((0, 0, 0), np.int64)
     fixed, seen = _read_only(table), np.zeros((0, 0, 0), np.float32)
     summary, sums = np.zeros((0, 0), np.float32), np.zeros((0, 0))
-    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables)
-    return 0, 0, _NOTHING, _read_only(_NOTHING), fixed, _read_only(summary), fixed, table, sums, *lists, seen, summary, mask, np.zeros(0)
+    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables, tables, table)
+    still = (fixed, _read_only(sums), _read_only(summary), fixed)
+    return 0, 0, _NOTHING, _read_only(_NOTHING), *still, table, sums, *lists, seen, summary, mask, np.zeros(0)
 
 
 def _example_prediction_replay() -> Arguments:
@@ -175,7 +176,7 @@ _TABLE = (
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 21, 5),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 28, 5),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
 )
 

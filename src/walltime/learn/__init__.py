@@ -1,18 +1,28 @@
-"""Environments in which an agent learns to schedule; for Gymnasium (`pip install walltime[learn]`).
+"""Environments in which an agent learns to schedule, for Gymnasium (`pip install walltime[learn]`); and an agent that needs only numpy.
 
 env.py        the environments: `walltime/Backfilling-v0`, one and many side by side
 batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.decisions`
+formulas.py   the formulas that order the queue
 features.py   what is observed: every feature, with its unit and scale
 sources.py    where episodes come from: windows of a log, models, shaken logs
+filters.py    which of them are worth learning from
+ppo.py        the agent: its networks, and how it learns
+training.py   its training on a log, in a folder
+evaluation.py its schedules against those of formulas, on windows that it has not seen
 """
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
-from walltime.learn.batch import AT_THE_END, DECISIONS, FORMULAS, REWARDS, Rules
+from walltime.learn.batch import AT_THE_END, DECISIONS, REWARDS, SELECTIONS, Rules
+from walltime.learn.evaluation import Compared, Evaluation, Importance, evaluate
 from walltime.learn.features import FEATURES, QUEUE, Feature
-from walltime.learn.sources import Episode, drawn, shaken, windows
+from walltime.learn.filters import kept
+from walltime.learn.formulas import FORMULAS
+from walltime.learn.ppo import Settings
+from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
+from walltime.learn.training import Task, Trained, load, train
 
 if TYPE_CHECKING:
     from walltime.learn.env import BackfillingEnv as BackfillingEnv
@@ -26,13 +36,25 @@ __all__ = [
     "FORMULAS",
     "QUEUE",
     "REWARDS",
+    "SELECTIONS",
     "BackfillingEnv",
     "BackfillingVectorEnv",
+    "Compared",
     "Episode",
+    "Evaluation",
     "Feature",
+    "Importance",
     "Rules",
+    "Settings",
+    "Task",
+    "Trained",
     "drawn",
+    "evaluate",
+    "kept",
+    "load",
+    "overlapping",
     "shaken",
+    "train",
     "windows",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -13,15 +13,14 @@ import numpy as np
 from walltime.engine import decisions as kernel
 from walltime.engine.load import load
 from walltime.errors import PolicyError
-from walltime.learn.features import FEATURES, QUEUE, greatest, still_features
+from walltime.learn.features import FEATURES, QUEUE, still_features
+from walltime.learn.formulas import FORMULAS, formula_terms
 from walltime.learn.sources import Episode
 from walltime.metrics import summarize
 from walltime.schedule.overrun import effective_times
 
 Array = np.ndarray
-DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA}
-FORMULAS = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1")
-"""The formulas that the decision `formula` chooses from, in this order, and the baselines: see `walltime.papers.zhang20`."""
+DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {
     "wait": kernel.WAIT,
     "response": kernel.RESPONSE,
@@ -35,6 +34,9 @@ AT_THE_END = {
 }
 """Metrics of a whole schedule (`walltime.metrics.Summary`) that a reward at the end can be made of; -1 where more is better."""
 DIALECTS = ("papers", "rlscheduler")
+SELECTIONS = ("arrival", "published")
+"""Which waiting jobs have the slots where there are too few: the first to arrive; or the shortest and the smallest in turn (zhang20)."""
+_LIKE_THE_AGENT = "like the agent"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Rules:
     period: int = 3600
     observation: str = "compact"
     slots: int | None = None
+    selection: str | None = None
     reward: str = "bounded_slowdown"
     dense: bool = True
     baseline: str | None = None
@@ -56,14 +59,14 @@ class Rules:
 
     def __post_init__(self) -> None:
         known: dict[str, Sequence[str]] = {"decision": tuple(DECISIONS), "dialect": DIALECTS, "observation": tuple(FEATURES)}
-        known |= {"reward": (*REWARDS, *AT_THE_END), "baseline": FORMULAS}
+        known |= {"reward": (*REWARDS, *AT_THE_END), "baseline": FORMULAS, "selection": SELECTIONS}
         for name, values in known.items():
             value = getattr(self, name)
-            if value not in values and not (name == "baseline" and value is None):
+            if value not in values and not (name in ("baseline", "selection") and value is None):
                 raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}")
         if self.dense and self.reward in AT_THE_END:
             raise PolicyError(f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}")
-        if self.decision == "backfill" and not self.backfilling:
+        if self.decision in ("backfill", "both") and not self.backfilling:
             raise PolicyError("without backfilling nobody can be chosen to be backfilled; leave backfilling on, or decide on the next job")
         if self.dialect == "rlscheduler" and self.committed is False:
             raise PolicyError("in the dialect rlscheduler decisions are committed; use the dialect papers for others")
@@ -74,13 +77,18 @@ class Rules:
 
     @property
     def shown(self) -> int:
-        """How many waiting jobs are observed and can be chosen, the first to arrive."""
+        """How many waiting jobs are observed and can be chosen."""
         return self.slots or (128 if self.observation == "published" else 32)
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether the shortest and the smallest jobs have the slots where there are too few; else the first to arrive."""
+        return (self.selection or ("published" if self.observation == "published" else "arrival")) == "published"
 
     @property
     def skips(self) -> bool:
         """Whether there is an action that starts nobody."""
-        return self.decision == "backfill" or (self.decision == "next" and self.skip)
+        return self.decision == "backfill" or (self.decision in ("next", "both") and self.skip)
 
     @property
     def actions(self) -> int:
@@ -96,9 +104,17 @@ class Rules:
         rules[kernel.BACKFILLS], rules[kernel.COST] = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
         for name in (kernel.ONE_BY_ONE, kernel.ENDS_BEFORE, kernel.SHADOW_ONCE):
             rules[name] = theirs
-        rules[kernel.EXTRA_NODES] = not theirs
+        rules[kernel.EXTRA_NODES], rules[kernel.TURNS] = not theirs, self.in_turns
         rules[kernel.FILL_BY_ARRIVAL] = theirs or self.decision == "next"
         return rules
+
+
+def as_rules(options: dict[str, Any]) -> Rules:
+    """The rules that these options of an environment ask for."""
+    known = [field.name for field in fields(Rules)]
+    if unknown := [name for name in options if name not in known]:
+        raise PolicyError(f"learning environments have no option {unknown[0]!r}; known are jobs, {', '.join(known)}")
+    return Rules(**options)
 
 
 class Batch:
@@ -110,7 +126,7 @@ class Batch:
 
     def __init__(self, episodes: list[Episode], rules: Rules, environments: int = 1, threads: int = 1):
         self.episodes, self.rules, self.count = episodes, rules, environments
-        self._library, self._still, self._table = _library(episodes, rules)
+        self._library, self._terms, self._still, self._table = _library(episodes, rules)
         size, rows = episodes[0].workload.machine_procs, environments + 1  # the last one plays baselines
         most = int(self._table[:, kernel.JOBS].max())
         running = min(most, size) + 1
@@ -120,6 +136,7 @@ class Batch:
         self.state[:, kernel.OVER] = 1
         self.start = np.full((rows, most), -1, np.int64)
         self.queue = np.zeros((rows, most), np.int64)
+        self.slots = np.zeros((rows, shown), np.int64)
         self.seen = np.zeros((rows, shown, len(FEATURES[rules.observation])), np.float32)
         self.summary = np.zeros((rows, len(QUEUE)), np.float32)
         self.mask = np.ones((rows, rules.actions), np.int8)
@@ -128,8 +145,9 @@ class Batch:
         self._baselines: dict[int, float] = {}
         self._actions = np.zeros(rows, np.int64)
         self._arguments: tuple[Any, ...] = (
-            *(self._actions, _fixed(rules.lowered(size)), self._library, self._still, self._table, self.state, self._sums),
+            *(self._actions, _fixed(rules.lowered(size)), self._library, self._terms, self._still, self._table, self.state, self._sums),
             *(self.start, self.queue, np.zeros((rows, running, 2), np.int64), np.zeros((rows, running, 3), np.int64)),
+            *(np.zeros((rows, 2, most if rules.in_turns else 0), np.int64), self.slots),
             *(self.seen, self.summary, self.mask, self.rewards),
         )
         self._decide: Callable[..., None] = load("decisions")
@@ -147,6 +165,12 @@ class Batch:
     def now(self) -> Array:
         """The time of each environment, s, int64."""
         return self.state[: self.count, kernel.NOW]
+
+    @property
+    def left(self) -> Array:
+        """How many jobs of each environment's episode have not started yet, int64."""
+        own = self.state[: self.count]
+        return self._table[own[:, kernel.EPISODE], kernel.JOBS] - own[:, kernel.STARTED]
 
     def step(self, actions: Array) -> None:
         """One decision in each environment; -1 - k begins episode k instead."""
@@ -198,14 +222,25 @@ class Batch:
             raise PolicyError(f"the environment has no baseline; known are {', '.join(FORMULAS)}")
         if formula is None and episode in self._baselines:
             return self._baselines[episode]
-        self.play(episode, chosen)
-        found = self.cost(self.count)
+        found = self.cost_of(episode, chosen, _LIKE_THE_AGENT)
         if formula is None:
             self._baselines[episode] = found
         return found
 
-    def play(self, episode: int, formula: str) -> Array:
-        """The start of each job, s, int64, where a formula decides in this episode."""
+    def cost_of(self, episode: int, formula: str, fill: str | None) -> float:
+        """The same as `cost` where a formula decides in this episode and jobs are backfilled by the formula `fill`; None: nobody is."""
+        self.play(episode, formula, fill)
+        return self.cost(self.count)
+
+    def play(self, episode: int, formula: str, fill: str | None = _LIKE_THE_AGENT) -> Array:
+        """The start of each job, s, int64, where a formula decides in this episode.
+
+        `fill`: the formula by which jobs are backfilled, None if nobody is; by default as under an agent that decides by the formula.
+        """
+        if fill == _LIKE_THE_AGENT:
+            by_arrival = bool(self.rules.lowered(1)[kernel.FILL_BY_ARRIVAL])
+            fill = None if not self.rules.backfilling else "fcfs" if by_arrival else formula
+        self.state[self.count, kernel.FILL] = -1 if fill is None else FORMULAS.index(fill)
         self.state[self.count, kernel.PLAY] = FORMULAS.index(formula)
         self._actions[self.count] = -1 - episode
         self._decide(self.count, self.count + 1, *self._arguments)
@@ -218,26 +253,36 @@ class Batch:
         return self.start[environment, ran : ran + len(self.episodes[episode].workload)].copy()
 
     def waiting(self, environment: int) -> Array:
-        """The waiting jobs in the slots, indices of the episode's workload, in order of arrival."""
+        """The waiting jobs in the slots, indices of the episode's workload."""
         own = self.state[environment]
-        found = self.queue[environment, : min(int(own[kernel.WAITING]), self.rules.shown)]
+        found = self.queue[environment, self.slots[environment, : min(int(own[kernel.WAITING]), self.rules.shown)]]
         return found - int(self._table[int(own[kernel.EPISODE]), kernel.RUN_AT_FIRST])
 
 
-def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array]:
-    """The jobs of all episodes, their features that do not change, and where each episode is."""
-    times = [effective_times(one.workload, rules.overrun) for one in episodes]
-    most = greatest([one.workload for one in episodes], [planned for _, planned in times])
+def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array, Array]:
+    """The jobs of all episodes, what formulas take from them, their features that do not change, and where each episode is."""
+    scales = {name: max(one.scales[name] for one in episodes) for name in episodes[0].scales}
     rows, features, table, first = [], [], [], 0
-    for one, (runtime, planned) in zip(episodes, times, strict=True):
+    for one in episodes:
         jobs, ran = one.workload, one.running
-        columns = (jobs.submit, runtime, planned, jobs.procs, np.full(len(jobs), -1, np.int64))
-        rows += [np.column_stack([ran[:, 0], ran[:, 1], ran[:, 2], ran[:, 3], ran[:, 0]]), np.column_stack(columns)]
-        own = still_features(rules.observation, jobs, planned, most)
-        features += [np.zeros((len(ran), own.shape[1]), np.float32), own]
-        table.append((first, len(ran) + len(jobs), len(ran), one.waiting, one.begin))
-        first += len(ran) + len(jobs)
-    return _fixed(np.vstack(rows)), _fixed(np.vstack(features)), _fixed(np.array(table, np.int64))
+        runtime, planned = effective_times(jobs, rules.overrun)
+        own = np.column_stack([jobs.submit, runtime, planned, jobs.procs, np.full(len(jobs), -1, np.int64)])
+        own = np.vstack([ran[:, [0, 1, 2, 3, 0]], own])
+        rows.append(np.column_stack([own, _ranks(own)]))
+        seen = still_features(rules.observation, jobs, planned, scales)
+        features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
+        table.append((first, len(own), len(ran), one.waiting, one.begin))
+        first += len(own)
+    library = np.vstack(rows)
+    terms = formula_terms(library[:, kernel.SUBMIT], library[:, kernel.BELIEVED], library[:, kernel.PROCS])
+    return _fixed(library), _fixed(terms), _fixed(np.vstack(features)), _fixed(np.array(table, np.int64))
+
+
+def _ranks(jobs: Array) -> Array:
+    """Two int64 columns: the place of each row by planned runtime, and by processors; ties as in zhang20, by arrival first."""
+    submit, planned, procs = jobs[:, kernel.SUBMIT], jobs[:, kernel.BELIEVED], jobs[:, kernel.PROCS]
+    orders = (np.lexsort((procs, submit, planned)), np.lexsort((planned, submit, procs)))
+    return np.column_stack([np.argsort(order) for order in orders])
 
 
 def _fixed(array: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import gymnasium
@@ -15,8 +14,9 @@ from gymnasium.vector.utils import batch_space
 
 from walltime.engine.decisions import EPISODE, NOW, OVER
 from walltime.errors import PolicyError
-from walltime.learn.batch import FORMULAS, Batch, Rules
+from walltime.learn.batch import Batch, Rules, as_rules
 from walltime.learn.features import FEATURES, QUEUE
+from walltime.learn.formulas import FORMULAS
 from walltime.learn.sources import Episode, as_episodes
 from walltime.workload import Workload
 
@@ -33,34 +33,30 @@ def _spaces(rules: Rules) -> tuple[gymnasium.Space[Any], Discrete]:
     return Dict({"jobs": jobs, "queue": Box(0.0, 1.0, (len(QUEUE),), np.float32)}), Discrete(rules.actions)
 
 
-def _rules(options: dict[str, Any]) -> Rules:
-    known = [field.name for field in fields(Rules)]
-    if unknown := [name for name in options if name not in known]:
-        raise PolicyError(f"learning environments have no option {unknown[0]!r}; known are jobs, {', '.join(known)}")
-    return Rules(**options)
-
-
 class BackfillingEnv(gymnasium.Env[Any, Any]):
     """A machine with a queue, on which an agent decides; `gymnasium.make("walltime/Backfilling-v0", jobs=...)`.
 
-    `jobs`: the episodes, from `walltime.learn.windows`, `drawn` or `shaken`, or workloads. At each reset one of them is drawn with the
-    environment's seed; `options={"episode": k}` takes a certain one. An episode ends when every job has started.
+    `jobs`: the episodes, from `walltime.learn.windows`, `overlapping`, `drawn` or `shaken`, or workloads. At each reset one of them is
+    drawn with the environment's seed; `options={"episode": k}` takes a certain one. An episode ends when every job has started.
 
     `decision`: `next` (which waiting job comes next: it starts at once if it fits, else it is the head, for which others wait), `backfill`
-    (who starts behind the reservation of the head, which is the first to arrive), or `formula` (which of `walltime.learn.FORMULAS` orders
-    the queue for the next `period` seconds). `committed`: whether the job that comes next does so until it starts, or only in this pass
-    (default: as in the dialect). `skip`: with `next`, whether there is an action that starts nobody until the next event; `backfill`
-    always has it. It is the last action. `backfilling`: whether jobs start behind the head's reservation, by EASY's rule where the agent
-    does not decide on that. `dialect`: `papers` or `rlscheduler`.
+    (who starts behind the reservation of the head, which is the first to arrive), `both` (the one and the other; while nobody fits nothing
+    is asked), or `formula` (which of `walltime.learn.FORMULAS` orders the queue for the next `period` seconds). `committed`: whether the
+    job that comes next does so until it starts, or only in this pass (default: as in the dialect). `skip`: with `next` and `both`, whether
+    there is an action that starts nobody until the next event; `backfill` always has it. It is the last action. `backfilling`: whether jobs
+    start behind the head's reservation, by EASY's rule where the agent does not decide on that. `dialect`: `papers` or `rlscheduler`.
 
-    `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: for how many jobs, the first to arrive (default 32 and
-    128). `reward`: the metric `wait`, `response` (s), `slowdown` or `bounded_slowdown`. `dense`: the fall of its sum over the jobs so far
+    `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: for how many jobs (default 32 and 128). `selection`:
+    for which ones where more wait: the first by `arrival` (default for `compact`), or, as in zhang20, the shortest and the smallest in
+    turn (`published`, default for that observation).
+
+    `reward`: the metric `wait`, `response` (s), `slowdown` or `bounded_slowdown`. `dense`: the fall of its sum over the jobs so far
     (waiting ones as if they started now), divided by the number of jobs, so that an episode's rewards add up to minus the mean, plus what
     those that waited at its begin had cost; or, with `dense=False`, minus the mean at the end of the episode. There the metrics of a whole
     schedule can be used too, such as `p90_wait` (s) or `utilization`, which is not negated. `baseline`: a formula, whose mean on the same
     episode is added at the end. `overrun`: see `walltime.simulate`.
 
-    `info` has the `action_mask` (int8), the `time` (s), and the number of the `episode`; `action_masks()` gives the mask as bool. An action
+    `info` has the `action_mask` (int8), the `time` (s), and the `episode_number`; `action_masks()` gives the mask as bool. An action
     that the mask forbids counts as the first one that it allows. Raises PolicyError for options that are none, WorkloadError for no jobs.
 
     >>> import walltime as wt, walltime.learn
@@ -77,7 +73,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)
 
     def __init__(self, jobs: Source, **options: Any):
-        self._batch = Batch(as_episodes(jobs), _rules(options))
+        self._batch = Batch(as_episodes(jobs), as_rules(options))
         self.observation_space, self.action_space = _spaces(self._batch.rules)
         self._action = np.zeros(1, np.int64)
 
@@ -113,7 +109,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     def _info(self) -> dict[str, Any]:
         own = self._batch.state[0]
-        return {"action_mask": self._batch.mask[0].copy(), "time": int(own[NOW]), "episode": int(own[EPISODE])}
+        return {"action_mask": self._batch.mask[0].copy(), "time": int(own[NOW]), "episode_number": int(own[EPISODE])}
 
     def action_masks(self) -> Array:
         """Which actions are allowed, bool."""
@@ -150,7 +146,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def __init__(self, jobs: Source, num_envs: int = 1, threads: int | None = None, **options: Any):
         self.num_envs = num_envs
-        self._batch = Batch(as_episodes(jobs), _rules(options), num_envs, threads or os.cpu_count() or 1)
+        self._batch = Batch(as_episodes(jobs), as_rules(options), num_envs, threads or os.cpu_count() or 1)
         self.single_observation_space, self.single_action_space = _spaces(self._batch.rules)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -184,7 +180,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, np.bool_)
         found: dict[str, Any] = {"action_mask": self._batch.mask[: self.num_envs].copy(), "time": self._batch.now.copy()}
-        found["episode"] = self._batch.state[: self.num_envs, EPISODE].copy()
+        found["episode_number"] = self._batch.state[: self.num_envs, EPISODE].copy()
         return found | {f"_{name}": everywhere for name in list(found)}
 
     def action_masks(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,14 +39,16 @@ COMPACT = (
 """The compact observation of a job."""
 
 PUBLISHED = (
-    Feature("wait", "s", "divided by 12 h, at most 1", "how long it has waited", 0.0),
-    Feature("planned", "s", "divided by the longest of all episodes", "the runtime that is planned with", 1.0),
-    Feature("processors", "processors", "divided by those of the machine", "the processors that it needs", 1.0),
-    Feature("memory", "KB per processor", "divided by the most of all episodes; 1 if unknown", "the memory that it asked for", 1.0),
-    Feature("user", "number", "divided by the highest of all episodes; 1 if unknown", "its user", 1.0),
-    Feature("group", "number", "divided by the highest of all episodes; 1 if unknown", "its group", 1.0),
-    Feature("executable", "number", "divided by the highest of all episodes; 1 if unknown", "its program", 1.0),
-    Feature("fits", "", "0 or 1", "whether it fits now", 0.0),
+    Feature("wait", "s", "divided by 12 h, at most 0.99999", "how long it has waited", 0.0),
+    Feature("planned", "s", "divided by the longest runtime of the log, at most 0.99999", "the runtime that is planned with", 1.0),
+    Feature("processors", "processors", "divided by those of the machine, at most 0.99999", "the processors that it needs", 1.0),
+    Feature(
+        "memory", "KB per processor", "divided by the most of the log, at most 0.99999; 1 if unknown", "the memory that it asked for", 1.0
+    ),
+    Feature("user", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "its user", 1.0),
+    Feature("group", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "its group", 1.0),
+    Feature("executable", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "its program", 1.0),
+    Feature("fits", "", "0.00001 or 0.99999", "whether it fits now", 0.0),
 )
 """The observation of a job as in zhang20, for up to 128 jobs."""
 
@@ -65,22 +68,23 @@ FEATURES = {"compact": COMPACT, "published": PUBLISHED}
 """The features of a job, by observation."""
 
 
-def still_features(observation: str, workload: Workload, believed: Array, most: dict[str, int]) -> Array:
-    """The features of each job that do not change while it waits, float32; `most`: the greatest value of each column."""
+NUMBERS = ("requested_memory", "user", "group", "executable")
+"""Columns of a log that the published observation shows."""
+
+
+def still_features(observation: str, workload: Workload, planned: Array, scales: Mapping[str, int]) -> Array:
+    """The features of each job that do not change while it waits, float32; `scales`: the greatest value of each column."""
     size = workload.procs / workload.machine_procs
     if observation == "compact":
-        planned = np.minimum(np.log1p(believed) / np.log1p(kernel.WEEK), 1.0)
-        return np.column_stack([planned, size]).astype(np.float32)
-    columns = [believed / max(most["believed"], 1), size]
-    for name in ("requested_memory", "user", "group", "executable"):
+        return np.column_stack([np.minimum(np.log1p(planned) / np.log1p(kernel.WEEK), 1.0), size]).astype(np.float32)
+    columns = [np.minimum(planned / max(scales["runtime"], 1), kernel.NEARLY_ONE), np.minimum(size, kernel.NEARLY_ONE)]
+    for name in NUMBERS:
         values = workload.columns.get(name, np.full(len(workload), -1, np.int64))
-        columns.append(np.where(values >= 0, values / max(most[name], 1), 1.0))
+        columns.append(np.where(values >= 0, np.minimum(values / max(scales[name], 1), kernel.NEARLY_ONE), 1.0))
     return np.column_stack(columns).astype(np.float32)
 
 
-def greatest(workloads: list[Workload], believed: list[Array]) -> dict[str, int]:
-    """The greatest value of each column that is scaled by it."""
-    found = {"believed": max((int(values.max(initial=0)) for values in believed), default=0)}
-    for name in ("requested_memory", "user", "group", "executable"):
-        found[name] = max((int(w.columns[name].max(initial=0)) for w in workloads if name in w.columns), default=0)
-    return found
+def scales_of(workload: Workload) -> dict[str, int]:
+    """The greatest value of each column that is scaled by it; 0 for columns that a log has not."""
+    columns = {"runtime": workload.runtime} | {name: workload.columns[name] for name in NUMBERS if name in workload.columns}
+    return {name: int(columns[name].max(initial=0)) if name in columns else 0 for name in ("runtime", *NUMBERS)}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.learn.features import scales_of
 from walltime.policy import Policy
 from walltime.schedule.overrun import effective_times
 from walltime.schedule.scheduler import Scheduler
@@ -25,12 +26,19 @@ class Episode:
 
     `workload`: the jobs, in order of arrival; the first `waiting` of them wait already at `begin` (s). `running`: jobs that run at `begin`,
     which nobody decides on, in the order in which they started: an int64 row of start, runtime, planned runtime (s) and processors each.
+    `scales`: the greatest values of the log that the jobs are from, by column, by which the published observation is scaled (default:
+    those of the jobs themselves).
     """
 
     workload: Workload
     begin: int = 0
     waiting: int = 0
     running: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    scales: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.scales:
+            object.__setattr__(self, "scales", scales_of(self.workload))
 
 
 def windows(
@@ -55,6 +63,34 @@ def windows(
     >>> [(one.begin, one.waiting, len(one.running), len(one.workload)) for one in windows(log, 2, warm="easy")]
     [(0, 0, 0, 2), (2, 0, 2, 2)]
     """
+    begin, end = _part(workload, jobs, part, test_share)
+    return _cut(workload, list(range(begin, end - jobs + 1, jobs)), jobs, "", warm, overrun)
+
+
+def overlapping(
+    workload: Workload,
+    jobs: int = 256,
+    episodes: int = 1000,
+    seed: int = 0,
+    *,
+    part: str = "all",
+    test_share: float = 0.3,
+    warm: Policy | Scheduler | str | None = None,
+    overrun: str = "kill",
+) -> list[Episode]:
+    """Windows of a log that begin at any job, drawn at random, as the program of zhang20 trains with; they overlap.
+
+    Good to train with, as there are more of them. Not to compare with: results on windows that share jobs are not independent of each
+    other, so intervals over them are too narrow. No job of the windows to `train` with is in those to `test` with. All else is as in
+    `windows`.
+    """
+    begin, end = _part(workload, jobs, part, test_share)
+    first = np.random.default_rng(seed).integers(begin, end - jobs + 1, episodes)
+    return _cut(workload, first.tolist(), jobs, " (windows that overlap)", warm, overrun)
+
+
+def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[int, int]:
+    """The first job of a part of a log, and the one behind its last."""
     check_workload(workload)
     if part not in PARTS:
         raise WorkloadError(f"unknown part {part!r} of a log; known are {', '.join(PARTS)}")
@@ -63,25 +99,32 @@ def windows(
     if workload.feedback:
         raise WorkloadError("jobs that wait for the ends of others cannot be cut into windows; use with_feedback(False)")
     count = len(workload) // jobs
-    tested = max(1, round(count * test_share)) if part != "all" else 0
-    chosen = {"all": range(count), "train": range(max(count - tested - 1, 0)), "test": range(count - tested, count)}[part]
-    if not chosen:
+    tested = max(1, round(count * test_share))
+    begin, end = {"all": (0, count), "train": (0, count - tested - 1), "test": (count - tested, count)}[part]
+    if end <= begin:
         raise WorkloadError(f"{count} windows are too few to {part} with")
-    first = [number * jobs for number in chosen]
+    return begin * jobs, end * jobs
+
+
+def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Policy | Scheduler | str | None, overrun: str) -> list[Episode]:
+    """Windows that begin with these jobs."""
+    scales, found = scales_of(workload), []
     if warm is None:
-        return [_cold(workload.take(np.arange(i, i + jobs), f"jobs {i} to {i + jobs - 1}")) for i in first]
+        for i in first:
+            own = workload.take(np.arange(i, i + jobs), f"jobs {i} to {i + jobs - 1}{note}")
+            found.append(Episode(own, int(own.submit[0]), scales=scales))
+        return found
     schedule = simulate(workload, warm, overrun=overrun)
     runtime, planned = effective_times(workload, overrun)
-    found = []
     for i in first:
         begin = int(workload.submit[i])
         before = np.arange(i)
         ran = before[(schedule.start[:i] < begin) & (schedule.end[:i] >= begin)]
         ran = ran[np.argsort(schedule.start[ran], kind="stable")]
         wait = before[schedule.start[:i] >= begin]
-        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and those that wait")
+        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and those that wait{note}")
         running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
-        found.append(Episode(own, begin, len(wait), running))
+        found.append(Episode(own, begin, len(wait), running, scales))
     return found
 
 

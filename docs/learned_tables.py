@@ -1,0 +1,70 @@
+"""The tables of the guide on the trained agent, made from what `validation/learned.py` stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from performance_tables import table
+from tuning_tables import change
+
+FILE = Path(__file__).with_name("learned.json")
+
+
+def learned(what: str, file: Path = FILE) -> str:
+    """`training`, `comparison`, `verdict` or `features`: the table as Markdown, or a note that it was not measured."""
+    stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if not stored:
+        return "*Not measured.*"
+    return {"training": training, "comparison": comparison, "verdict": verdict, "features": features}[what](stored)
+
+
+def training(stored: dict[str, Any]) -> str:
+    """One row for each agent."""
+    head = ("log", "seed", "decisions", "core seconds", "minutes as run", "mean of its test windows", "against EASY")
+    rows = []
+    for log, found in stored.items():
+        for one in found["agents"]:
+            taken = (f"{one['cpu_seconds']:.0f}", f"{one['seconds'] / 60:.1f}")
+            rows.append((log, one["seed"], f"{one['decisions']:,}", *taken, f"{one['mean']:.1f}", f"{one['against_easy']:+.1f} %"))
+    return table(head, rows)
+
+
+def comparison(stored: dict[str, Any]) -> str:
+    """One row for each scheduler, with columns for each log."""
+    head, columns = ["scheduler"], []
+    for log, found in stored.items():
+        head += [f"{log}: mean", "longest wait, days", "agents against it", "seeds"]
+        own = {"agents": (f"{found['mean']:.1f}", days(found), "", "")}
+        for one in found["compared"]:
+            seeds = f"{one['over_seeds']['low']:+.1f} to {one['over_seeds']['high']:+.1f}"
+            own[f"`{one['scheduler']}`"] = (f"{one['mean']:.1f}", days(one), change(one["change"]), seeds)
+        columns.append(own)
+    return table(head, [(name, *(cell for own in columns for cell in own[name])) for name in columns[0]])
+
+
+def verdict(stored: dict[str, Any]) -> str:
+    """The sentences of `walltime learn evaluate`."""
+    return "\n".join(f"* {log}: {sentence}" for log, found in stored.items() for sentence in found["verdict"])
+
+
+def features(stored: dict[str, Any]) -> str:
+    """One row for each feature, in the order of the first log."""
+    head = ["feature"] + [f"{log}: {what}" for log in stored for what in ("cost if shuffled", "score for 0.1 more")]
+    by_log = [{one["feature"]: one for one in found["importances"]} for found in stored.values()]
+    rows = []
+    for name in by_log[0]:
+        own = [one[name] for one in by_log]
+        rows.append((f"`{name}`", *(cell for one in own for cell in (change(one["loss"]), slope(one["slope"])))))
+    return table(head, rows)
+
+
+def days(found: dict[str, Any]) -> str:
+    """The longest wait."""
+    return f"{found['longest_wait'] / 86_400:.1f}"
+
+
+def slope(value: float | None) -> str:
+    """The change of a score; features of the queue have none."""
+    return "" if value is None else f"{value:+.2f}"

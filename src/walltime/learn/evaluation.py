@@ -1,0 +1,263 @@
+"""Trained agents on windows that they have not seen, against formulas on the same windows, in pairs; and what they look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.learn import ppo
+from walltime.learn.features import COMPACT
+from walltime.learn.sources import Episode
+from walltime.learn.training import Trained, load, simple_outcomes
+from walltime.metrics import Interval, mean_interval
+from walltime.provenance import jobs_sha256, version
+from walltime.schedule.windows import log_cost, percent
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Array = np.ndarray
+_ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
+"""The orders by their names elsewhere, and as formulas of `walltime.learn.FORMULAS`."""
+SCHEDULERS: dict[str, tuple[str, str | None]] = {
+    "easy": ("fcfs", "fcfs"),
+    "easy:backfill-order=sjf": ("fcfs", "sjf"),
+    **{f"easy:order={name}": (formula, formula) for name, formula in _ORDERS.items()},
+    "fcfs": ("fcfs", None),
+    **{f"fcfs:order={name}": (formula, None) for name, formula in _ORDERS.items()},
+}
+"""The schedulers that an agent is compared with: the formulas for the queue and for backfilling (None: nobody is backfilled)."""
+SMALL = 0.1
+"""How far a feature is moved to see what it does to scores."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A scheduler on the held-out windows, and the agents against it.
+
+    `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
+    windows, in each of which the agents count as one. `over_seeds`: the same over agents; None for a single one.
+    """
+
+    scheduler: str
+    mean: float
+    longest_wait: float
+    change: Interval
+    over_seeds: Interval | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether neither interval contains 0."""
+        return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
+
+
+@dataclass(frozen=True)
+class Importance:
+    """A feature: by how much the cost grows where its values are shuffled, %, over windows; and what it does to a job's score.
+
+    `slope`: the mean change of the score where the feature is greater by 0.1; None for features of the queue, which all jobs share.
+    """
+
+    feature: str
+    loss: Interval
+    slope: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of `walltime.learn.evaluate`. `costs`: of each scheduler and agent, one per window; all else says itself.
+
+    `agents`: of each the seed, the mean over windows, and the change in % against the first scheduler of `compared`, EASY.
+    """
+
+    log: str
+    jobs_sha256: str
+    trained_on: str
+    metric: str
+    jobs: int
+    window: int
+    agents: tuple[dict[str, Any], ...]
+    mean: float
+    longest_wait: float
+    compared: tuple[Compared, ...]
+    importances: tuple[Importance, ...]
+    costs: dict[str, list[float]]
+
+    @property
+    def windows(self) -> int:
+        """How many windows were held out."""
+        return len(self.costs["easy"])
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """What came out, in sentences: against EASY, EASY in the order F4, and the best of all schedulers on these windows."""
+        by_name = {one.scheduler: one for one in self.compared}
+        hardest = max(self.compared, key=lambda one: one.change.mean)
+        chosen = dict.fromkeys(("easy", "easy:order=f4", hardest.scheduler))
+        best = f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the best on these windows, which is known only afterwards."
+        return (*(self._sentence(by_name[name]) for name in chosen), best)
+
+    def _sentence(self, one: Compared) -> str:
+        name = self.metric.replace("_", " ")
+        span = (
+            f"{one.change.mean:+.1f} % (90 % interval {one.change.low:+.1f} to {one.change.high:+.1f} %, {self.windows} held-out windows)"
+        )
+        if not one.is_clear:
+            return f"There is no clear difference between the {name} of the agent and that of {one.scheduler}: {span}."
+        return f"The {name} of the agent is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        compared = [asdict(one) | {"is_clear": one.is_clear} for one in self.compared]
+        return asdict(self) | {"compared": compared, "windows": self.windows, "verdict": list(self.verdict), "version": version()}
+
+    def table(self) -> pl.DataFrame:
+        """A row for each window: its number, and the cost of each scheduler and agent."""
+        import polars as pl
+
+        return pl.DataFrame({"window": np.arange(self.windows), **self.costs})
+
+
+def evaluate(
+    agents: Trained | str | Path | Sequence[Trained | str | Path],
+    workload: Workload,
+    *,
+    importances: bool = True,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Compare agents that were trained alike, usually with several seeds, with simple schedulers on the held-out windows of a log.
+
+    `agents`: what `train` returned, or its folders. `workload`: the log they were trained on, or another one. All schedulers get the same
+    windows, each with the jobs that the warm start has left. Costs are compared by their logarithms, so that each window counts alike, and
+    changes are in %. `importances`: whether each feature is shuffled in turn, with this `seed`; `progress` is called with the number of
+    schedulers, agents and features done (see `work`).
+
+    Raises PolicyError for agents that were trained differently, WorkloadError for a log with fewer than two windows to test with.
+    """
+    several = [agents] if isinstance(agents, Trained | str | Path) else list(agents)
+    trained = [one if isinstance(one, Trained) else load(one) for one in several]
+    if not trained:
+        raise PolicyError("there is no agent to be evaluated; name the folder of one")
+    first = trained[0]
+    if any((one.task, one.jobs_sha256) != (first.task, first.jobs_sha256) for one in trained):
+        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them one by one")
+    episodes = first.task.windows(workload, "test")
+    if len(episodes) < 2:
+        raise WorkloadError("one window to test with is too few for an interval; take a longer log, or train with shorter windows")
+    done = 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done)
+
+    outcomes: dict[str, Array] = {}
+    for name, orders in SCHEDULERS.items():
+        outcomes[name] = simple_outcomes(episodes, first.task.rules, orders)
+        tell()
+    costs = {name: one[0] for name, one in outcomes.items()}
+    of_agents = []
+    for one in trained:
+        of_agents.append(one.outcomes(episodes))
+        tell()
+    own = [one[0] for one in of_agents]
+    metric = first.task.reward
+    logs = np.array([log_cost(one, metric) for one in own])
+    compared = tuple(_compared(name, outcomes[name], logs, metric) for name in SCHEDULERS)
+    against_easy = [percent(float((row - log_cost(costs["easy"], metric)).mean())) for row in logs]
+    shown = zip(trained, own, against_easy, strict=True)
+    return Evaluation(
+        log=workload.origin.name,
+        jobs_sha256=jobs_sha256(workload),
+        trained_on=first.log,
+        metric=metric,
+        jobs=len(workload),
+        window=first.task.window,
+        agents=tuple({"seed": one.seed, "mean": float(cost.mean()), "against_easy": change} for one, cost, change in shown),
+        mean=float(np.mean(own)),
+        longest_wait=max(float(one[1].max()) for one in of_agents),
+        compared=compared,
+        importances=_importances(trained, episodes, logs, metric, seed, tell) if importances else (),
+        costs={name: cost.tolist() for name, cost in costs.items()}
+        | {f"agent {number}, seed {one.seed}": cost.tolist() for number, (one, cost) in enumerate(zip(trained, own, strict=True), 1)},
+    )
+
+
+def work(agents: int, importances: bool = True) -> int:
+    """What there is to be done, as `progress` counts it."""
+    return len(SCHEDULERS) + agents * (1 + importances * len(_shuffled()))
+
+
+def _compared(name: str, outcome: Array, agents: Array, metric: str) -> Compared:
+    """The agents (logarithms, agents x windows) against a scheduler."""
+    costs, longest = outcome
+    differences = agents - log_cost(costs, metric)
+    over_seeds = _percent(mean_interval(differences.mean(axis=1))) if len(agents) > 1 else None
+    return Compared(name, float(costs.mean()), float(longest.max()), _percent(mean_interval(differences.mean(axis=0))), over_seeds)
+
+
+def _percent(found: Interval) -> Interval:
+    """An interval of differences of logarithms as one of changes in percent."""
+    what = f"{found.what}, of the logarithms, as a change in %"
+    return replace(found, mean=percent(found.mean), low=percent(found.low), high=percent(found.high), what=what)
+
+
+def _shuffled() -> list[int]:
+    """The inputs that mean something: all but whether a job waits."""
+    return [number for number, name in enumerate(ppo.INPUTS) if name != "waits"]
+
+
+def _importances(
+    trained: list[Trained], episodes: list[Episode], logs: Array, metric: str, seed: int, tell: Callable[[], None]
+) -> tuple[Importance, ...]:
+    """Each feature shuffled among all that is seen at the same step of all windows, in turn; the most important one first."""
+    slopes = np.mean([_slopes(one, episodes, seed) for one in trained], axis=0)
+    found = []
+    for column in _shuffled():
+        losses = []
+        for own, before in zip(trained, logs, strict=True):
+            draw = np.random.default_rng([seed, column])
+            losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
+            tell()
+        slope = float(slopes[column]) if column < len(COMPACT) else None
+        found.append(Importance(ppo.INPUTS[column], _percent(mean_interval(np.mean(losses, axis=0))), slope))
+    return tuple(sorted(found, key=lambda one: -one.loss.mean))
+
+
+def _shuffler(column: int, draw: np.random.Generator) -> Callable[[Array, Array], None]:
+    """Shuffles a feature of the jobs among the jobs, one of the queue among the decisions."""
+
+    def shuffle(seen: Array, first: Array) -> None:
+        if column < len(COMPACT):
+            seen[:, column] = draw.permutation(seen[:, column])
+        else:
+            seen[:, column] = np.repeat(draw.permutation(seen[first, column]), np.diff(first, append=len(seen)))
+
+    return shuffle
+
+
+def _slopes(trained: Trained, episodes: list[Episode], seed: int) -> Array:
+    """The mean change of the score of a job where a feature is greater by a little, over what the agent meets."""
+    met: list[Array] = []
+    draw = np.random.default_rng(seed)
+
+    def keep(seen: Array, first: Array) -> None:
+        met.append(seen[draw.random(len(seen)) < 0.1].copy())
+
+    trained.costs(episodes, keep)
+    seen = np.concatenate(met)
+    found = np.zeros(len(ppo.INPUTS))
+    before = trained.agent.scores(seen)
+    for column in range(len(COMPACT)):
+        more = seen.copy()
+        more[:, column] += np.float32(SMALL)
+        found[column] = float((trained.agent.scores(more) - before).mean())
+    return found

@@ -1,0 +1,292 @@
+"""Training of an agent (ppo.py) on a log, in a folder: it can be stopped and resumed at any time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import OutputError, PolicyError, WorkloadError
+from walltime.learn import ppo
+from walltime.learn.batch import REWARDS, Batch, Rules
+from walltime.learn.sources import Episode, as_episodes, windows
+from walltime.logs.output import printable, whole_file
+from walltime.provenance import jobs_sha256, version
+from walltime.schedule.windows import log_cost
+from walltime.workload import Workload, check_workload
+
+Array = np.ndarray
+SIMPLE = ("saf", "saf")
+"""The order of the queue and of backfilling of the simple scheduler that costs are divided by: smallest area first."""
+VALIDATION = 0.2
+"""The share of the training windows, the last ones, that choose which state of the agent is kept."""
+EVERY = 5
+"""Iterations between two looks at these."""
+SETTINGS, STATE, PROGRESS = "settings.json", "agent.npz", "progress.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned, on which windows of a log.
+
+    `decision`, `skip`, `slots`, `reward`, `overrun`: see `walltime.learn.BackfillingEnv`; `window` (jobs), `warm`, `test_share`: see
+    `walltime.learn.windows`.
+    """
+
+    decision: str = "both"
+    reward: str = "bounded_slowdown"
+    skip: bool = False
+    slots: int = 128
+    window: int = 256
+    warm: str | None = "easy"
+    test_share: float = 0.3
+    overrun: str = "kill"
+
+    def __post_init__(self) -> None:
+        if self.decision == "formula" or self.reward not in REWARDS:
+            wrong = f"the decision {self.decision}" if self.decision == "formula" else f"the reward {self.reward}"
+            known = f"{', '.join(REWARDS)}; and next, backfill and both as decisions"
+            raise PolicyError(f"this agent cannot be trained with {wrong}; it learns with {known}")
+        if not 0 < self.test_share < 1:
+            raise PolicyError(f"the share of the log for the test must be between 0 and 1, not {self.test_share!r}")
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the environments."""
+        given = {name: getattr(self, name) for name in ("decision", "reward", "slots", "overrun")}
+        return Rules(**given, skip=self.skip and self.decision != "backfill")
+
+    def windows(self, workload: Workload, part: str) -> list[Episode]:
+        """The windows of a log to `train` or to `test` with."""
+        return windows(workload, self.window, part=part, test_share=self.test_share, warm=self.warm, overrun=self.overrun)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """An agent as it was kept: the state that was best on the validation windows.
+
+    `log`, `jobs_sha256`: what it was trained on. `done`: iterations, of those that `settings` ask for. `source`: how the command line read
+    the log. `progress`: a row for each iteration.
+    """
+
+    agent: ppo.Agent
+    task: Task
+    settings: ppo.Settings
+    seed: int
+    log: str
+    jobs_sha256: str
+    done: int
+    source: Mapping[str, Any]
+    progress: tuple[dict[str, Any], ...]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all of its training is done."""
+        return self.done >= self.settings.iterations
+
+    def costs(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
+        """What its schedules of these episodes cost, each a mean over jobs; float64. `change`: see `walltime.learn.ppo.play`."""
+        return self.outcomes(episodes, change)[0]
+
+    def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
+        """The same, and the longest wait in each episode, s; float64, two rows."""
+        batch = Batch(episodes, self.task.rules, len(episodes))
+        ppo.play(batch, np.arange(len(episodes)), self.agent, change=change)
+        return np.array([_outcome(batch, number, one) for number, one in enumerate(episodes)]).T
+
+    def starts(self, jobs: Workload | Episode) -> Array:
+        """The start of each job under this agent, s, int64, in order of arrival; the log of an episode, or a whole one."""
+        batch = Batch(as_episodes(jobs), self.task.rules)
+        ppo.play(batch, np.zeros(1, np.int64), self.agent)
+        return batch.starts(0)
+
+
+def simple_costs(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None] = SIMPLE) -> Array:
+    """What a formula for the queue and one for backfilling (None: nobody is backfilled) cost in each episode, float64."""
+    return simple_outcomes(episodes, rules, orders)[0]
+
+
+def simple_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None]) -> Array:
+    """The same, and the longest wait in each episode, s; float64, two rows."""
+    batch, found = Batch(episodes, rules), []
+    for number, one in enumerate(episodes):
+        batch.play(number, *orders)
+        found.append(_outcome(batch, batch.count, one))
+    return np.array(found).T
+
+
+def _outcome(batch: Batch, environment: int, episode: Episode) -> tuple[float, float]:
+    """The cost of a finished episode, and its longest wait, s."""
+    return batch.cost(environment), float((batch.starts(environment) - episode.workload.submit).max())
+
+
+def train(
+    workload: Workload,
+    out: str | Path,
+    *,
+    seed: int = 0,
+    task: Task | None = None,
+    settings: ppo.Settings | None = None,
+    minutes: float | None = None,
+    source: Mapping[str, Any] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Trained:
+    """Train an agent on the early windows of a log; the later ones stay unseen for `evaluate`.
+
+    `out`: the folder that keeps the agent, every few iterations; the same call goes on from there, and gives the same bytes as one that
+    was never stopped. `task`: what is to be learned. `settings`: how. `minutes`: stop after so many, to be resumed. `source` is kept with
+    the agent. `progress` is called with the number of episodes played.
+
+    Raises PolicyError for impossible settings, WorkloadError for a log too short for four training windows, OutputError for a folder that
+    has an agent of other settings or another log, or cannot be written.
+    """
+    check_workload(workload)
+    task, settings = task or Task(), settings or ppo.Settings()
+    early = task.windows(workload, "train")
+    kept = max(1, round(len(early) * VALIDATION))
+    if len(early) < 4:
+        raise WorkloadError(f"{len(early)} windows of {task.window} jobs are too few to train with; take shorter windows or a longer log")
+    late = early[-kept:]
+    early = early[: -kept - 1]  # one between the two is left out
+    plan = {"log": workload.origin.name, "jobs_sha256": jobs_sha256(workload), "version": version(), "seed": seed}
+    plan |= {"task": asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
+    folder = _Folder(Path(out), plan)
+    agent = ppo.Agent(settings, np.random.default_rng([seed]))
+    best = _Best(agent, settings)
+    done, rows = folder.restore(agent, best)
+    batch = Batch(early, task.rules, settings.together)
+    scales = np.maximum(simple_costs(early, task.rules), 1.0)
+    simple = simple_costs(late, task.rules)
+    begin, cpu = time.perf_counter(), time.process_time()
+    before = (rows[-1]["seconds"], rows[-1]["cpu_seconds"]) if rows else (0.0, 0.0)
+    while done < settings.iterations:
+        found = ppo.iterate(batch, agent, settings, done, seed, scales)
+        done += 1
+        rows.append({"iteration": done, **found})
+        is_last = done == settings.iterations
+        if done % EVERY == 0 or is_last:
+            now = _trained(agent, task, settings, plan, done, rows)
+            rows[-1]["validation"] = against(now.costs(late), simple, task.reward)
+            best.take(agent, rows[-1]["validation"])
+        seconds = time.perf_counter() - begin
+        rows[-1] |= {"seconds": before[0] + seconds, "cpu_seconds": before[1] + time.process_time() - cpu}
+        is_over = minutes is not None and seconds >= 60 * minutes
+        if done % EVERY == 0 or is_last or is_over:
+            folder.keep(agent, best, done, rows)
+        if progress is not None:
+            progress(done * settings.together)
+        if is_over:
+            break
+    return _trained(best.shown(agent), task, settings, plan, done, rows)
+
+
+def against(costs: Array, others: Array, metric: str) -> float:
+    """The geometric mean over windows of the ratio of two costs."""
+    return float(np.exp(np.mean(log_cost(costs, metric) - log_cost(others, metric))))
+
+
+def load(folder: str | Path) -> Trained:
+    """The agent that `train` kept in a folder; raises PolicyError if there is none."""
+    folder = Path(folder)
+    try:
+        plan = json.loads((folder / SETTINGS).read_text())
+        task, settings = Task(**plan["task"]), _settings(plan["settings"])
+        agent = ppo.Agent(settings, np.random.default_rng(0))
+        best = _Best(agent, settings)
+        done, rows = _Folder(folder, None).restore(agent, best)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one") from error
+    if not done:
+        raise PolicyError(f"{printable(folder)}: the training has not kept an agent yet; let it go on for a while")
+    return _trained(best.shown(agent), task, settings, plan, done, rows)
+
+
+def _settings(plain: Mapping[str, Any]) -> ppo.Settings:
+    """From JSON, which has lists for tuples."""
+    values: dict[str, Any] = {field.name: plain[field.name] for field in fields(ppo.Settings)}
+    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return ppo.Settings(**values)
+
+
+def _trained(
+    agent: ppo.Agent, task: Task, settings: ppo.Settings, plan: Mapping[str, Any], done: int, rows: list[dict[str, Any]]
+) -> Trained:
+    own = {name: plan[name] for name in ("seed", "log", "jobs_sha256", "source")}
+    return Trained(agent, task, settings, done=done, progress=tuple(rows), **own)
+
+
+class _Best:
+    """The policy that was best on the validation windows so far."""
+
+    def __init__(self, agent: ppo.Agent, settings: ppo.Settings):
+        self.agent = ppo.Agent(settings, np.random.default_rng(0))
+        self.agent.policy.parameters = [one.copy() for one in agent.policy.parameters]
+        self.cost = np.inf
+
+    def shown(self, agent: ppo.Agent) -> ppo.Agent:
+        """This policy, or the present one as long as none has been looked at."""
+        return self.agent if np.isfinite(self.cost) else agent
+
+    def take(self, agent: ppo.Agent, cost: float) -> None:
+        """Take this one if it is better."""
+        if cost < self.cost:
+            self.cost = cost
+            self.agent.policy.parameters = [one.copy() for one in agent.policy.parameters]
+            self.agent.scale = agent.scale
+
+
+class _Folder:
+    """The files of an agent; `plan`: what must be the same for it to be resumed, None to read only."""
+
+    def __init__(self, folder: Path, plan: Mapping[str, Any] | None):
+        self.folder = folder
+        if plan is None:
+            return
+        text = json.dumps(plan, indent=2) + "\n"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / SETTINGS
+            there = json.loads(file.read_text()) if file.exists() else None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "its settings cannot be read"
+            raise OutputError(f"{printable(folder)}: cannot be used ({reason.lower()}); name another place") from error
+        if there is not None and any(there.get(name) != plan[name] for name in plan if name != "source"):
+            raise OutputError(f"{printable(folder)}: has an agent of other settings or another log; name another folder")
+        if there is None:
+            with whole_file(file) as sink:
+                sink.write(text.encode())
+
+    def keep(self, agent: ppo.Agent, best: _Best, done: int, rows: list[dict[str, Any]]) -> None:
+        """Write the state, whole or not at all."""
+        assert agent.scale is not None
+        arrays: dict[str, Array] = {"done": np.array(done), "scale": agent.scale, "best_cost": np.array(best.cost)}
+        arrays |= {f"best_{number}": one for number, one in enumerate(best.agent.policy.parameters)}
+        for name, network in (("policy", agent.policy), ("value", agent.value)):
+            arrays |= {f"{name}_{number}": one for number, one in enumerate(network.parameters)}
+            arrays |= {f"{name}_moment_{number}": one for number, one in enumerate(network.moments)}
+            arrays[f"{name}_steps"] = np.array(network.steps)
+        with whole_file(self.folder / PROGRESS) as sink:
+            sink.write((json.dumps(rows, indent=1) + "\n").encode())
+        with whole_file(self.folder / STATE) as sink:
+            np.savez(sink, **arrays)  # type: ignore[arg-type]
+
+    def restore(self, agent: ppo.Agent, best: _Best) -> tuple[int, list[dict[str, Any]]]:
+        """Bring the agents to the state that was kept; the number of iterations done, and their rows."""
+        if not (self.folder / STATE).exists():
+            return 0, []
+        rows = json.loads((self.folder / PROGRESS).read_text())
+        with np.load(self.folder / STATE) as arrays:
+            done = int(arrays["done"])
+            agent.scale, best.cost = arrays["scale"], float(arrays["best_cost"])
+            best.agent.scale = agent.scale
+            for name, network in (("policy", agent.policy), ("value", agent.value)):
+                network.parameters = [arrays[f"{name}_{number}"] for number in range(len(network.parameters))]
+                network.moments = [arrays[f"{name}_moment_{number}"] for number in range(len(network.moments))]
+                network.steps = int(arrays[f"{name}_steps"])
+            best.agent.policy.parameters = [arrays[f"best_{number}"] for number in range(len(best.agent.policy.parameters))]
+        return done, rows[:done]

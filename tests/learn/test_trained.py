@@ -1,0 +1,277 @@
+"""The agent of `walltime learn`: its gradients, masks, training, the folder that keeps it, and the comparison with formulas."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime import learn
+from walltime.engine import decisions as kernel
+from walltime.learn import ppo, training
+from walltime.learn.batch import Batch, Rules
+from walltime.learn.evaluation import SCHEDULERS, work
+from walltime.learn.training import simple_costs
+
+LOG = wt.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
+TINY = learn.Settings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))
+TASK = learn.Task(window=32)
+
+
+# ------------------------------------------------------------------------------------------------------------- the agent
+
+
+def slope(function, array: np.ndarray, place: tuple[int, ...], step: float = 1e-6) -> float:
+    before = array[place]
+    array[place] = before + step
+    more = function()
+    array[place] = before - step
+    less = function()
+    array[place] = before
+    return (more - less) / (2 * step)
+
+
+def test_gradients__are_those_of_finite_differences():
+    draw = np.random.default_rng(1)
+    network = ppo.Network((5, 4, 3, 1), draw)
+    network.parameters = [draw.normal(size=one.shape) for one in network.parameters]
+    inputs, weights = draw.normal(size=(7, 5)), draw.normal(size=(7, 1))
+
+    def value() -> float:
+        return float((network.forward(inputs)[-1] * weights).sum())
+
+    gradients = network.backward(network.forward(inputs), weights)
+    for parameter, gradient in zip(network.parameters, gradients, strict=True):
+        assert parameter.shape == gradient.shape
+        for place in np.ndindex(parameter.shape):
+            assert gradient[place] == pytest.approx(slope(value, parameter, place), abs=1e-6)
+
+
+def test_objective__has_the_gradient_that_it_says():
+    draw = np.random.default_rng(2)
+    choices = np.array([1, 3, 5, 2, 4])
+    first = np.append(0, np.cumsum(choices)[:-1])
+    scores = draw.normal(size=choices.sum())
+    chosen = first + np.array([0, 2, 1, 1, 3])
+    before = ppo.log_softmax(scores, first, choices)[chosen] + np.array([0.0, 0.1, -0.5, 0.5, -0.1])  # some are clipped
+    gain = np.array([1.0, -2.0, 3.0, -1.0, 0.5])
+    given = (first, choices, chosen, before, gain, 0.2, 0.03)
+    _, gradient = ppo.objective(scores, *given)
+    for place in range(len(scores)):
+        found = slope(lambda: ppo.objective(scores, *given)[0], scores, (place,))
+        assert gradient[place] == pytest.approx(found, abs=1e-6)
+    logs = ppo.log_softmax(scores, first, choices)
+    assert np.add.reduceat(np.exp(logs), first) == pytest.approx(np.ones(5))
+
+
+@pytest.mark.parametrize(
+    "options", [{"decision": "next"}, {"decision": "backfill"}, {"decision": "both"}, {"decision": "both", "skip": True}], ids=str
+)
+def test_agents__choose_only_what_is_allowed(options):
+    episodes = learn.windows(LOG, 64, warm="easy")
+    batch = Batch(episodes, Rules(slots=16, **options), 8)
+    agent, draw = ppo.Agent(TINY, np.random.default_rng(1)), np.random.default_rng(2)
+    played = ppo.play(batch, np.arange(8), agent, draw)
+    assert batch.state[:8, kernel.MASKED].tolist() == [0] * 8
+    assert batch.over.all()
+    assert (played.chosen < played.choices).all()
+    assert len(played.inputs) == played.choices.sum()
+    assert (np.diff(played.number[played.number == 0]) == 0).all()
+    totals = np.array([played.reward[played.number == number].sum() for number in range(8)])
+    again = [ppo.play(batch, np.arange(8), agent, np.random.default_rng(2)) for _ in range(2)]
+    assert all(one.reward.tobytes() == played.reward.tobytes() for one in again)
+    waited = np.array([one.waiting for one in episodes[:8]]) > 0
+    costs = np.array([batch.cost(number) for number in range(8)])
+    assert -totals[~waited] == pytest.approx(costs[~waited])
+
+
+def test_rewards_less_those_of_the_group__add_up_to_the_difference_from_its_mean():
+    batch = Batch(learn.windows(LOG, 64), Rules(slots=16), 8)
+    played = ppo.play(batch, np.repeat([0, 1], 4), ppo.Agent(TINY, np.random.default_rng(1)), np.random.default_rng(2))
+    rewards = ppo.less_the_group(played, 8, 4, played.reward)
+    costs = np.array([batch.cost(number) for number in range(8)])
+    for number in range(8):
+        group = slice(number // 4 * 4, number // 4 * 4 + 4)
+        assert rewards[played.number == number].sum() == pytest.approx(costs[group].mean() - costs[number])
+
+
+def test_advantages__are_sums_of_surprises():
+    number, rewards, values = np.array([0, 1, 0, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.5, 1.0, 0.0, -1.0, 2.0])
+    nothing = np.zeros(5)
+    played = ppo.Played(number, *[nothing] * 9)
+    found = ppo.advantages(played, 2, rewards, values, 0.5)
+    last, middle = 5 - 2, 3 + 2 - 0
+    assert found[[4, 2, 0]].tolist() == [last, middle + 0.5 * last, 1 + 0 - 0.5 + 0.5 * (middle + 0.5 * last)]
+    assert found[[3, 1]].tolist() == [5, 2 - 1 - 1 + 0.5 * 5]
+
+
+def test_training__finds_that_short_jobs_come_first():
+    draw = np.random.default_rng(1)
+    runtime = np.where(draw.random(400) < 0.5, 10, 2000)
+    jobs = wt.Workload.from_arrays(submit=np.arange(400) * 700, runtime=runtime, procs=np.full(400, 4), machine_procs=4)
+    episodes = learn.windows(jobs, 40)
+    settings = learn.Settings(
+        episodes=320, together=32, group=8, decisions=4000, batch=256, hidden=(8,), hidden_value=(8,), learning_rate=0.02
+    )
+    agent, rules = ppo.Agent(settings, np.random.default_rng(1)), Rules(decision="both", slots=32)
+    batch, scales = Batch(episodes, rules, 32), simple_costs(episodes, rules)
+    rows = [ppo.iterate(batch, agent, settings, number, 1, scales) for number in range(settings.iterations)]
+    all_of_them = Batch(episodes, rules, len(episodes))
+    ppo.play(all_of_them, np.arange(len(episodes)), agent)
+    ratio = np.mean([all_of_them.cost(number) for number in range(len(episodes))]) / scales.mean()
+    assert rows[0]["cost"] > 2.0
+    assert ratio < 1.1
+
+
+# ---------------------------------------------------------------------------------------------------- training in a folder
+
+
+def test_training__that_was_stopped_and_resumed_gives_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "EVERY", 2)
+    whole = learn.train(LOG, tmp_path / "whole", seed=1, task=TASK, settings=TINY)
+    assert (whole.done, whole.is_finished) == (3, True)
+    stopped = learn.train(LOG, tmp_path / "parts", seed=1, task=TASK, settings=TINY, minutes=0)
+    assert (stopped.done, stopped.is_finished) == (1, False)
+
+    def interrupt(episodes: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn.train(LOG, tmp_path / "parts", seed=1, task=TASK, settings=TINY, progress=interrupt)
+    assert learn.load(tmp_path / "parts").done == 2  # what was kept when Ctrl-C came
+    rest = learn.train(LOG, tmp_path / "parts", seed=1, task=TASK, settings=TINY)
+    assert rest.is_finished
+    for name in ("agent.npz", "settings.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    assert [row["cost"] for row in rest.progress] == [row["cost"] for row in whole.progress]
+    again = learn.train(LOG, tmp_path / "whole", seed=1, task=TASK, settings=TINY)
+    assert again.progress == whole.progress
+    other = learn.train(LOG, tmp_path / "other", seed=2, task=TASK, settings=TINY)
+    assert other.progress[-1]["cost"] != whole.progress[-1]["cost"]
+
+
+def test_folder_of_another_training__is_refused(tmp_path):
+    learn.train(LOG, tmp_path, seed=1, task=TASK, settings=TINY, minutes=0)
+    with pytest.raises(wt.OutputError, match="other settings or another log"):
+        learn.train(LOG, tmp_path, seed=2, task=TASK, settings=TINY)
+    (tmp_path / "agent.npz").write_bytes(b"nothing")
+    with pytest.raises(wt.PolicyError, match="has no trained agent"):
+        learn.load(tmp_path)
+    with pytest.raises(wt.PolicyError, match="has no trained agent"):
+        learn.load(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: learn.Task(decision="formula"), "cannot be trained with the decision formula"),
+        (lambda: learn.Task(reward="p90_wait"), "cannot be trained with the reward p90_wait"),
+        (lambda: learn.Task(test_share=1.0), "between 0 and 1"),
+        (lambda: learn.Settings(together=10, group=4), "groups of 4 episodes do not make up 10"),
+        (lambda: learn.Settings(episodes=0), "episodes must be 1 or more"),
+        (lambda: learn.evaluate([], LOG), "there is no agent"),
+    ],
+)
+def test_settings_that_are_none(make, message):
+    with pytest.raises(wt.PolicyError, match=message):
+        make()
+
+
+def test_logs_that_are_too_short(tmp_path):
+    with pytest.raises(wt.WorkloadError, match="too few to train with"):
+        learn.train(LOG, tmp_path, task=learn.Task(window=300))
+
+
+# -------------------------------------------------------------------------------------------------------- the comparison
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("agents")
+    for seed in (1, 2):
+        learn.train(LOG, folder / str(seed), seed=seed, task=TASK, settings=TINY)
+    return [folder / "1", folder / "2"]
+
+
+@pytest.mark.parametrize("label", SCHEDULERS)
+def test_costs_of_schedulers__are_those_of_simulations(label):
+    draw = np.random.default_rng(5)
+    submit = np.sort(draw.integers(0, 40_000, 150))
+    submit -= submit[0]
+    procs = draw.integers(2, 16, 150)  # UNICEF's scores of serial jobs are infinite, and ties are another matter
+    jobs = wt.Workload.from_arrays(submit=submit, runtime=draw.integers(1, 6000, 150), procs=procs, machine_procs=24)
+    expected = wt.simulate(jobs, label)
+    episodes = learn.sources.as_episodes(jobs)
+    assert Batch(episodes, TASK.rules).play(0, *SCHEDULERS[label]).tolist() == expected.start.tolist()
+    found = simple_costs(episodes, TASK.rules, SCHEDULERS[label])
+    assert found.tolist() == pytest.approx([expected.summary().mean_bounded_slowdown])
+
+
+def test_evaluation__has_every_scheduler_in_pairs(agents):
+    done: list[int] = []
+    found = learn.evaluate(agents, LOG, progress=done.append)
+    assert done == list(range(1, work(2) + 1))
+    assert [one.scheduler for one in found.compared] == list(SCHEDULERS)
+    assert found.windows == len(TASK.windows(LOG, "test")) == 12
+    own = np.array([found.costs[f"agent {seed}, seed {seed}"] for seed in (1, 2)])
+    easy = next(one for one in found.compared if one.scheduler == "easy")
+    differences = (np.log(own) - np.log(found.costs["easy"])).mean(axis=0)
+    assert easy.change.mean == pytest.approx(100 * np.expm1(differences.mean()))
+    assert easy.change.low < easy.change.mean < easy.change.high
+    assert easy.over_seeds.mean == pytest.approx(easy.change.mean)
+    assert found.mean == pytest.approx(own.mean())
+    assert {one.feature for one in found.importances} == {name for name in ppo.INPUTS if name != "waits"}
+    assert {one.feature for one in found.importances if one.slope is None} == {feature.name for feature in learn.QUEUE}
+    assert found.table().shape == (12, 1 + len(SCHEDULERS) + 2)
+    assert json.loads(json.dumps(found.as_dict()))["windows"] == 12
+    assert any("easy:order=f4" in sentence for sentence in found.verdict)
+    again = learn.evaluate(agents, LOG)
+    assert again.as_dict() == found.as_dict()
+
+
+def test_evaluation__of_one_agent_on_another_machine(agents):
+    other = wt.Lublin99().generate(jobs=640, machine_procs=64, load=0.8, seed=9)
+    found = learn.evaluate(agents[0], other, importances=False)
+    assert all(one.over_seeds is None for one in found.compared)
+    assert found.importances == ()
+    assert found.trained_on != found.log
+    start = learn.load(agents[0]).starts(other)
+    assert (start >= other.submit).all()
+    assert wt.metrics.busy_processors(start, start + other.runtime, other.procs)[1].max() <= 64
+    with pytest.raises(wt.PolicyError, match="trained on different logs"):
+        learn.evaluate([agents[0], learn.train(other, agents[0].parent / "3", task=TASK, settings=TINY)], LOG)
+
+
+def test_command_line__trains_and_compares(tmp_path, capsys):
+    made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 600)
+    status, out, err = call(capsys, "learn", "train", *made, "--window", 32, "--episodes", 100, "--out", tmp_path / "a")
+    assert (status, err) == (0, "")
+    assert "trained; 1 of 1 iterations" in out
+    status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--out", tmp_path / "costs.csv", "--json")
+    found = json.loads(out)
+    assert (status, found["window"], len(found["compared"])) == (0, 32, len(SCHEDULERS))
+    assert (tmp_path / "costs.csv").read_text().count("\n") == found["windows"] + 1
+    status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a")
+    assert status == 0
+    assert "easy:order=f4" in out
+    assert "what it costs to shuffle a feature" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "lublin98", "--out", "a"], "lublin98"),
+        (["train", "lublin99", "--decision", "formula", "--out", "a"], "cannot be trained with the decision formula"),
+        (["train", "lublin99", "--decision", "all", "--out", "a"], "unknown decision 'all'"),
+        (["train", "lublin99", "--jobs", "500", "--out", "a"], "too few to train with"),
+        (["train", "lublin99", "--load", "9", "--out", "a"], "load"),
+        (["evaluate", "nowhere"], "nowhere: has no trained agent; walltime learn train makes one"),
+        (["evaluate", "nowhere", "--out", "a.txt"], "can be written as .csv, .parquet"),
+    ],
+)
+def test_command_line__wrong_calls_get_one_line(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in one_line(*call(capsys, "learn", *words))
