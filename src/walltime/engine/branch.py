@@ -42,6 +42,11 @@ class Log(NamedTuple):
     recent: int
     layouts: dict[int, Layout]
 
+    @property
+    def reads_columns(self) -> bool:
+        """Whether an order has data of its own about all jobs."""
+        return any(order.kind == BY_USER for order in self.orders)
+
     def layout(self, jobs: int) -> Layout:
         """Of the memory for so many jobs."""
         if jobs not in self.layouts:
@@ -196,7 +201,21 @@ class Branch(Pieces):
             self._until = NEVER
         return done
 
-    def branch(self, source: None = None) -> Branch:
+    def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Branch:
+        """Another simulation that goes on from here, with a further job that is the one with this number and arrives later than now.
+
+        Not for orders that read columns of the log.
+        """
+        log = self._log
+        own = log._replace(
+            submit=np.insert(log.submit, place, submit),
+            runtime=np.insert(log.runtime, place, runtime),
+            believed=np.insert(log.believed, place, believed),
+            procs=np.insert(log.procs, place, procs),
+        )
+        return Branch(own, self)
+
+    def branch(self) -> Branch:
         """This simulation, which is one."""
         return self
 
@@ -234,7 +253,7 @@ def _gone(memory: Memory) -> int:
     return first
 
 
-def _take_over(memory: Memory, source: Memory, gone: int, arrived: int) -> None:
+def _take_over(memory: Any, source: Any, gone: int, arrived: int) -> None:
     """Take over what another memory knows, without so many jobs at its beginning; `arrived` have, or are gone."""
     state, old, jobs = memory.state, source.state, source.jobs
     for name in state.dtype.names:
@@ -271,7 +290,7 @@ def _fill(array: Array, values: Array, gone: int, *fields: str) -> int:
     return count
 
 
-def _take_queue(memory: Memory, source: Memory, gone: int) -> None:
+def _take_queue(memory: Any, source: Any, gone: int) -> None:
     """The queue from place 0 on, without the gaps that started jobs have left; an index of it is made anew when needed."""
     state, first = memory.state, int(source.state["queue_first"])
     places = source.queue[first : int(source.state["queue_last"])]

@@ -143,13 +143,15 @@ class Simulation(Pieces):
             state.until = NEVER
         return done
 
-    def branch(self, source: Simulation | Branch | None = None) -> Simulation | Branch:
-        """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`.
+    def branch(self) -> Simulation | Branch:
+        """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
+        return self if self.log is None else Branch(self.log, self)
 
-        From where a `source` is, if given, of whose jobs those that have arrived are the first ones here.
-        """
-        log = self.log
-        return self if log is None else Branch(log, source or self)
+    def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Branch:
+        """A branch with a further job: see `Branch.with_job`."""
+        branch = self.branch()
+        assert isinstance(branch, Branch), "there is a log"
+        return branch.with_job(place, submit, runtime, believed, procs)
 
     def copy(self) -> Simulation:
         """Another simulation that goes on from here, independent of this one; takes as long as copying all arrays."""
