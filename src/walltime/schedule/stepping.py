@@ -151,8 +151,8 @@ class Simulation:
 
         `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
-        after those with the same submit time and lower numbers. It takes half a millisecond; on the reference engine and with predictions the
-        past is simulated again, once, when the simulation goes on after submissions.
+        after those with the same submit time and lower numbers. It takes half a millisecond; on the reference engine and with predictions
+        the past is simulated again, once, when the simulation goes on after submissions.
 
         Raises WorkloadError for a job that is not later than now, that is not possible, or that has a name no column of the workload has,
         and for workloads with feedback.
