@@ -185,6 +185,18 @@ def test_submit__not_where_jobs_wait_for_others():
         simulation.submit({"submit": 5, "runtime": 1, "procs": 1})
 
 
+def test_copy__where_jobs_wait_for_others():
+    links = {"preceding_job": [-1, 1, 2, -1]}
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2, 9], runtime=[5, 4, 3, 2], procs=[1, 1, 1, 1], machine_procs=1, columns=links)
+    simulation = wt.Simulation(jobs.with_feedback(), "easy")
+    simulation.run_until(6)
+    ahead = simulation.copy()
+    ahead.run_until(10)
+    expected = wt.simulate(jobs.with_feedback(), "easy")
+    assert_equal(simulation.finish(), expected)
+    assert_equal(ahead.finish(), expected)
+
+
 @pytest.mark.parametrize("time", [4, -1, 5.5, None, True])
 def test_run_until__a_time_that_is_none(time):
     simulation = wt.Simulation(JOBS, "easy")

@@ -20,16 +20,16 @@ from walltime.engine.pieces import PIECE, Pieces
 from walltime.engine.plan import CHUNK, LINE, SLOTS, Plan, aligned
 
 Array = np.ndarray
-ROOM = 256
-"""Jobs to come in a new excerpt, at least."""
+ROOM, MOST_ROOM = 256, 8192
+"""Jobs to come in the first excerpt, at least; and in later ones, at most, so that little memory is needed."""
 NOBODY = np.zeros(0, np.int64)
 
 
 class Log(NamedTuple):
-    """All jobs of a simulation, in order of arrival (int64; times s), and its rules; nothing of it is written to.
+    """All jobs of a simulation, in order of arrival (int64; times s), and its rules.
 
     `rules`: for the jobs as numbered here; `orders`: those of the queue and of backfilling. `bounds`, `recent`: as for `new_memory`.
-    `layouts`: those made so far, by the number of jobs.
+    `layouts`: those made so far, by the number of jobs; none of the rest is written to.
     """
 
     submit: Array
@@ -188,7 +188,7 @@ class Branch(Pieces):
             done = super().advance(budget)
             if complete or not (done or (self.reached and until < self._until)):
                 return done
-            self._begin(self._memory, self.first, self.past, 2 * self._room)
+            self._begin(self._memory, self.first, self.past, min(2 * self._room, MOST_ROOM))
 
     def run_until(self, time: int) -> bool:
         """Handle all events up to this time, s; returns whether the simulation is done."""
