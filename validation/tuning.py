@@ -3,7 +3,7 @@
     python validation/tuning.py [--only LOG ...] [--budget N] [--out FILE]
 
 Stores the results in docs/tuning.json, which docs/guides/tuning.md is made from. Logs are looked for in the folder that WALLTIME_TRACES
-names. One core takes two minutes for KTH and half an hour for BLUE.
+names. One core takes a minute for KTH and five for BLUE.
 """
 
 from __future__ import annotations
