@@ -145,7 +145,8 @@ class Simulation(Pieces):
 
     def branch(self) -> Simulation | Branch:
         """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
-        return self if self.log is None else Branch(self.log, self)
+        log = self.log
+        return self if log is None else Branch(log, self)
 
     def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Branch:
         """A branch with a further job: see `Branch.with_job`."""
@@ -166,8 +167,10 @@ class Simulation(Pieces):
             return None
         return Log(*self._columns, self._memory.rules, self._kept, *self._sizes, {})
 
-    first, past = 0, ()
-    """The first job that the loop knows, and the records of those before it, as in a `Branch`."""
+    first: int = 0
+    """The first job that the loop knows: all of them, other than in a `Branch`."""
+    past: tuple[Array, ...] = ()
+    """The records of those before it."""
 
     @property
     def memory(self) -> Memory:
