@@ -112,8 +112,8 @@ def _tuple_of(tree: Any, arrays: Iterator[Array]) -> Any:
 class Branch(Pieces):
     """A simulation that goes on where another one is; that one may go on, too.
 
-    `log`: the jobs, of which those that have arrived are those of the `source`, a `Simulation` or another branch. `first`: the number of the
-    first job that the loop knows, `past`: records of those before it, which have ended.
+    `log`: the jobs, of which those that have arrived are those of the `source`, a `Simulation` or another branch. `first`: the number of
+    the first job that the loop knows, `past`: records of those before it, which have ended.
     """
 
     def __init__(self, log: Log, source: Any):
