@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import batches, campaigns, costs, later, learning, limit, predicting, reading, speed, starts
+from benchmarks import batches, campaigns, costs, later, learning, limit, predicting, reading, speed, starts, stepping
 from benchmarks.common import ROOT, Numbers, Options, Result, environment
 
 OUT = ROOT / "docs" / "performance.json"
@@ -32,6 +32,7 @@ SECTIONS: dict[str, Callable[[Options], Result]] = {
     "dynamics": batches.dynamics,
     "predictions": predicting.predictions,
     "starts": starts.starts,
+    "stepping": stepping.stepping,
     "learning": learning.learning,
     "campaign": campaigns.campaign,
     "memory": costs.memory,

@@ -26,6 +26,7 @@ OUT = ROOT / "docs" / "leaderboard.json"
 OTHERS = [name for name in ORDERS if name != "fcfs"]
 POLICIES = (
     *("fcfs", "easy", "easy++", "conservative", "hybrid:depth=0", "hybrid:depth=4"),
+    *("relaxed", "selective", "los", "multiqueue", "slack"),
     *(f"easy:order={name}" for name in OTHERS),
     *(f"easy:backfill-order={name}" for name in OTHERS),
     *(f"conservative:order={name}" for name in OTHERS),

@@ -22,6 +22,15 @@ def harmless(name: str, longest: int = LONGEST_NAME) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
+def in_prose(name: str) -> str:
+    """A policy's name in the middle of a sentence.
+
+    >>> in_prose("Conservative"), in_prose("EASY")
+    ('conservative', 'EASY')
+    """
+    return name[0].lower() + name[1:] if name.startswith(("Conservative", "Hybrid", "No backfilling")) else name
+
+
 def human_time(seconds: float) -> str:
     """A time in its two most informative units: seconds, minutes, hours up to two days, then days.
 

@@ -131,8 +131,9 @@ def test_read_result__of_another_file(tmp_path):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(OutputError, match="is no result of a benchmark"):
             result.read_result(tmp_path / "x.json")
+    (tmp_path / "x.json").unlink()
     with pytest.raises(PolicyError, match="has no results"):
-        result.check_folder(tmp_path / "none")
+        result.result_files(tmp_path)
 
 
 def test_leaderboard__pairs_windows_and_says_what_is_not_clear(suite, tmp_path):
@@ -163,6 +164,29 @@ def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatc
     assert status == 1
     assert "does not hold" in out
     assert "classic 1" in call(capsys, "benchmark", "list")[1]
+
+
+def test_command__takes_files_and_folders(suite, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("walltime.benchmark.read_suite", lambda name: suite)
+    file, folder = tmp_path / "results" / "fcfs.json", tmp_path / "others"
+    status, out, _ = call(capsys, "benchmark", "run", "classic", "--policy", "fcfs", "--out", file, "--workers", 1)
+    assert status == 0
+    assert [path.name for path in file.parent.iterdir()] == ["fcfs.json"]
+    assert str(file) in out
+    status, _, said = call(capsys, "benchmark", "run", "classic", "--policy", "fcfs", "--policy", "easy", "--out", file)
+    assert status != 0
+    assert "name a folder" in " ".join(said.split())
+    assert call(capsys, "benchmark", "run", "classic", "--policy", "easy", "--out", folder, "--workers", 1)[0] == 0
+    status, out, _ = call(capsys, "benchmark", "verify", file, folder, "--sample", 1, "--workers", 1)
+    assert status == 0
+    assert out.count("holds: ") == 2
+    found = json.loads(call(capsys, "benchmark", "verify", file, folder, "--workers", 1, "--json")[1])
+    assert found["holds"]
+    assert [one["wrong"] for one in found["results"]] == [[], []]
+    status, out, _ = call(capsys, "benchmark", "leaderboard", file, folder)
+    assert status == 0
+    assert "easy" in out
+    assert "fcfs" in out
 
 
 @pytest.mark.slow

@@ -306,7 +306,7 @@ def log(tmp_path):
 def test_command__tells_the_story(log, capsys):
     status, out, err = call(capsys, "explain", log, "--job", 2)
     assert (status, err) == (0, "")
-    assert out.startswith("Job 2 asked for 4 of 4 processors for 10 s, and ran for 10 s. Under easy, submitted at 10 s (1996-09-23 ")
+    assert out.startswith("Job 2 asked for 4 of 4 processors for 10 s, and ran for 10 s. Under EASY, submitted at 10 s (1996-09-23 ")
     assert "would have started" in out
     status, out, _ = call(capsys, "explain", log, "--job", 2, "--no-sooner", "--policy", "conservative")
     assert "would have started" not in out

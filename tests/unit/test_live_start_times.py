@@ -9,7 +9,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.errors import PolicyError
-from walltime.live import LiveJob, Outcome, Snapshot, factors_of, outcomes, scores_of, snapshot_at, start_times, why
+from walltime.live import LiveJob, Outcome, Snapshot, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
 from walltime.live.arrivals import DAY, WEEK, Arrivals
 from walltime.live.replay import as_history
 from walltime.live.runtimes import LEVELS, Jobs, Runtimes
@@ -249,6 +249,70 @@ def test_intervals__hold_what_they_promise_where_the_past_is_like_the_future():
     assert score.error < score.error_limits
 
 
+# ------------------------------------------------------------------------------------------------------- not submitted yet
+
+
+def tried(found):
+    return {one.text: (one.early - NOW, one.median - NOW, one.late - NOW, one.by_limits - NOW) for one in found.tried}
+
+
+def test_tries__each_is_alone_beside_the_queue():
+    snapshot = taken(job(1, 3, start=NOW - 100), job(2, 2))
+    texts = ["procs=1,limit=58m", "procs=1,limit=1h", "procs=4,limit=00:10:00", "procs=1,limit=30m"]
+    found = try_jobs(snapshot, past([1800] * 20), texts, samples=5, arrivals=False)
+    # Job 1 runs for 1,700 s more, 3,500 by its limit, when job 2 starts, which runs for 1,800.
+    assert tried(found) == {
+        "procs=1,limit=58m": (0, 0, 0, 0),
+        "procs=1,limit=1h": (0, 0, 0, 0),  # beside job 2
+        "procs=4,limit=00:10:00": (3500, 3500, 3500, 7100),
+        "procs=1,limit=30m": (0, 0, 0, 0),
+    }
+    whole = try_jobs(taken(job(1, 3, start=NOW - 100), job(2, 4)), past([1800] * 20), texts[:2], samples=5, arrivals=False)
+    assert [one.median - NOW for one in whole.tried] == [0, 3500]  # the hour would delay job 2
+    assert [one.by_limits - NOW for one in whole.tried] == [0, 7100]
+
+
+def test_tries__are_as_if_the_job_waited_last():
+    snapshot, history = snapshot_at(truth(), 400_000), as_history(truth())
+    [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], samples=8, seed=3).tried
+    waiting = replace(snapshot, jobs=(*snapshot.jobs, one.job))
+    other = start_times(waiting, history, samples=8, seed=3).of(one.job.label)
+    assert one.by_limits == other.by_limits
+    both = try_jobs(snapshot, history, ["procs=3,limit=2h", "procs=3,limit=2h"], samples=8, workers=2)
+    assert both.tried[0].median == both.tried[1].median
+    assert both.tried[0].late == both.tried[1].late
+
+
+def test_tries__under_slurm_with_the_share_of_the_user():
+    slurm = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "1000", "PriorityWeightFairshare": "100000"}
+    machine = replace(ONE_POOL, policy="slurm", slurm=slurm)
+    jobs = (job(1, 4, start=NOW - 100), job(2, 4, priority=500, user="bob"), job(3, 1, priority=90_000))
+    found = try_jobs(
+        taken(*jobs, machine=machine), past([1800] * 200), ["procs=4,limit=1h,user=alice", "procs=4,limit=1h,user=bob"], samples=4
+    )
+    alice, bob = found.tried
+    assert alice.by_limits < bob.by_limits
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("64", "describes no job; write procs=64,limit=4h"),
+        ("procs=2,procs=3,limit=1h", "describes no job"),
+        ("procs=2", "has no limit"),
+        ("procs=2,limit=soon", "such as 7-0 or 00:05:00"),
+        ("procs=2,limit=0h", "longer than 0 s"),
+        ("procs=0,limit=1h", "procs must be a whole number"),
+        ("procs=2,limit=1h,memory=much", "a memory is written 64G"),
+        ("procs=2,limit=1h,partition=no", "needs a partition; known are all"),
+        ("procs=5,limit=1h", "does not fit the machine"),
+    ],
+)
+def test_tries__what_is_wrong_is_one_line(text, says):
+    with pytest.raises(PolicyError, match=says):
+        try_jobs(taken(job(2)), past([]), [text], samples=1)
+
+
 # -------------------------------------------------------------------------------------------------------------- what is told
 
 
@@ -292,6 +356,18 @@ def test_command__json_has_everything(capsys, files):
     one = json.loads(call(capsys, *arguments, "--job", "6")[1])
     assert [found["job"] for found in one["jobs"]] == ["6"]
     assert one["reasons"]["held_back"]
+
+
+def test_command__tries_jobs_that_are_not_submitted(capsys, files):
+    base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3)
+    status, out, err = call(capsys, *base, "--try", "procs=4,limit=10m", "--try", "procs=2,limit=1-0")
+    assert (status, err) == (0, "")
+    assert "procs=4,limit=10m" in out
+    assert "at the latest" in out
+    found = json.loads(call(capsys, *base, "--try", "procs=4,limit=10m", "--json")[1])
+    assert [one["try"] for one in found["tried"]] == ["procs=4,limit=10m"]
+    assert found["tried"][0]["median"] > found["time"]
+    assert "leave --job out" in one_line(*call(capsys, *base, "--try", "procs=4,limit=10m", "--job", "5"))
 
 
 def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):

@@ -25,7 +25,7 @@ def test_predict__shows_every_key_statistic_and_window(capsys, log):
     status, out, err = call(capsys, "predict", log)
     assert status == 0, err
     assert "the 12 most accurate of 168 schemes" in out
-    assert "under easy" in out  # the log's waits are all 0, so they are no real ones
+    assert "under EASY, as the log" in out  # the log's waits are all 0, so they are no real ones
     found = json.loads(call(capsys, "predict", log, "--json")[1])
     assert found["ends"] == "easy"
     assert len(found["predictors"]) == 168

@@ -1,6 +1,6 @@
 """Frozen suites of simulations, results that others can check, and leaderboards."""
 
-from walltime.benchmark.result import check_folder, read_result, run_suite, verify_result
+from walltime.benchmark.result import read_result, result_files, run_suite, verify_result
 from walltime.benchmark.standings import Standing, leaderboard
 from walltime.benchmark.suite import SUITES, Subject, Suite, parse_suite, read_suite
 
@@ -9,11 +9,11 @@ __all__ = [
     "Standing",
     "Subject",
     "Suite",
-    "check_folder",
     "leaderboard",
     "parse_suite",
     "read_result",
     "read_suite",
+    "result_files",
     "run_suite",
     "verify_result",
 ]

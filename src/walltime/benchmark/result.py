@@ -40,7 +40,7 @@ def run_suite(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Path:
-    """Run a suite under a scheduler and write the result into the folder `out`; returns the file.
+    """Run a suite under a scheduler and write the result to `out`, a file that ends in .json or a folder; returns the file.
 
     `policy`: the specification of a scheduler, or `FILE.py:NAME` for one of your own. What is done is kept beside the file, so that the
     same call goes on after Ctrl-C. `workers`: threads, by default one per core. `progress` is called with the number of windows done.
@@ -52,7 +52,9 @@ def run_suite(
     scheduler = Scheduler.of(policy)
     header = _header(suite, policy, scheduler)
     everything = _windows(suite)
-    path = Path(out) / file_name(suite, policy)
+    path = Path(out)
+    if path.suffix != ".json" or path.is_dir():
+        path /= file_name(suite, policy)
     kept = path.with_suffix(".part")
     done = _kept(kept, header)
     missing = [one for one in everything if one[:2] not in done]
@@ -192,7 +194,7 @@ def _kept(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
             part.write_text(json.dumps(header) + "\n")
             return {}
     except OSError as error:
-        raise OutputError(f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another folder") from error
+        raise OutputError(f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another one") from error
     found = {}
     for line in lines[1:]:
         try:
@@ -203,9 +205,12 @@ def _kept(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
     return found
 
 
-def check_folder(folder: str | Path) -> list[Result]:
-    """The results in a folder, by file name; raises PolicyError if there is none, OutputError for a file that is none."""
-    found = [read_result(path) for path in sorted(Path(folder).glob("*.json"))]
-    if not found:
-        raise PolicyError(f"{folder} has no results; write some with walltime benchmark run")
-    return found
+def result_files(*paths: str | Path) -> list[Path]:
+    """The files of results among these files and in these folders, by name; raises PolicyError for a folder that has none."""
+    found = []
+    for path in map(Path, paths):
+        inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not inside:
+            raise PolicyError(f"{path} has no results; write some with walltime benchmark run")
+        found += inside
+    return list(dict.fromkeys(found))

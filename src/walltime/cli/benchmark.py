@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 SuiteArgument = Annotated[str, typer.Argument(metavar="SUITE", help="classic, archive, overload or estimates.")]
+PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Results: files, or folders of them.")]
 WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Threads; default: one per core.")]
 
 
@@ -44,18 +45,21 @@ def show(as_json: o.JsonOption = False) -> None:
 def run(
     suite: SuiteArgument,
     policy: Annotated[list[str], typer.Option("--policy", help="A scheduler, or FILE.py:NAME for one of your own; repeat it.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the results, a file for each scheduler.")] = Path(
-        "benchmark-results"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="PATH", help="The file of the result, FILE.json, or a folder with a file for each scheduler.")
+    ] = Path("benchmark-results"),
     workers: WorkersOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Run a suite under schedulers; it can be stopped and resumed at any time."""
     from walltime.benchmark import read_result, read_suite, run_suite
     from walltime.cli import common
+    from walltime.errors import PolicyError
     from walltime.report import human_number
     from walltime.schedule.scheduler import Scheduler
 
+    if len(policy) > 1 and out.suffix == ".json" and not out.is_dir():
+        raise PolicyError(f"{out} would be one file, but each of the {len(policy)} schedulers has its own; name a folder")
     chosen = read_suite(suite)
     for text in policy:
         Scheduler.of(text)
@@ -81,47 +85,52 @@ def run(
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A result.")],
+    paths: PathsArgument,
     everything: Annotated[bool, typer.Option("--all", help="Simulate all windows again.")] = False,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="How many windows are simulated again.")] = 3,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many windows of each result are simulated again.")] = 3,
     seed: o.SeedOption = 0,
     workers: WorkersOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Check a result: the jobs, the totals, and some windows simulated again. Exit status 1 if something differs."""
-    from walltime.benchmark import verify_result
+    """Check results: the jobs, the totals, and some windows simulated again. Exit status 1 if something differs."""
+    from walltime.benchmark import result_files, verify_result
     from walltime.cli import common
 
-    with common.progress_bar(sample, "windows") as progress:
-        wrong = verify_result(file, sample=None if everything else sample, seed=seed, workers=workers, progress=progress)
-    if as_json:
-        common.print_json({"file": file, "holds": not wrong, "wrong": wrong})
-    else:
+    again = None if everything else sample
+    faults: dict[Path, list[str]] = {}
+    for file in result_files(*paths):
+        with common.progress_bar(sample, f"windows of {file.name}") as progress:
+            wrong = faults[file] = verify_result(file, sample=again, seed=seed, workers=workers, progress=progress)
+        if as_json:
+            continue
         for fault in wrong:
             common.print_text(fault, "* ")
         checked = "all windows" if everything else f"a sample of {sample} windows"
         typer.echo(f"{file.name}: {'does not hold' if wrong else f'holds: the jobs, the totals, and {checked} simulated again'}")
-    if wrong:
+    if as_json:
+        results = [{"file": file, "holds": not wrong, "wrong": wrong} for file, wrong in faults.items()]
+        common.print_json({"holds": not any(faults.values()), "results": results})
+    if any(faults.values()):
         raise typer.Exit(1)
 
 
 @app.command()
 def leaderboard(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results.")],
+    paths: PathsArgument,
     out: Annotated[Path | None, typer.Option("--out", help="Write a self-contained HTML page here.")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Compare the results in a folder, suite by suite, each scheduler with the best one."""
+    """Compare results, suite by suite, each scheduler with the best one."""
     from dataclasses import asdict
 
-    from walltime.benchmark import check_folder
     from walltime.benchmark import leaderboard as compare
+    from walltime.benchmark import read_result, result_files
     from walltime.cli import common
     from walltime.report.benchmark import cells, write_leaderboard
 
     if out is not None:
         common.check_output(out, (".html", ".htm"))
-    results = check_folder(folder)
+    results = [read_result(file) for file in result_files(*paths)]
     boards: dict[str, list[Standing]] = compare(results)
     if out is not None:
         write_leaderboard(out, results)

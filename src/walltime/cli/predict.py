@@ -77,7 +77,7 @@ def predict(
     if as_json:
         common.print_json(_record(trace, workload, found, rows, out, seconds, rules.label))
         return
-    _print(workload, found, rows, bool(given))
+    _print(workload, found, rows, bool(given), ends, rules.label)
     if out is not None:
         typer.echo(f"{'predictions' if len(found) == 1 else 'table'} written to {out}")
 
@@ -125,7 +125,7 @@ def _record(
     }
 
 
-def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: bool) -> None:
+def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: bool, ends: str, dialect: str) -> None:
     from walltime.cli.common import note, print_table, print_text
 
     own = rows[0]["mean_accuracy_of_requests"]
@@ -138,7 +138,10 @@ def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: 
     print_text(f"mean accuracy of the users' requests: {own:.3f}")
     print_text("accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3).")
     print_text("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
-    source = "the log" if found[0].ends == "log" else f"a simulation under {found[0].ends}, as the log has no wait times"
+    source = "the log"
+    if found[0].ends != "log":
+        source = "a simulation under EASY" + ("" if dialect == "papers" else f", dialect {dialect}")
+        source += ", as the log has no wait times" if ends == "auto" else ""
     print_text(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")
     if found[0].unknown_ends:
         note(f"{found[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")

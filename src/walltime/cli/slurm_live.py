@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.live import Snapshot
+    from walltime.workload import Workload
 
 MOST_ROWS = 40
 """So many jobs are printed, those that start first."""
@@ -120,6 +121,14 @@ def start_times(
     job: Annotated[
         str | None, typer.Option("--job", metavar="JOB", help="Only this one, and what it waits for: 1234, or 27_3 for a task of an array.")
     ] = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            metavar="JOB",
+            help="When would this job start if it were submitted now, such as procs=64,limit=4h? Repeat it to compare sizes and limits.",
+        ),
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -153,6 +162,14 @@ def start_times(
         if path is not None:
             common.check_output(path, endings)
     found = read_snapshot(snapshot)
+    if tries:
+        if named := [
+            name for name, value in (("job", job), ("ledger", ledger), ("report", report), ("prometheus", metrics)) if value is not None
+        ]:
+            raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
+        log, _ = reading.load(history, found.machine)
+        _try(found, log, tries, {"policy": policy, "samples": samples, "arrivals": arrivals, "seed": seed}, as_json)
+        return
     if job is not None and job not in [one.label for one in found.waiting]:
         raise PolicyError(why_not(found, job))
     kept = None if ledger is None else Ledger(ledger, create=True)
@@ -183,6 +200,25 @@ def start_times(
     for path, what in ((report, "report"), (metrics, "metrics")):
         if path is not None:
             typer.echo(f"{what} written to {path}")
+
+
+def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any], as_json: bool) -> None:
+    """When jobs would start that are not submitted yet."""
+    from walltime.cli import common
+    from walltime.live import try_jobs
+    from walltime.provenance import version
+    from walltime.report.start_times import TRY_COLUMNS, try_row
+
+    with common.progress_bar(rules["samples"], "simulations") as progress:
+        result = try_jobs(found, log, texts, progress=progress, **rules)
+    if as_json:
+        facts = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
+        tried = {"tried": [one.as_dict() for one in result.tried], "cautions": list(result.cautions)}
+        common.print_json(facts | tried | {"version": version()})
+        return
+    common.print_text(f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}")
+    common.print_table("", TRY_COLUMNS, [try_row(one, found.time) for one in result.tried])
+    common.print_cautions(result.cautions)
 
 
 @app.command("score")

@@ -19,8 +19,8 @@ SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.
 
 `facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
 changes; the first submission (s); the address of the order's own parameters (float64); and the clock, as made by ordering.py."""
-FIRST_OFFSET = 5
-"""Position of the clock in the facts."""
+COLUMNS, FIRST_OFFSET = 1, 5
+"""Positions of the address of the columns and of the clock in the facts."""
 
 _config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}

@@ -15,7 +15,8 @@ processors over future time (profile.py, which is recomputed; plan.py, which is 
 in a compression); their data are declared in memory.py. Runtimes are predicted and corrected in predictions.py, by the compiled
 predictors of `walltime.predictors`, with the memory declared in learning.py. The public interface, with validation, is run.py;
 reference.py, on the data of plain.py, does the same in plain Python, slowly and independently. Outside the loop: estimates drawn in
-the kernel (draw.py), averages (averages.py), the effects of backfilling (dynamics.py), and predictions without scheduling (replay.py).
+the kernel (draw.py), averages (averages.py), the effects of backfilling (dynamics.py), predictions without scheduling (replay.py), and
+copies of a simulation with memory for a part of the jobs (branch.py).
 Machines of several pools have a loop of their own (cluster.py).
 """
 

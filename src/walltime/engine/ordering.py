@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.callbacks import FIRST_OFFSET, compile_score
+from walltime.engine.callbacks import COLUMNS, FIRST_OFFSET, compile_score
 from walltime.engine.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
@@ -35,6 +35,13 @@ class Lowered(NamedTuple):
     grows: bool = False
     starvation: int = NEVER
     kept: tuple[Any, ...] = ()
+
+    def of_jobs_from(self, first: int) -> Array:
+        """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
+        _, table, _, facts = self.kept
+        moved: Array = facts.copy()
+        moved[COLUMNS] += first * table.strides[0]
+        return moved
 
 
 def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowered:

@@ -87,7 +87,7 @@ class Pieces(ABC):
     @property
     def kind(self) -> Array:
         """How each job started, uint8: 0 immediate, 1 reserved, 2 backfilled."""
-        return self._memory.jobs.kind.astype(np.uint8)
+        return self._column("kind").astype(np.uint8)
 
     @property
     def reserved_start(self) -> Array:

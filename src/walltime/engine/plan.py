@@ -81,19 +81,19 @@ def new_plan(jobs: int) -> Plan:
     """Room for the places of so many jobs; nothing is in it before `plan_of_running`."""
     return Plan(
         np.zeros(1, SLOTS).view(np.recarray)[0],
-        _aligned(2 * jobs + 4, STEP).view(np.recarray),
-        _aligned(jobs, WAITING).view(np.recarray),
+        aligned(2 * jobs + 4, STEP).view(np.recarray),
+        aligned(jobs, WAITING).view(np.recarray),
         Traits(
-            procs=_aligned(jobs + CHUNK, np.uint16),
-            length=_aligned(jobs + CHUNK, np.uint16),
-            latest=_aligned(jobs + CHUNK, np.uint16),
+            procs=aligned(jobs + CHUNK, np.uint16),
+            length=aligned(jobs + CHUNK, np.uint16),
+            latest=aligned(jobs + CHUNK, np.uint16),
             chunk_latest=np.zeros(jobs // CHUNK + 2, np.uint16),
-            shelves=_aligned(ROWS * COLUMNS, np.uint16).reshape(ROWS, COLUMNS),
+            shelves=aligned(ROWS * COLUMNS, np.uint16).reshape(ROWS, COLUMNS),
         ),
     )
 
 
-def _aligned(count: int, dtype: Any) -> Any:
+def aligned(count: int, dtype: Any) -> Any:
     """An array of zeros that begins with a line of the processor's cache."""
     size = count * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.engine import index
+from walltime.engine.branch import Branch, Log
 from walltime.engine.learning import Prediction
 from walltime.engine.load import load, loop_name
 from walltime.engine.memory import (
@@ -86,6 +87,7 @@ class Simulation(Pieces):
         if machine_procs >= HOLE:
             raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {machine_procs}")
         self._submit = np.asarray(submit)
+        self._columns = (self._submit, runtime, believed, procs)
         self._policy, self._known, self._prediction = policy, known or Known({"requested": believed}), prediction
         self._thinking = 0 if think is None else int(np.maximum(think, 0).sum())
         self._working = int(np.maximum(runtime, believed).sum())
@@ -94,10 +96,9 @@ class Simulation(Pieces):
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         nobody = np.zeros(0, np.int64)
         super().__init__(prediction)
-        bounds = policy.limits if isinstance(policy, MultiQueue) else ()
-        recent = policy.recent if isinstance(policy, Slack) else 0
+        self._sizes = policy.limits if isinstance(policy, MultiQueue) else (), policy.recent if isinstance(policy, Slack) else 0
         links = arrays.get("after", nobody), arrays.get("think", nobody)
-        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, bounds, recent)
+        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, *self._sizes)
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts by `dynamics`, without compilation."""
 
@@ -117,6 +118,7 @@ class Simulation(Pieces):
         self._prediction = prediction or self._prediction
         jobs = self._memory.jobs
         jobs.submit, jobs.runtime, jobs.believed = self._submit, runtime, believed
+        self._columns = (self._submit, runtime, believed, jobs.procs)
         self._known = known or self._known
         self._working = int(np.maximum(runtime, believed).sum())
         self._lower_orders(self._memory.rules)
@@ -141,11 +143,34 @@ class Simulation(Pieces):
             state.until = NEVER
         return done
 
+    def branch(self) -> Simulation | Branch:
+        """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
+        log = self.log
+        return self if log is None else Branch(log, self)
+
+    def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Branch:
+        """A branch with a further job: see `Branch.with_job`."""
+        branch = self.branch()
+        assert isinstance(branch, Branch), "there is a log"
+        return branch.with_job(place, submit, runtime, believed, procs)
+
     def copy(self) -> Simulation:
-        """Another simulation that goes on from here, independent of this one; what is never written to is shared."""
+        """Another simulation that goes on from here, independent of this one; takes as long as copying all arrays."""
         other = copy.copy(self)
         other._memory = _copied(self._memory)
         return other
+
+    @property
+    def log(self) -> Log | None:
+        """The jobs and the rules for a `Branch`; None with predictions, whose memory is of all jobs, and with feedback."""
+        if self._memory.predicting is not None or len(self._memory.waits):
+            return None
+        return Log(*self._columns, self._memory.rules, self._kept, *self._sizes, {})
+
+    first: int = 0
+    """The first job that the loop knows: all of them, other than in a `Branch`."""
+    past: tuple[Array, ...] = ()
+    """The records of those before it."""
 
     @property
     def memory(self) -> Memory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,34 +40,45 @@ class Forward:
             self._tiers = [one.tier for one in machine.partitions]
 
     def run(
-        self, runtime: Array, coming: Array | None = None, times: Array | None = None, check: Callable[[int], None] | None = None
+        self,
+        runtime: Array,
+        coming: Array | None = None,
+        times: Array | None = None,
+        check: Callable[[int], None] | None = None,
+        *,
+        only: int | None = None,
+        without: Sequence[int] = (),
     ) -> Array:
         """The start of each of the snapshot's jobs, s from the present's zero, float64: inf for those that never start.
 
         `runtime`: of the snapshot's jobs (int64 s). `coming`: places of recent jobs in the history, which come `times` after now (s).
+        `only`: the place of the one whose start matters; others may be inf. `without`: places of jobs that are left out.
         """
         present = self.present
         count = len(present.jobs)
         if coming is None or times is None:
             coming, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        chosen = np.concatenate([np.arange(count), count + coming])
-        submit = np.concatenate([present.submit, present.now + times])
+        there = np.delete(np.arange(count), list(without))
+        chosen = np.concatenate([there, count + coming])
+        submit = np.concatenate([present.submit[there], present.now + times])
         order = np.argsort(submit, kind="stable")
         chosen = chosen[order]
-        all_runtimes = np.concatenate([runtime, np.minimum(present.workload.runtime, present.workload.requested)[count + coming]])[order]
+        of_coming = np.minimum(present.workload.runtime, present.workload.requested)[count + coming]
+        all_runtimes = np.concatenate([runtime[there], of_coming])[order]
         simulation = self._simulation(chosen, submit[order], all_runtimes, starts_only=True)
-        mine = np.empty(count, np.int64)
-        mine[chosen[chosen < count]] = np.flatnonzero(chosen < count)
+        mine = np.flatnonzero(chosen < count)
+        awaited = mine if only is None else np.flatnonzero(chosen == only)
         try:
             while not simulation.advance(PIECE):
                 if check is not None:
                     check(0)
-                if (simulation._memory.jobs.start[mine] >= 0).all():
+                if (simulation._memory.jobs.start[awaited] >= 0).all():
                     break
         except EngineError:
             pass  # some jobs never start
-        start = simulation._memory.jobs.start[mine].astype(float)
-        start[start < 0] = np.inf
+        found = simulation._memory.jobs.start[mine]
+        start = np.full(count, np.inf)
+        start[chosen[mine]] = np.where(found < 0, np.inf, found)
         return start
 
     def schedule(self, runtime: Array) -> Schedule:
@@ -186,8 +197,9 @@ class Forward:
         everybody = [rest for values in share.values() for rest in values]
         usual = float(np.median(everybody)) if everybody else settings["priority_weight_fairshare"] / 2
         of_user = {one: float(np.median(values)) for one, values in share.items()}
-        rest = np.array([of_user.get(one, usual) for one in user[count:].tolist()])
-        merit[count:] = static[count:] + rest
+        unsaid = np.arange(len(static)) >= count
+        unsaid[:count] = [job.start is None and job.priority is None for job in present.jobs]
+        merit[unsaid] += [of_user.get(one, usual) for one in user[unsaid].tolist()]
         return merit
 
 

@@ -134,15 +134,13 @@ def start_times(
         raise PolicyError(f"the number of samples must be 1 or more, not {samples}")
     if fault := seed_fault(seed):
         raise PolicyError(fault)
-    scheduler = _scheduler(snapshot, policy)
-    present, forward, gone = _fitting(snapshot, history, scheduler)
+    scheduler = scheduler_of(snapshot, policy)
+    present, forward, gone = fitting(snapshot, history, scheduler)
     waits = np.flatnonzero(~present.running)
-    runtimes = Runtimes(present.history, present.ended, _wanted(present))
+    runtimes = Runtimes(present.history, present.ended, wanted(present))
     limits = present.workload.requested[: len(present.jobs)]
     to_limits = forward.run(np.maximum(limits, runtimes.elapsed + 1))
-    finite = to_limits[waits][np.isfinite(to_limits[waits])]
-    horizon = min(LONGEST, int(finite.max(initial=present.now)) - present.now + 3600)
-    coming = Arrivals(present.recent, present.now, horizon if arrivals else 0)
+    coming = Arrivals(present.recent, present.now, horizon_of(present, to_limits[waits]) if arrivals else 0)
 
     def sample(number: int, check: Callable[[int], None]) -> Array:
         random = np.random.Generator(np.random.Philox(key=[seed, number]))
@@ -157,10 +155,10 @@ def start_times(
     found = []
     for k in order.tolist():
         job, level = present.jobs[waits[k]], int(runtimes.level[waits[k]])
-        early, median, late = (_unix(float(time), snapshot.time) for time in quantiles[:, k])
-        by_limits = _unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
+        early, median, late = (unix(float(time), snapshot.time) for time in quantiles[:, k])
+        by_limits = unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
         found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
-    cautions = _cautions(snapshot, present, runtimes, coming if arrivals else None, gone)
+    cautions = cautions_of(snapshot, present, runtimes, coming if arrivals else None, gone)
     if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
         cautions.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
     factors = dict(factors or {})
@@ -196,12 +194,12 @@ class Reasons:
 
 def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Policy | Scheduler | None = None) -> Reasons:
     """What a waiting job waits for; `label`: its number as Slurm writes it, `27_3`. Raises PolicyError."""
-    scheduler = _scheduler(snapshot, policy)
-    present, forward, _ = _fitting(snapshot, history, scheduler)
+    scheduler = scheduler_of(snapshot, policy)
+    present, forward, _ = fitting(snapshot, history, scheduler)
     places = [k for k, job in enumerate(present.jobs) if job.label == label and job.start is None]
     if not places:
         raise PolicyError(why_not(snapshot, label))
-    schedule = forward.schedule(Runtimes(present.history, present.ended, _wanted(present)).typical())
+    schedule = forward.schedule(Runtimes(present.history, present.ended, wanted(present)).typical())
     story = schedule.explain(FIRST_NUMBER + places[0], sooner=False)
     assert isinstance(story, MachineStory), "it has a placement"
 
@@ -212,14 +210,15 @@ def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Poli
     return Reasons(label, story.held_back, (*map(named, story.sentences), told))
 
 
-def _scheduler(snapshot: Snapshot, policy: str | Policy | Scheduler | None) -> Scheduler:
+def scheduler_of(snapshot: Snapshot, policy: str | Policy | Scheduler | None) -> Scheduler:
+    """The policy that is given, or that of the snapshot's machine."""
     chosen = snapshot.machine.policy if policy is None else policy
     if chosen is None:
         raise PolicyError("the snapshot does not say how the site schedules; give a policy")
     return Scheduler.of(chosen, None)
 
 
-def _fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[Present, Forward, list[str]]:
+def fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[Present, Forward, list[str]]:
     """The jobs and their simulation, without the running jobs for which the machine has no room; the labels of these."""
     gone: list[str] = []
     while True:
@@ -233,7 +232,13 @@ def _fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tup
             raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
 
 
-def _wanted(present: Present) -> Jobs:
+def horizon_of(present: Present, starts: Array) -> int:
+    """For how long jobs come in simulations of jobs that start then by their limits (s from the present's zero), s."""
+    finite = starts[np.isfinite(starts)]
+    return min(LONGEST, int(finite.max(initial=present.now)) - present.now + 3600)
+
+
+def wanted(present: Present) -> Jobs:
     """The snapshot's jobs, as runtimes are drawn for them."""
     count = len(present.jobs)
     placed = present.workload
@@ -245,11 +250,13 @@ def _wanted(present: Present) -> Jobs:
     return Jobs(named, placed.requested[:count], np.array(elapsed, np.int64))
 
 
-def _unix(ahead: float, time: int) -> int | None:
+def unix(ahead: float, time: int) -> int | None:
+    """The Unix time so many s after another one; None for never."""
     return time + round(ahead) if np.isfinite(ahead) else None
 
 
-def _cautions(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
+def cautions_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
+    """What is to be known of the simulations, in sentences."""
     told = []
     unknown = int((runtimes.level == len(LEVELS)).sum())
     if unknown:

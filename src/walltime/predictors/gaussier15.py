@@ -49,8 +49,7 @@ class Gaussier15(Predictor):
     request, not 1 s, until a job has ended; `negative_weights="zero"` learns nothing from jobs whose weight is negative, where the
     program learns the opposite.
 
-    Their program ended if exp overflowed. Here the learning ends: from then on the request is predicted, as for a job of which
-    nothing is known.
+    Their program ended if exp overflowed. Here the learning ends, and from then on the request is predicted.
 
     Source: gaussier15 (SC'15), and the program behind it: under the dialect `predictsim` both schedules that were published with
     their predictions, of KTH-SP2 and SDSC-SP2, are the same, job for job.
@@ -296,8 +295,7 @@ class Regression:
         user.total_runtime += job.runtime
         user.total_procs += job.procs
         user.last_end = job.end
-        base = self.base.pop(job.index, None)
-        if base is not None:
+        if (base := self.base.pop(job.index, None)) is not None:
             mine = weight(self.scheme.weight, job.runtime, job.procs)
             self.model.step(all_features(base), float(job.runtime), mine if self.scheme.negative_weights == "kept" else max(mine, 0.0))
 

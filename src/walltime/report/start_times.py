@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.live.scores import Score
 from walltime.live.start_times import StartTime, StartTimes
+from walltime.live.trying import Tried
 from walltime.logs import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("job", "user", "partition", "processors", "starts in", "at the earliest", "at the latest", "Slurm says", "by limits")
 """Of the terminal's table; times are lengths from the snapshot on."""
+TRY_COLUMNS = ("if submitted now", "starts in", "at the earliest", "at the latest", "by limits")
+"""Of the table of jobs that are tried."""
 SCORE_COLUMNS = ("start predicted", "jobs", "within", "before", "after", "adjusted: within", "error", "by limits", "Slurm's", "width")
 """Of the table of scores; errors are median absolute ones."""
 NEVER, UNKNOWN = "never", "-"
@@ -58,6 +61,11 @@ def row(one: StartTime, now: int) -> list[str]:
         ahead(one.slurm, now, UNKNOWN),
         ahead(one.by_limits, now),
     ]
+
+
+def try_row(one: Tried, now: int) -> list[str]:
+    """A row of text; the columns are `TRY_COLUMNS`."""
+    return [harmless(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))]
 
 
 def score_row(one: Score, adjusted: float | None) -> list[str]:

@@ -10,6 +10,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.schedule.spread import Spread
 from walltime.wording import UNDEFINED as UNDEFINED
 from walltime.wording import human_time as human_time
+from walltime.wording import in_prose as in_prose
 
 CLOSE = 5.0
 """Difference in percent below which two means count as close."""
@@ -145,15 +146,6 @@ def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[
 def _backfills(name: str, schedule: Schedule, summary: Summary) -> str:
     share = _share(schedule, summary).removeprefix(", with ").removesuffix(" backfilled")
     return f"; {in_prose(name)} backfills {share}" if share else ""
-
-
-def in_prose(name: str) -> str:
-    """A policy's name in the middle of a sentence.
-
-    >>> in_prose("Conservative"), in_prose("EASY")
-    ('conservative', 'EASY')
-    """
-    return name[0].lower() + name[1:] if name.startswith(("Conservative", "Hybrid", "No backfilling")) else name
 
 
 def _at_most(median: float) -> str:

@@ -18,7 +18,7 @@ from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.story import Alternative, Change, OfOneJob, Overtaker
 from walltime.schedule.telling import at, count, more, owner, reserved_in_the_end, sooner_sentences
 from walltime.schedule.watch import Result, scheduler_of
-from walltime.wording import human_time
+from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -218,7 +218,7 @@ def _sentences(story: MachineStory) -> Iterator[str]:
     asked += f" of the partition {story.partition} for {human_time(story.requested)}, and ran for {human_time(story.runtime)}"
     waited = f"it waited {human_time(story.wait)} and started at {at(story, story.start)}" if story.wait else "it started at once"
     came = "able to run, after those on which it depends, at" if story.depended else "submitted at"
-    yield f"{asked}. Under {story.policy}, {came} {at(story, story.submit)}, {waited}."
+    yield f"{asked}. Under {in_prose(story.schedule.title)}, {came} {at(story, story.submit)}, {waited}."
     whose = f"of the pool {story.pools[0]}" if len(story.pools) == 1 else f"of the pools {', '.join(story.pools)}"
     ahead = f"{count(story.ahead, 'job')} waited ahead of it for these" if story.ahead else "nobody waited ahead of it for these"
     free = f"{story.free[0]:,} of {count(story.capacity[0], 'processor')} {whose} were free"

@@ -24,6 +24,7 @@ from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
+    from walltime.engine.branch import Branch
     from walltime.engine.run import Simulation
 
 Array = np.ndarray
@@ -118,7 +119,7 @@ def chosen_engine(
 
 
 def schedule_of(
-    engine: Simulation | Reference,
+    engine: Simulation | Branch | Reference,
     workload: Workload,
     scheduler: Scheduler,
     dialect: Dialect,

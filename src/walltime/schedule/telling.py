@@ -13,7 +13,7 @@ import numpy as np
 from walltime.policy import Hybrid, NoBackfilling, PlainPolicy
 from walltime.schedule.story import HOW, Alternative, Cause, Change, OfOneJob, Overtaker, Story
 from walltime.schedule.watch import Result
-from walltime.wording import human_time
+from walltime.wording import human_time, in_prose
 
 MOST = 3
 """So many jobs, or changes of a reservation, are told one by one; all are in the story itself."""
@@ -70,7 +70,7 @@ def _job(story: Story) -> str:
     asked += f" for {human_time(story.requested)}{planned}"
     times = f"submitted at {at(story, story.submit)}, "
     waited = f"it waited {human_time(story.wait)} and started at {at(story, story.start)}" if story.wait else "it started at once"
-    return f"{asked}, and ran for {human_time(story.runtime)}. Under {story.policy}, {times}{waited}."
+    return f"{asked}, and ran for {human_time(story.runtime)}. Under {in_prose(story.schedule.title)}, {times}{waited}."
 
 
 def owner(story: OfOneJob) -> str:

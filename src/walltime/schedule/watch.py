@@ -48,6 +48,8 @@ class Result(Protocol):
     @property
     def label(self) -> str: ...  # noqa: D102
     @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
     def overrun(self) -> str: ...  # noqa: D102
     @property
     def dialect(self) -> Dialect: ...  # noqa: D102
