@@ -314,14 +314,17 @@ def _cycle(
         for n in range(len(nodes.procs)):
             plan.kept_from[n] = NEVER
         _see_outages(state, outs, out_nodes, plan)
-        _plan_running(state, rules, jobs, running, slots, plan)
     before, begun_at = state.started, state.tested
-    state.holds = 1 if rules.least_age == 0 else 0
     _see_what_is_free(state, nodes, plan)
     last = state.waiting
     if len(limits) == 0:  # else some jobs are passed over, and do not count
         last = min(last, state.seen_to + rules.most_tested - state.tested)
     last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
+    if not state.holds:
+        if last == 0:  # nobody needs a plan
+            return len(nodes.procs) // 8
+        _plan_running(state, rules, jobs, running, slots, plan)
+    state.holds = 1 if rules.least_age == 0 else 0
     while state.seen_to < last:
         index = queue[state.seen_to]
         job = jobs[index]

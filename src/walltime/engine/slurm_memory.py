@@ -106,6 +106,7 @@ class Plan(NamedTuple):
     nodes: Array
     releases: Records
     seen: Seen
+    usable: Array
     chosen: Records
     runs: Records
     heap: Records
@@ -210,6 +211,7 @@ def new_slurm_memory(
             nodes=np.empty(planned, np.int32),
             releases=records(RELEASE, count),
             seen=Seen(*(np.zeros(size, np.int64) for _ in Seen._fields)),
+            usable=np.zeros(size, np.uint8),
             chosen=np.zeros(size, SLOT).view(np.recarray),
             runs=records(STRETCH, size),
             heap=records(ITEM, size),
