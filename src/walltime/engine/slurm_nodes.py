@@ -96,7 +96,7 @@ def least_by_bounds(state, jobs, plan, index, length, latest):
     """A time before which a job cannot start, by what jobs that ask for less have found in this cycle; NEVER if that is after `latest`."""
     job, least = jobs[index], state.now
     procs, need_nodes = job.procs, job.nodes
-    for k in range(min(state.bounds, len(plan.bounds))):
+    for k in range(state.bounds):
         bound = plan.bounds[k]
         if bound.time > least and bound.length <= length and bound.procs <= procs and bound.nodes <= need_nodes:
             same = bound.partition == job.partition and bound.whole == job.whole
@@ -114,36 +114,50 @@ def least_by_sum(state, jobs, plan, index, length, least, latest):
     The search begins at `least`; NEVER if the time is after `latest`.
     """
     job = jobs[index]
-    need = job.nodes if job.whole else max(job.nodes, job.procs)
-    steps, count, i, free = plan.steps, state.steps, 0, state.free_procs
-    begin = least
-    while i < count and steps[i].time <= least:
-        free += steps[i].change
-        i += 1
+    steps, count = plan.steps, state.steps
+    need = (job.nodes if job.whole else max(job.nodes, job.procs)) - state.free_procs
+    i, end = 0, count  # the first step after `least`
+    while i < end:
+        middle = (i + end) // 2
+        if steps[middle].time <= least:
+            i = middle + 1
+        else:
+            end = middle
+    begin, free = least, steps[i - 1].sum if i > 0 else 0
     while True:
         while free < need:  # until enough is free
             if i == count or steps[i].time > latest:
                 return NEVER
             begin = steps[i].time
             while i < count and steps[i].time == begin:
-                free += steps[i].change
                 i += 1
+            free = steps[i - 1].sum
         while free >= need:  # as long as it stays so
             if i == count or steps[i].time >= begin + length:
                 return begin
             time = steps[i].time
             while i < count and steps[i].time == time:
-                free += steps[i].change
                 i += 1
+            free = steps[i - 1].sum
 
 
 @kernel
 def note_bound(state, jobs, plan, index, length, time):
-    """Note what a job has found, for those behind it."""
-    job, bound = jobs[index], plan.bounds[state.bounds % len(plan.bounds)]
+    """Note what a job has found, for those behind it, and forget what follows from it."""
+    job, bounds, left = jobs[index], plan.bounds, 0
+    for k in range(state.bounds):
+        old = bounds[k]
+        if old.time <= time and old.length >= length and old.procs >= job.procs and old.nodes >= job.nodes:
+            same = old.partition == job.partition and old.whole == job.whole
+            if same and old.second >= job.second and old.each >= job.each:
+                continue
+        if left < k:
+            bounds[left] = old
+        left += 1
+    bound = bounds[min(left, len(bounds) - 1)]
     bound.partition, bound.procs, bound.nodes, bound.second = job.partition, job.procs, job.nodes, job.second
     bound.each, bound.whole, bound.length, bound.time = job.each, job.whole, length, time
-    state.bounds += 1
+    state.bounds = min(left + 1, len(bounds))
 
 
 @kernel
@@ -265,9 +279,9 @@ def add_step(state, plan, time, change):
     """Add a change of the processors that are free to the sum over the machine."""
     steps, i = plan.steps, state.steps
     while i > 0 and steps[i - 1].time > time:
-        steps[i].time, steps[i].change = steps[i - 1].time, steps[i - 1].change
+        steps[i].time, steps[i].sum = steps[i - 1].time, steps[i - 1].sum + change
         i -= 1
-    steps[i].time, steps[i].change = time, change
+    steps[i].time, steps[i].sum = time, change + (steps[i - 1].sum if i > 0 else 0)
     state.steps += 1
 
 
