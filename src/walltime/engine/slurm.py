@@ -329,7 +329,7 @@ def _cycle(
         index = queue[state.seen_to]
         job = jobs[index]
         part = partitions[job.partition]
-        if not within_limits(jobs, limits, limits_of, index):
+        if len(limits) > 0 and not within_limits(jobs, limits, limits_of, index):
             state.seen_to += 1
             continue
         if state.tested == rules.most_tested:
@@ -401,6 +401,8 @@ def _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, pla
 @kernel
 def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, job):
     """Whether a cycle has tried enough jobs of this one's user or partition."""
+    if rules.most_of_user <= 0 and rules.most_of_partition <= 0 and rules.most_of_user_in_partition <= 0:
+        return False
     user, both = of_user[job.user], of_user_in_partition[job.user * parts + job.partition]
     if user.stamp != state.users_counted:
         user.stamp, user.count = state.users_counted, 0
