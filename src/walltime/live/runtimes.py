@@ -15,7 +15,7 @@ LEVELS = (("executable", "user", "requested"), ("user", "requested", "procs"), (
 """Which jobs are alike: those that agree in these columns; the first of these groups that has enough jobs is taken."""
 LEAST = 8
 """The fewest jobs of a group, of a running job those that ran longer than it has run by now."""
-LATEST = 100
+LATEST = 50
 """So many of a group count, those that ended last: what users run changes. On SDSC-SP2 and LANL-CM5, which the guide's table does not show,
 intervals are narrower than with 500, as many starts are within, and the median error up to 1 h ahead is a sixth and a third less."""
 TOGETHER = 0.9
