@@ -10,7 +10,7 @@ from performance_tables import table
 
 FILE = Path(__file__).with_name("start-times.json")
 HEAD = (
-    *("log", "start predicted", "predictions", "days", "within", "mean of days", "adjusted: within", "mean of days"),
+    *("log", "start predicted", "predictions", "days", "as even days", "within", "mean of days", "adjusted: within", "mean of days"),
     *("median error", "by limits alone", "median width"),
 )
 
@@ -26,7 +26,7 @@ def start_times(file: Path = FILE) -> str:
         for row in found["raw"]:
             times = (length(row[name]) for name in ("error", "error_limits", "width"))
             within = [f"{100 * one[name]:.0f} %" for one in (row, adjusted[row["name"]]) for name in ("inside", "inside_by_day")]
-            rows.append((log, row["name"], f"{row['jobs']:,}", row["days"], *within, *times))
+            rows.append((log, row["name"], f"{row['jobs']:,}", row["days"], f"{row['even_days']:.0f}", *within, *times))
     return table(HEAD, rows)
 
 

@@ -66,7 +66,11 @@ def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
 
 
 def _rows(found: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The scores, with the number of days on which predictions were made, and the mean over these of the part inside the intervals."""
+    """The scores, with the number of days on which predictions were made, and the mean over these of the part inside the intervals.
+
+    `even_days`: so many days with as many predictions each would say as much (Kish, Survey Sampling, 1965). `inside_error`: the standard
+    error of the part inside, if days are independent and the predictions of one are not.
+    """
     rows = []
     for score in scores_of(found):
         by_day: dict[int, list[bool]] = {}
@@ -74,7 +78,10 @@ def _rows(found: Sequence[Outcome]) -> list[dict[str, Any]]:
             if score.name in ("all", one.name):
                 by_day.setdefault(one.made // DAY, []).append(one.inside)
         row = {name: value for name, value in score.as_dict().items() if value == value}
-        rows.append(row | {"days": len(by_day), "inside_by_day": float(np.mean([np.mean(day) for day in by_day.values()]))})
+        count = np.array([len(day) for day in by_day.values()])
+        off = np.array([sum(day) for day in by_day.values()]) - score.inside * count
+        row |= {"days": len(by_day), "inside_by_day": float(np.mean([np.mean(day) for day in by_day.values()]))}
+        rows.append(row | {"even_days": count.sum() ** 2 / (count**2).sum(), "inside_error": float(np.sqrt((off**2).sum()) / count.sum())})
     return rows
 
 

@@ -73,9 +73,9 @@ def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
     assert len(ledger.outcomes(3 * DAY)) == 12
     assert 10 <= len(ledger.outcomes(per_day=1)) <= 11
     factors = ledger.factors()
-    assert factors == {"under 1 h": (0.0, 2.0)}  # two minutes late, with intervals of a minute at least
+    assert factors == {"under 1 h": pytest.approx((np.exp(-0.01), np.exp(0.19)))}  # forty times two minutes late
     adjusted = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4)), past([1800] * 20), samples=2, arrivals=False, factors=factors)
-    assert (adjusted.jobs[0].early - NOW, adjusted.jobs[0].late - NOW) == (1700, 1820)
+    assert (adjusted.jobs[0].early - NOW, adjusted.jobs[0].late - NOW) == (1641, 1773)  # a minute at least is multiplied
     ledger.add(adjusted)
     assert {(one.early, one.late) for one in ledger.outcomes()} == {(1700, 1700)}
 
@@ -109,7 +109,7 @@ def test_commands__enter_score_and_complain_in_one_line(capsys, tmp_path):
     status, out, err = call(capsys, "slurm", "score", tmp_path / "l.db", "--history", tmp_path / "later.swf")
     assert (status, err) == (0, "")
     assert "1 predictions, 1 of jobs that have started, 1 of these new" in out
-    assert "too few predictions" in out
+    assert "under 1 h: the next intervals reach 1.00 times as far before the median" in out
     found = json.loads(call(capsys, "slurm", "score", tmp_path / "l.db", "--json")[1])
     assert (found["known"], found["scores"][0]["jobs"], found["scores"][0]["error"]) == (1, 1, 100)
     assert "no such ledger" in one_line(*call(capsys, "slurm", "score", tmp_path / "none.db"))

@@ -53,7 +53,7 @@ def ahead(found):
 
 def test_starts__of_jobs_that_all_ran_as_long():
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3), job(3, 2)), past([1800] * 20), samples=5, arrivals=False)
-    assert ahead(found) == {"2": (1700, 1700, 1700, 3500), "3": (3500, 3500, 3500, 7100)}
+    assert {name: (median, limits) for name, (_, median, _, limits) in ahead(found).items()} == {"2": (1700, 3500), "3": (3500, 7100)}
     assert found.of("2").alike == ("user", "requested", "procs") or found.of("2").alike == ("user", "requested")
 
 
@@ -67,7 +67,8 @@ def test_starts__without_a_history_are_those_by_limits():
 def test_starts__a_running_job_is_drawn_from_those_that_ran_longer():
     history = past([100] * 50 + [2000] * 10)
     found = start_times(taken(job(1, 4, start=NOW - 500), job(2, 4)), history, samples=20, arrivals=False)
-    assert ahead(found)["2"] == (1500, 1500, 1500, 3100)
+    early, median, late, by_limits = ahead(found)["2"]
+    assert 0 < early <= median == 1500 <= late <= by_limits == 3100
     later = start_times(taken(job(1, 4, start=NOW - 2500), job(2, 4)), history, samples=20, arrivals=False)
     assert ahead(later)["2"] == (1100, 1100, 1100, 1100)  # nobody ran so long: to its limit
 
@@ -160,10 +161,22 @@ def test_runtimes__of_the_most_similar_jobs_that_are_enough():
     }
     drawn = Runtimes(history, history.submit, Jobs(columns, np.full(3, 3600), np.zeros(3, np.int64)))
     assert [LEVELS[level] for level in drawn.level] == [LEVELS[0], LEVELS[0], LEVELS[1]]
-    values = np.array([drawn.draw(np.random.default_rng(k)) for k in range(300)])
-    assert set(values[:, 0]) == {600}
-    assert set(values[:, 1]) == {1200}
-    assert 0.4 < (values[:, 2] == 600).mean() < 0.6
+    values = np.array([drawn.draw(np.random.default_rng(k)) for k in range(1000)])
+    assert drawn.typical().tolist() == [600, 1200, 900]
+    # of n + 1 gaps one is below all the runtimes, one above
+    assert (values[:, 0] == 600).mean() == pytest.approx(9 / 11, abs=0.05)
+    assert (values[:, 1] < 1200).mean() == pytest.approx(1 / 11, abs=0.04)
+    assert (values[:, 1] > 1200).mean() == pytest.approx(1 / 11, abs=0.04)
+    assert (values[:, 2] == 600).mean() == pytest.approx(9 / 21, abs=0.05)
+    assert 0 <= values.min() < values.max() <= 3600
+
+
+def test_runtimes__of_a_job_that_runs_lie_between_what_it_has_run_and_its_limit():
+    jobs = Jobs({name: np.ones(1, np.int64) for level in LEVELS for name in level}, np.array([3600]), np.array([500]))
+    drawn = Runtimes(past([100] * 50 + [1000, 2000] * 5), np.arange(60), jobs)
+    values = np.array([drawn.draw(np.random.default_rng(k))[0] for k in range(300)])
+    assert 500 < values.min() < 1000
+    assert 2000 < values.max() <= 3600
 
 
 def test_arrivals__are_days_of_the_same_weekday_and_hour():
@@ -192,28 +205,34 @@ def outcome(k, early, median, late, real, made=None):
     return Outcome(str(k), k * DAY if made is None else made, early, median, late, 2.0 * median, np.nan, real)
 
 
-def test_factors__move_the_ends_to_where_95_percent_are_inside():
-    found = [outcome(k, 900, 1000, 1100, 1000 + 10 * (k - 50)) for k in range(101)]
-    low, high = factors_of(found)["under 1 h"]
-    assert (low, high) == (4.6, 4.6)  # the 97th smallest of 101 scores: 460 s from the median, of 100 s
-    score = scores_of(found)[0]
-    assert (score.jobs, round(score.inside * 101), score.error, score.width) == (101, 21, 250, 200)
+def test_factors__come_to_rest_where_5_percent_are_beyond_each_end():
+    late = np.random.default_rng(1).uniform(-500, 500, 20_000)  # s, so that 450 are 4.5 times the distance of an end
+    found = [outcome(k, 900, 1000, 1100, 1000 + late[k]) for k in range(len(late))]
+    assert factors_of(found)["under 1 h"] == pytest.approx((4.5, 4.5), rel=0.1)
+    score = scores_of(found[:4000])[0]
+    assert (score.jobs, score.width) == (4000, 200)
+    assert score.inside == pytest.approx(0.2, abs=0.02)
     assert np.isnan(score.error_slurm)
-    assert factors_of(found[:20]) == {}
-    assert factors_of([replace(one, made=k % 6 * DAY) for k, one in enumerate(found)]) == {}  # of six days alone
 
 
-def test_factors__every_day_counts_the_same():
-    usual = [outcome(k, 900, 1000, 1100, 1050) for k in range(30)]
-    crowd = [outcome(k, 900, 1000, 1100, 3000, made=40 * DAY) for k in range(1000)]
-    assert factors_of(usual + crowd)["under 1 h"][1] == 0.5  # one day of 31
+def test_factors__move_by_each_start_in_the_order_in_which_it_is_known():
+    inside, late = outcome(0, 900, 1000, 1100, 1050), outcome(1, 900, 1000, 1100, 1500)
+    assert factors_of([]) == {}
+    assert factors_of([inside])["under 1 h"] == pytest.approx((np.exp(-0.00025), np.exp(-0.00025)))
+    assert factors_of([inside, late])["under 1 h"] == pytest.approx((np.exp(-0.0005), np.exp(0.0045)))
+    assert factors_of([late, inside]) == factors_of([inside, late])
+    assert factors_of([late] * 1000)["under 1 h"] == pytest.approx((np.exp(-0.25), 5), rel=0.01)
+    assert factors_of([replace(late, real=10**6)] * 1000)["under 1 h"][1] == pytest.approx(10)  # no more than that
+    assert factors_of([replace(late, median=np.inf, late=np.inf)])["over 6 h"][0] > 1
 
 
 def test_calibrated__knows_only_what_had_happened():
-    found = [outcome(k, 900, 1000, 1100, 1300, made=k * DAY // 3) for k in range(60)]
+    found = [outcome(k, 900.0, 1000.0, 1100.0, 1300.0, made=600 * k) for k in range(60)]
     later = calibrated(found)
-    assert [one.inside for one in later] == [False] * 30 + [True] * 30
-    assert [one.late for one in later[:30]] == [1100] * 30
+    assert [one.late for one in later[:3]] == [1100] * 3  # the first has started 1,300 s after it was predicted
+    for k in (10, 59):
+        assert later[k].late == pytest.approx(1000 + 100 * factors_of(found[: k - 2])["under 1 h"][1])
+    assert [one.late for one in calibrated(found, 1300)] == [1100] * 60  # nothing older counts
 
 
 _KEPT = {}

@@ -255,4 +255,4 @@ def score(
     for name, (early, late) in found.factors.items():
         common.print_text(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")
     if not found.factors:
-        typer.echo("too few predictions are known to adjust the next intervals")
+        typer.echo("no prediction is completed, so the next intervals are as simulated")

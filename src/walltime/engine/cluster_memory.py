@@ -5,6 +5,7 @@ Everything is a record array with named fields, as in memory.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,11 +103,26 @@ class ClusterMemory(NamedTuple):
     predicting: Predicting | None
 
 
-def as_lists(groups: list[list[int]]) -> Lists:
+def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
     """Lists of numbers, one behind the other."""
     first = np.zeros(len(groups) + 1, np.int64)
     np.cumsum([len(group) for group in groups], out=first[1:])
-    return Lists(first, np.array([item for group in groups for item in group], np.int64))
+    return Lists(first, np.array([item for group in groups if group for item in group], np.int64))
+
+
+def followers_of(after: Sequence[Sequence[int]], follows: Array, pending: Array) -> Lists:
+    """For each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none). They are counted in `pending`."""
+    found: dict[int, list[int]] = {}
+    for job, others in enumerate(after):
+        for other in others:
+            found.setdefault(other, []).append(job)
+        pending[job] += len(others)
+    for job in np.flatnonzero(follows >= 0).tolist():
+        own = found.setdefault(int(follows[job]), [])
+        if job not in own:
+            pending[job] += 1
+            own.append(job)
+    return as_lists([found.get(job, ()) for job in range(len(pending))] if found else [()] * len(pending))
 
 
 def new_cluster_memory(

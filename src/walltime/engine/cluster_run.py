@@ -15,6 +15,7 @@ from walltime.engine.cluster_memory import (
     ClusterMemory,
     Records,
     as_lists,
+    followers_of,
     new_cluster_memory,
 )
 from walltime.engine.learning import Prediction
@@ -114,19 +115,9 @@ class ClusterSimulation(Pieces):
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
         jobs.start = jobs.reserved_start = jobs.after = -1
-        followers: list[list[int]] = [[] for _ in range(count)]
-        for job, others in enumerate(demands.after):
-            if not others:
-                continue
-            jobs[job].pending = len(others)
-            for other in others:
-                followers[other].append(job)
         if after is not None and think is not None:
             jobs.after, jobs.think = after, think
-            for job in np.flatnonzero(after >= 0).tolist():
-                if job not in followers[after[job]]:
-                    jobs[job].pending += 1
-                    followers[after[job]].append(job)
+        followers = followers_of(demands.after, jobs.after, jobs.pending)
         outages = records(OUTAGE, len(hardware.outages))
         for k, outage in enumerate(hardware.outages):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
@@ -142,8 +133,8 @@ class ClusterSimulation(Pieces):
             as_lists([list(pools) for pools in hardware.partitions]),
             outages,
             limits,
-            as_lists([list(own) for own in demands.limits]),
-            as_lists(followers),
+            as_lists(demands.limits),
+            followers,
             prediction,
         )
         self._begin(demands.since)

@@ -314,19 +314,22 @@ def _cycle(
         for n in range(len(nodes.procs)):
             plan.kept_from[n] = NEVER
         _see_outages(state, outs, out_nodes, plan)
-        _plan_running(state, rules, jobs, running, slots, plan)
     before, begun_at = state.started, state.tested
-    state.holds = 1 if rules.least_age == 0 else 0
     _see_what_is_free(state, nodes, plan)
     last = state.waiting
     if len(limits) == 0:  # else some jobs are passed over, and do not count
         last = min(last, state.seen_to + rules.most_tested - state.tested)
     last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
+    if not state.holds:
+        if last == 0:  # nobody needs a plan
+            return len(nodes.procs) // 8
+        _plan_running(state, rules, jobs, running, slots, plan)
+    state.holds = 1 if rules.least_age == 0 else 0
     while state.seen_to < last:
         index = queue[state.seen_to]
         job = jobs[index]
         part = partitions[job.partition]
-        if not within_limits(jobs, limits, limits_of, index):
+        if len(limits) > 0 and not within_limits(jobs, limits, limits_of, index):
             state.seen_to += 1
             continue
         if state.tested == rules.most_tested:
@@ -398,6 +401,8 @@ def _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, pla
 @kernel
 def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, job):
     """Whether a cycle has tried enough jobs of this one's user or partition."""
+    if rules.most_of_user <= 0 and rules.most_of_partition <= 0 and rules.most_of_user_in_partition <= 0:
+        return False
     user, both = of_user[job.user], of_user_in_partition[job.user * parts + job.partition]
     if user.stamp != state.users_counted:
         user.stamp, user.count = state.users_counted, 0

@@ -42,7 +42,7 @@ SLURM_STATE = _dtype(
 up next; `slots`, `blocks`, `planned`, `releases`, `chosen`, `free`, `steps`: entries in use; `stamp`: the number of the cycle; `at_first`,
 `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room. `holds`: whether
 the plan of the last cycle still holds for the jobs that it tried: `tested` of the first `seen_to` of the queue; `bounds`: how many of
-`Plan.bounds` have been written; `free_procs`: processors of the machine that are free now."""
+`Plan.bounds` are in use; `free_procs`: processors of the machine that are free now."""
 
 PARTITION = _dtype("closed tried tested reserved")
 """A partition: whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs tried and reservations made in this
@@ -66,8 +66,8 @@ BOUND = _dtype("partition procs nodes second each whole length time")
 sooner, since within a cycle nothing becomes free."""
 BOUNDS = 64
 
-STEP = _dtype("time change")
-"""A change of the processors that are free on the whole machine."""
+STEP = _dtype("time sum")
+"""How many more processors than now are free on the whole machine from a time on; of steps at the same time the last one says."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
@@ -97,7 +97,7 @@ class Plan(NamedTuple):
     """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch.
 
     `free`: the nodes of which something was free when the cycle began; `kept_from`: for each node, when its first block begins;
-    `steps`: what running jobs give back and blocks keep, in order of time, added up.
+    `steps`: what running jobs give back and blocks keep, added up in order of time.
     """
 
     blocks: Records
@@ -106,6 +106,7 @@ class Plan(NamedTuple):
     nodes: Array
     releases: Records
     seen: Seen
+    usable: Array
     chosen: Records
     runs: Records
     heap: Records
@@ -210,6 +211,7 @@ def new_slurm_memory(
             nodes=np.empty(planned, np.int32),
             releases=records(RELEASE, count),
             seen=Seen(*(np.zeros(size, np.int64) for _ in Seen._fields)),
+            usable=np.zeros(size, np.uint8),
             chosen=np.zeros(size, SLOT).view(np.recarray),
             runs=records(STRETCH, size),
             heap=records(ITEM, size),

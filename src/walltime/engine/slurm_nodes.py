@@ -95,9 +95,10 @@ def earliest(jobs, nodes, member, slots, plan, release_count, block_count, index
 def least_by_bounds(state, jobs, plan, index, length, latest):
     """A time before which a job cannot start, by what jobs that ask for less have found in this cycle; NEVER if that is after `latest`."""
     job, least = jobs[index], state.now
-    for k in range(min(state.bounds, len(plan.bounds))):
+    procs, need_nodes = job.procs, job.nodes
+    for k in range(state.bounds):
         bound = plan.bounds[k]
-        if bound.time > least and bound.length <= length and bound.procs <= job.procs and bound.nodes <= job.nodes:
+        if bound.time > least and bound.length <= length and bound.procs <= procs and bound.nodes <= need_nodes:
             same = bound.partition == job.partition and bound.whole == job.whole
             if same and bound.second <= job.second and bound.each <= job.each:
                 least = bound.time
@@ -113,34 +114,50 @@ def least_by_sum(state, jobs, plan, index, length, least, latest):
     The search begins at `least`; NEVER if the time is after `latest`.
     """
     job = jobs[index]
-    need = job.nodes if job.whole else max(job.nodes, job.procs)
-    steps, i, free, begin = plan.steps, 0, state.free_procs, least
-    while i < state.steps and steps[i].time <= least:
-        free += steps[i].change
-        i += 1
-    if free < need:
-        begin = NEVER
-    while i < state.steps:
-        time = steps[i].time
-        if (begin < NEVER and time >= begin + length) or (begin == NEVER and time > latest):
-            return begin
-        while i < state.steps and steps[i].time == time:
-            free += steps[i].change
-            i += 1
-        if free < need:
-            begin = NEVER
-        elif begin == NEVER:
-            begin = time
-    return begin
+    steps, count = plan.steps, state.steps
+    need = (job.nodes if job.whole else max(job.nodes, job.procs)) - state.free_procs
+    i, end = 0, count  # the first step after `least`
+    while i < end:
+        middle = (i + end) // 2
+        if steps[middle].time <= least:
+            i = middle + 1
+        else:
+            end = middle
+    begin, free = least, steps[i - 1].sum if i > 0 else 0
+    while True:
+        while free < need:  # until enough is free
+            if i == count or steps[i].time > latest:
+                return NEVER
+            begin = steps[i].time
+            while i < count and steps[i].time == begin:
+                i += 1
+            free = steps[i - 1].sum
+        while free >= need:  # as long as it stays so
+            if i == count or steps[i].time >= begin + length:
+                return begin
+            time = steps[i].time
+            while i < count and steps[i].time == time:
+                i += 1
+            free = steps[i - 1].sum
 
 
 @kernel
 def note_bound(state, jobs, plan, index, length, time):
-    """Note what a job has found, for those behind it."""
-    job, bound = jobs[index], plan.bounds[state.bounds % len(plan.bounds)]
+    """Note what a job has found, for those behind it, and forget what follows from it."""
+    job, bounds, left = jobs[index], plan.bounds, 0
+    for k in range(state.bounds):
+        old = bounds[k]
+        if old.time <= time and old.length >= length and old.procs >= job.procs and old.nodes >= job.nodes:
+            same = old.partition == job.partition and old.whole == job.whole
+            if same and old.second >= job.second and old.each >= job.each:
+                continue
+        if left < k:
+            bounds[left] = old
+        left += 1
+    bound = bounds[min(left, len(bounds) - 1)]
     bound.partition, bound.procs, bound.nodes, bound.second = job.partition, job.procs, job.nodes, job.second
     bound.each, bound.whole, bound.length, bound.time = job.each, job.whole, length, time
-    state.bounds += 1
+    state.bounds = min(left + 1, len(bounds))
 
 
 @kernel
@@ -154,7 +171,10 @@ def _usable(seen, nodes, n, whole, each):
 @kernel
 def could_start(state, nodes, member, plan, job):
     """Whether there is room for a job now, among the nodes of `plan.free`, by the plan so far."""
-    part, whole, each, until = job.partition, job.whole, job.each, state.now + (job.time_min if job.time_min > 0 else job.believed)
+    part, whole, each, need_nodes, need_procs = job.partition, job.whole, job.each, job.nodes, job.procs
+    if need_nodes > state.free or (whole == 0 and need_procs > state.free_procs):
+        return False
+    until = state.now + (job.time_min if job.time_min > 0 else job.believed)
     fit_nodes = fit_procs = fit_second = 0
     for k in range(state.free):
         n = plan.free[k]
@@ -164,9 +184,9 @@ def could_start(state, nodes, member, plan, job):
             fit_nodes += 1
             fit_procs += nodes.free_procs[n]
             fit_second += nodes.free_second[n]
-    if fit_nodes < job.nodes:
+    if fit_nodes < need_nodes:
         return False
-    return job.whole > 0 or (fit_procs >= job.procs and fit_second >= job.second)
+    return whole > 0 or (fit_procs >= need_procs and fit_second >= job.second)
 
 
 @called_kernel
@@ -175,31 +195,37 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
 
     Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until what is left fits into one; of these the smallest.
     """
-    runs, heap, seen, part = plan.runs, plan.heap, plan.seen, jobs[index].partition
-    need, count, last = jobs[index], 0, -2
+    runs, heap, seen, usable, items, part = plan.runs, plan.heap, plan.seen, plan.usable, nodes_of.items, jobs[index].partition
+    need, count, whole, each = jobs[index], 0, jobs[index].whole, jobs[index].each
+    for n in range(len(nodes.procs)):  # without branches, so that the compiler takes several at once
+        usable[n] = (seen.blocked[n] == 0) & (seen.second[n] >= each) & (seen.procs[n] >= (nodes.procs[n] if whole > 0 else 1))
+    first, procs, second, largest = -1, 0, 0, 0
     for k in range(nodes_of.first[part], nodes_of.first[part + 1]):
-        n = nodes_of.items[k]
-        if not _usable(seen, nodes, n, need.whole, need.each):
-            continue
-        if last != k - 1:
-            runs[count].first, runs[count].nodes, runs[count].procs, runs[count].second = k, 0, 0, 0
-            count += 1
-        last = k
-        run = runs[count - 1]
-        run.last = k
-        run.nodes += 1
-        run.procs += seen.procs[n]
-        run.second += seen.second[n]
-    for i in range(count):
-        push(heap, i, -runs[i].procs, i, i)
+        n = items[k]
+        if usable[n]:
+            if first < 0:
+                first, procs, second = k, 0, 0
+            procs += seen.procs[n]
+            second += seen.second[n]
+        elif first >= 0:
+            _note_run(runs[count], first, k, procs, second)
+            largest = count if runs[count].procs > runs[largest].procs else largest
+            count, first = count + 1, -1
+    if first >= 0:
+        _note_run(runs[count], first, nodes_of.first[part + 1], procs, second)
+        largest = count if runs[count].procs > runs[largest].procs else largest
+        count += 1
     left_nodes, left_procs, left_second = need.nodes, need.procs, need.second
+    one = _suffices(runs[largest], whole, left_nodes, left_procs, left_second)  # mostly: no heap is needed
+    for i in range(0 if one else count):
+        push(heap, i, -runs[i].procs, i, i)
     state.chosen = 0
     while left_nodes > 0 or left_procs > 0 or left_second > 0:
-        best = heap[0].job
-        if _suffices(runs[best], need.whole, left_nodes, left_procs, left_second):
+        best = largest if one else heap[0].job
+        if _suffices(runs[best], whole, left_nodes, left_procs, left_second):
             for i in range(count):
-                other = heap[i].job
-                if _suffices(runs[other], need.whole, left_nodes, left_procs, left_second):
+                other = i if one else heap[i].job
+                if _suffices(runs[other], whole, left_nodes, left_procs, left_second):
                     if runs[other].procs < runs[best].procs or (runs[other].procs == runs[best].procs and other < best):
                         best = other
         else:
@@ -207,9 +233,9 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
             count -= 1
         for k in range(runs[best].first, runs[best].last + 1):
             n = nodes_of.items[k]
-            procs = seen.procs[n] if need.whole else min(seen.procs[n], left_procs - max(0, left_nodes - 1))
+            procs = seen.procs[n] if whole else min(seen.procs[n], left_procs - max(0, left_nodes - 1))
             second = min(seen.second[n], left_second)
-            if (need.whole and left_nodes == 0) or (procs <= 0 and second == 0):
+            if (whole and left_nodes == 0) or (procs <= 0 and second == 0):
                 continue
             chosen = plan.chosen[state.chosen]
             chosen.node, chosen.procs, chosen.second = n, procs, second
@@ -217,6 +243,12 @@ def choose(state, jobs, nodes, nodes_of, plan, index):
             left_nodes = max(0, left_nodes - 1)
             left_procs -= procs
             left_second -= second
+
+
+@kernel
+def _note_run(run, first, end, procs, second):
+    """Note consecutive usable nodes, those at the places [first, end) of the partition."""
+    run.first, run.last, run.nodes, run.procs, run.second = first, end - 1, end - first, procs, second
 
 
 @kernel
@@ -247,9 +279,9 @@ def add_step(state, plan, time, change):
     """Add a change of the processors that are free to the sum over the machine."""
     steps, i = plan.steps, state.steps
     while i > 0 and steps[i - 1].time > time:
-        steps[i].time, steps[i].change = steps[i - 1].time, steps[i - 1].change
+        steps[i].time, steps[i].sum = steps[i - 1].time, steps[i - 1].sum + change
         i -= 1
-    steps[i].time, steps[i].change = time, change
+    steps[i].time, steps[i].sum = time, change + (steps[i - 1].sum if i > 0 else 0)
     state.steps += 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.cluster_memory import LIMIT, as_lists
+from walltime.engine.cluster_memory import LIMIT, as_lists, followers_of
 from walltime.engine.cluster_run import _fill
 from walltime.engine.memory import NEVER, record, records
 from walltime.engine.pieces import Pieces
@@ -84,17 +84,7 @@ class SlurmSimulation(Pieces):
         jobs.time_min = np.where(wants.time_min < believed, wants.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[wants.partition]
         jobs.start = jobs.reserved_start = -1
-        followers: list[list[int]] = [[] for _ in range(count)]
-        for job, others in enumerate(wants.after):
-            if not others:
-                continue
-            jobs[job].pending = len(others)
-            for other in others:
-                followers[other].append(job)
-        for job in np.flatnonzero(wants.follows >= 0).tolist():
-            if job not in followers[wants.follows[job]]:
-                jobs[job].pending += 1
-                followers[wants.follows[job]].append(job)
+        followers = followers_of(wants.after, wants.follows, jobs.pending)
         limits = records(LIMIT, len(machine.limits))
         for k, limit in enumerate(machine.limits):
             limits[k].jobs, limits[k].procs, limits[k].second = limit
@@ -103,8 +93,8 @@ class SlurmSimulation(Pieces):
             jobs,
             machine,
             limits,
-            as_lists([list(own) for own in wants.limits]),
-            as_lists(followers),
+            as_lists(wants.limits),
+            followers,
             shares,
             int(wants.user.max()) + 1 if count else 0,
         )

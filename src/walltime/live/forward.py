@@ -20,7 +20,7 @@ from walltime.workload import Workload
 Array = np.ndarray
 FIRST_NUMBER = 10**12
 """The number of the first job in a schedule."""
-PIECE = 200_000
+PIECE = 1_000_000
 """Steps of the simulation between two looks whether all jobs have started."""
 
 
