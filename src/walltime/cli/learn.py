@@ -62,7 +62,7 @@ def train(
     seed: o.SeedOption = 0,
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes to play in all.", rich_help_panel=TASK)] = 10_240,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", help="Stop after so many; the same command goes on.", rich_help_panel=TASK)
+        float | None, typer.Option("--minutes", min=0, help="Stop after so many; the same command goes on.", rich_help_panel=TASK)
     ] = None,
     decision: Annotated[str, typer.Option("--decision", help="next, backfill or both.", rich_help_panel=TASK)] = "both",
     reward: Annotated[

@@ -138,7 +138,7 @@ def train(
 ) -> Trained:
     """Train an agent on the early windows of a log; the later ones stay unseen for `evaluate`.
 
-    `out`: the folder that keeps the agent, every few iterations; the same call goes on from there, and gives the same bytes as one that
+    `out`: the folder that keeps the agent, after every iteration; the same call goes on from there, and gives the same bytes as one that
     was never stopped. `task`: what is to be learned. `settings`: how. `minutes`: stop after so many, to be resumed. `source` is kept with
     the agent. `progress` is called with the number of episodes played.
 
@@ -168,19 +168,16 @@ def train(
         found = ppo.iterate(batch, agent, settings, done, seed, scales)
         done += 1
         rows.append({"iteration": done, **found})
-        is_last = done == settings.iterations
-        if done % EVERY == 0 or is_last:
+        if done % EVERY == 0 or done == settings.iterations:
             now = _trained(agent, task, settings, plan, done, rows)
             rows[-1]["validation"] = against(now.costs(late), simple, task.reward)
             best.take(agent, rows[-1]["validation"])
         seconds = time.perf_counter() - begin
         rows[-1] |= {"seconds": before[0] + seconds, "cpu_seconds": before[1] + time.process_time() - cpu}
-        is_over = minutes is not None and seconds >= 60 * minutes
-        if done % EVERY == 0 or is_last or is_over:
-            folder.keep(agent, best, done, rows)
+        folder.keep(agent, best, done, rows)
         if progress is not None:
             progress(done * settings.together)
-        if is_over:
+        if minutes is not None and seconds >= 60 * minutes:
             break
     return _trained(best.shown(agent), task, settings, plan, done, rows)
 
