@@ -27,6 +27,7 @@ from walltime import syntax
 _config: Any = numba.core.config
 NOT_COMPILED = (
     "__init__",
+    "branch",
     "cache",
     "cluster_reference",
     "cluster_run",
