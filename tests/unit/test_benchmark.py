@@ -8,6 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
+from tests.traces import trace_folder
 from walltime.benchmark import SUITES, leaderboard, parse_suite, read_suite, result, run_suite, verify_result
 from walltime.errors import OutputError, PolicyError, WorkloadError
 
@@ -191,9 +192,10 @@ def test_command__takes_files_and_folders(suite, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", read_suite("archive").subjects, ids=lambda subject: subject.name)
-def test_archive__has_the_jobs_that_were_frozen(subject):
+def test_archive__has_the_jobs_that_were_frozen(subject, monkeypatch):
+    monkeypatch.setenv("WALLTIME_TRACES", str(trace_folder()))
     try:
         found = subject.windows()
     except wt.LogError:
-        pytest.skip(f"{subject.name} is not on this machine; walltime fetch gets it")
+        pytest.skip(f"{subject.name} is not in {trace_folder()}; set WALLTIME_TRACES to a folder that has it")
     assert len(found) == len(set(subject.checksums))
