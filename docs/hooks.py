@@ -16,6 +16,7 @@ from later_tables import drawn, later
 from leaderboard_tables import pictures as leaderboards
 from leaderboard_tables import standings, suites
 from learned_tables import learned
+from learned_tables import pictures as trained_agents
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
@@ -67,7 +68,7 @@ def on_files(files, config):
         files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in report_pictures.pictures().items():
         files.append(File.generated(config, f"tutorial/{name}", content=content))
-    for name, content in leaderboards().items():
+    for name, content in (leaderboards() | trained_agents()).items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     for name, content in drawn().items():
         files.append(File.generated(config, f"background/{name}", content=content))

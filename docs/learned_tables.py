@@ -1,4 +1,4 @@
-"""The tables of the guide on the trained agent, made from what `validation/learned.py` stored."""
+"""The tables and pictures of the guide on the trained agent, made from what `validation/learned.py` stored."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 from performance_tables import table
 from tuning_tables import change
+
+from walltime.metrics import Interval
+from walltime.report.changes import changes_figure
+from walltime.report.workloads import figure_bytes
 
 FILE = Path(__file__).with_name("learned.json")
 
@@ -42,6 +46,29 @@ def comparison(stored: dict[str, Any]) -> str:
             own[f"`{one['scheduler']}`"] = (f"{one['mean']:.1f}", days(one), change(one["change"]), seeds)
         columns.append(own)
     return table(head, [(name, *(cell for own in columns for cell in own[name])) for name in columns[0]])
+
+
+def pictures(file: Path = FILE) -> dict[str, bytes]:
+    """The agents against each scheduler, and what shuffled features cost, as SVG, by the names of the files beside the page."""
+    stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if not stored:
+        return {}
+    first = next(iter(stored.values()))
+    schedulers = [one["scheduler"] for one in first["compared"]]
+    features = [one["feature"] for one in first["importances"]]
+    against = [(log, _intervals(found["compared"], "scheduler", "change", schedulers)) for log, found in stored.items()]
+    costs = [(log, _intervals(found["importances"], "feature", "loss", features)) for log, found in stored.items()]
+    drawn = {
+        "trained-agent.svg": changes_figure(schedulers, against, "bounded slowdown of the agents against each scheduler"),
+        "trained-agent-features.svg": changes_figure(features, costs, "bounded slowdown with the feature shuffled"),
+    }
+    return {name: figure_bytes(figure, "svg") for name, figure in drawn.items()}
+
+
+def _intervals(rows: list[dict[str, Any]], name: str, what: str, names: list[str]) -> list[Interval]:
+    """One of the intervals of each row, in the order of these names."""
+    found = {row[name]: row[what] for row in rows}
+    return [Interval(found[one]["mean"], found[one]["low"], found[one]["high"], "") for one in names]
 
 
 def verdict(stored: dict[str, Any]) -> str:

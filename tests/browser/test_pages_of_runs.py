@@ -93,7 +93,15 @@ def leaderboard_page(tmp_path_factory):
     return write_leaderboard(folder / "page.html", results)
 
 
-@pytest.mark.parametrize("which", ["campaign", "replicated", "walltimes", "calibration", "what_if", "tuning", "leaderboard"])
+@pytest.fixture(scope="module")
+def learned_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learned")
+    walltime("learn", "train", "lublin99", "--procs", 64, "--jobs", 600, "--window", 32, "--episodes", 128, "--out", folder / "agent")
+    walltime("learn", "evaluate", folder / "agent", "--report", folder / "page.html")
+    return folder / "page.html"
+
+
+@pytest.mark.parametrize("which", ["campaign", "replicated", "walltimes", "calibration", "what_if", "tuning", "leaderboard", "learned"])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)

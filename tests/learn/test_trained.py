@@ -254,10 +254,13 @@ def test_command_line__trains_and_compares(tmp_path, capsys):
     found = json.loads(out)
     assert (status, found["window"], len(found["compared"])) == (0, 32, len(SCHEDULERS))
     assert (tmp_path / "costs.csv").read_text().count("\n") == found["windows"] + 1
-    status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a")
+    status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--report", tmp_path / "page.html")
     assert status == 0
     assert "easy:order=f4" in out
     assert "what it costs to shuffle a feature" in out
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<figure>") == 2
+    assert "no clear difference" in page
 
 
 @pytest.mark.parametrize(

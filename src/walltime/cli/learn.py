@@ -138,6 +138,7 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the cost of each window here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
     ] = None,
+    report: o.ReportOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Compare agents with EASY, and formulas with and without backfilling, on the windows that they have not seen."""
@@ -149,6 +150,8 @@ def evaluate(
 
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))
+    if report is not None:
+        common.check_output(report, (".html", ".htm"))
     agents = [load_agent(folder) for folder in folders]
     if log is None:
         if reading != Reading() or (jobs, load, log_seed) != (None, None, None):
@@ -159,12 +162,18 @@ def evaluate(
         found = compare(agents, workload, importances=importances, seed=seed, progress=progress)
     if out is not None:
         common.write_rows(found.table(), out)
+    if report is not None:
+        from walltime.report.learned import write_learned_report
+
+        write_learned_report(report, found, workload, settings={"command": common.command_line()})
     if as_json:
         common.print_json(found.as_dict())
         return
     _show(found)
     if out is not None:
         typer.echo(f"{found.windows} rows written to {out}")
+    if report is not None:
+        typer.echo(f"report written to {report}")
 
 
 def _source(kept: Any) -> tuple[str, Reading, int | None, float | None, int | None]:
@@ -180,24 +189,9 @@ def _source(kept: Any) -> tuple[str, Reading, int | None, float | None, int | No
 def _show(found: Evaluation) -> None:
     """Print the comparison, what the agents look at, and the answer in sentences."""
     from walltime.cli import common
-    from walltime.report import human_number
+    from walltime.report.learned import tables
 
-    def change(one: Any) -> list[str]:
-        return [f"{one.mean:+.1f} %", f"{one.low:+.1f} %", f"{one.high:+.1f} %"]
-
-    def days(seconds: float) -> str:
-        return f"{seconds / 86_400:.1f} d"
-
-    name = found.metric.replace("_", " ")
-    rows = [["agent", human_number(found.mean), days(found.longest_wait), "", "", "", ""]]
-    for one in found.compared:
-        said = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
-        rows.append([one.scheduler, human_number(one.mean), days(one.longest_wait), *change(one.change), said])
-    seeds = f"{len(found.agents)} agent{'s' * (len(found.agents) > 1)}"
-    title = f"{found.log}: {found.windows} held-out windows of {found.window} jobs, {seeds} trained on {found.trained_on}"
-    common.print_table(title, ["scheduler", f"mean {name}", "longest wait", "agent against it", "90 %: from", "to", "verdict"], rows)
-    if found.importances:
-        rows = [[i.feature, *change(i.loss), "" if i.slope is None else f"{i.slope:+.2f}"] for i in found.importances]
-        common.print_table("what it costs to shuffle a feature", ["feature", "cost", "90 %: from", "to", "score for 0.1 more"], rows)
+    for title, columns, rows in tables(found):
+        common.print_table(title, columns, rows)
     for sentence in found.verdict:
         common.print_text(sentence)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from walltime.report.benchmark import write_leaderboard as write_leaderboard
     from walltime.report.calibration import write_calibration_report as write_calibration_report
     from walltime.report.campaign import write_campaign_report as write_campaign_report
+    from walltime.report.learned import write_learned_report as write_learned_report
     from walltime.report.replicated import write_replicated_report as write_replicated_report
     from walltime.report.tuning import write_tuning_report as write_tuning_report
     from walltime.report.what_if import write_what_if_report as write_what_if_report
@@ -25,6 +26,7 @@ __all__ = [
     "write_calibration_report",
     "write_campaign_report",
     "write_leaderboard",
+    "write_learned_report",
     "write_replicated_report",
     "write_report",
     "write_tuning_report",
@@ -36,6 +38,7 @@ _LATER = {
     "report.benchmark": ("write_leaderboard",),
     "report.calibration": ("write_calibration_report",),
     "report.campaign": ("write_campaign_report",),
+    "report.learned": ("write_learned_report",),
     "report.replicated": ("write_replicated_report",),
     "report.tuning": ("write_tuning_report",),
     "report.what_if": ("write_what_if_report",),
