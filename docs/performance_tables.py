@@ -252,6 +252,42 @@ def orders(result: Numbers) -> str:
     return table(("workload", "waiting", "policy", "before, ms", "now, ms", "times faster", "times EASY's", "load"), rows)
 
 
+def learning(result: Numbers) -> str:
+    """Decisions per second in learning environments: one, and many side by side."""
+    rows = [(name, f"{found['one']:,.0f}", f"{found['many']:,.0f}") for name, found in result["rates"].items()]
+    many = f"{result['side_by_side']:,} side by side, {result['threads']} threads"
+    return table(("observation, decision, begin", "one environment", many), rows)
+
+
+def published_environment(result: Numbers) -> str:
+    """The published environment and this one in turns, on the same sequences with the same decisions."""
+    if not result.get("published"):
+        return "*Not measured beside the published environment: no copy of its program was at hand.*"
+    rows = []
+    for name, found in result["published"].items():
+        theirs, own = found["published"]["median"], found["walltime"]["median"]
+        rows.append((name, f"{theirs:,.0f}", f"{own:,.0f}", f"{own / theirs:.0f}", "yes" if found["same"] else "**no**"))
+    return table(("sequences", "published", "one environment", "times", "same observations and rewards"), rows)
+
+
+def stepping(result: Numbers) -> str:
+    """What copies and steps of a simulation cost."""
+    parts = ("first copy", "copy", "step", "state", "copy and submit")
+    rows = [(name, found["waiting"], *(f"{found[part]:,.0f}" for part in parts)) for name, found in result["calls"].items()]
+    return table(("log, policy", "waiting jobs", *parts), rows)
+
+
+def starts(result: Numbers) -> str:
+    """Seconds that the simulations for start times take."""
+    rows = []
+    for machine, found in result["machines"].items():
+        rows += [
+            (f"{machine} processors".replace("of 1 processors", "of 1 processor"), policy, f"{s['median']:.1f}")
+            for policy, s in found["seconds"].items()
+        ]
+    return table(("nodes", "policy", f"s for {result['samples']} simulations of {result['waiting']:,} waiting jobs"), rows)
+
+
 PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "throughput": ("throughput", throughput),
     "loads": ("throughput", loads),
@@ -272,6 +308,10 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "processor": ("start", processor),
     "cold": ("against", cold),
     "orders": ("against", orders),
+    "learning": ("learning", learning),
+    "published": ("learning", published_environment),
+    "stepping": ("stepping", stepping),
+    "starts": ("starts", starts),
 }
 
 
