@@ -36,7 +36,7 @@ ADDED = {
     "slack-predicting": 3,
     "conservative": 41,
     "conservative-predicting": 7,
-    "cluster": 29,
+    "cluster": 30,
     "cluster-predicting": 13,
     "cluster-kept": 8,
     "cluster-kept-predicting": 3,

@@ -48,13 +48,16 @@ def pass_with_fresh_places(
     in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
     in_order = in_order and rules.backfill_starvation == rules.order_starvation
     state.candidates = 0
+    free = _free_now(plan)
     for i in range(state.waiting):
         index = queue[i].job
         if not within_limits(jobs, limits, limits_of, index):
             continue
         job = jobs[index]
         reserves = _reservations(pools, pools_of, job) < rules.depth
-        if reserves or not rules.backfill or in_order or not _is_blocked(pools, pools_of, job):
+        if job.procs > free and not reserves:
+            pass  # it is blocked, whatever its partition
+        elif reserves or not rules.backfill or in_order or not _is_blocked(pools, pools_of, job):
             begin = first_hole(state, plan, pools, pools_of, job, NEVER - 1 if reserves else state.now)
             if reserves and job.reserved_start < 0 and begin < NEVER and (rules.depth > 1 or begin > state.now):
                 job.reserved_start = begin
@@ -64,6 +67,7 @@ def pass_with_fresh_places(
                 start_in_place(state, rules, jobs, pools, limits, limits_of, events, running, given, predicting, index, behind)
                 if state.again:
                     break
+                free = _free_now(plan)
                 continue
             if reserves and begin < NEVER:
                 take(state, plan, pools, pools_of, jobs, given, index, begin)
@@ -79,6 +83,15 @@ def pass_with_fresh_places(
             pool.reservations += 1 if reserves else 0
     _backfill(state, rules, jobs, pools, pools_of, limits, limits_of, events, running, candidates, given, plan, predicting)
     drop_started(state, jobs, queue)
+
+
+@kernel
+def _free_now(plan):
+    """The processors that are free now, of all pools."""
+    free = 0
+    for p in range(plan.free.shape[1]):
+        free += max(plan.free[0, p, 0], 0)
+    return free
 
 
 @kernel
