@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.evaluation import SCHEDULERS, work
 from walltime.learn.training import simple_costs
+from walltime.logs import write_swf
 
 LOG = wt.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
 TINY = learn.Settings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))
@@ -261,6 +263,25 @@ def test_command_line__trains_and_compares(tmp_path, capsys):
     page = (tmp_path / "page.html").read_text()
     assert page.count("<figure>") == 2
     assert "no clear difference" in page
+
+
+def test_damaged_agent__one_line(agents, tmp_path):
+    damaged = shutil.copytree(agents[0].parent / agents[0].name, tmp_path / "damaged")
+    (damaged / "agent.npz").write_bytes((damaged / "agent.npz").read_bytes()[:500])
+    with pytest.raises(wt.PolicyError, match="damaged: has no trained agent"):
+        learn.load(damaged)
+    with pytest.raises(wt.OutputError, match="damaged: the agent in it is damaged"):
+        learn.train(LOG, damaged, task=TASK, settings=TINY, seed=learn.load(agents[0]).seed)
+
+
+def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
+    log = tmp_path / "log.swf"
+    made = wt.Lublin99().generate(jobs=600, machine_procs=32, load=0.8, seed=1)
+    write_swf(log, made)
+    call(capsys, "learn", "train", log, "--window", 32, "--episodes", 128, "--out", tmp_path / "a")
+    write_swf(log, wt.workloads.head(made, 500))
+    assert "other jobs now than when the agent was trained" in one_line(*call(capsys, "learn", "evaluate", tmp_path / "a"))
+    assert call(capsys, "learn", "evaluate", tmp_path / "a", "--log", log, "--no-importances")[0] == 0
 
 
 @pytest.mark.parametrize(

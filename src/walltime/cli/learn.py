@@ -147,17 +147,21 @@ def evaluate(
     from walltime.learn.evaluation import evaluate as compare
     from walltime.learn.evaluation import work
     from walltime.learn.training import load as load_agent
+    from walltime.provenance import jobs_sha256
 
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))
     if report is not None:
         common.check_output(report, (".html", ".htm"))
     agents = [load_agent(folder) for folder in folders]
+    given = log is not None
     if log is None:
         if reading != Reading() or (jobs, load, log_seed) != (None, None, None):
             raise PolicyError("how a log is read or generated is for --log; name it, or leave the other options out")
         log, reading, jobs, load, log_seed = _source(agents[0].source)
     workload = _load(log, reading, jobs, load, log_seed)
+    if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
+        raise PolicyError(f"{log} has other jobs now than when the agent was trained; name it with --log if that is meant")
     with common.progress_bar(work(len(agents), importances), "schedulers, agents and features") as progress:
         found = compare(agents, workload, importances=importances, seed=seed, progress=progress)
     if out is not None:

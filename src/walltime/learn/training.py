@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -188,7 +189,7 @@ def against(costs: Array, others: Array, metric: str) -> float:
 
 
 def load(folder: str | Path) -> Trained:
-    """The agent that `train` kept in a folder; raises PolicyError if there is none."""
+    """The agent that `train` kept in a folder; raises PolicyError if there is none, or a damaged one."""
     folder = Path(folder)
     try:
         plan = json.loads((folder / SETTINGS).read_text())
@@ -196,7 +197,7 @@ def load(folder: str | Path) -> Trained:
         agent = ppo.Agent(settings, np.random.default_rng(0))
         best = _Best(agent, settings)
         done, rows = _Folder(folder, None).restore(agent, best)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:  # also that it is damaged
         raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one") from error
     if not done:
         raise PolicyError(f"{printable(folder)}: the training has not kept an agent yet; let it go on for a while")
@@ -273,11 +274,17 @@ class _Folder:
             np.savez(sink, **arrays)  # type: ignore[arg-type]
 
     def restore(self, agent: ppo.Agent, best: _Best) -> tuple[int, list[dict[str, Any]]]:
-        """Bring the agents to the state that was kept; the number of iterations done, and their rows."""
+        """Bring the agents to the state that was kept; the number of iterations done, and their rows. Raises OutputError for damage."""
         if not (self.folder / STATE).exists():
             return 0, []
+        try:
+            return self._restore(agent, best)
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise OutputError(f"{printable(self.folder)}: the agent in it is damaged; train another one in another folder") from error
+
+    def _restore(self, agent: ppo.Agent, best: _Best) -> tuple[int, list[dict[str, Any]]]:
         rows = json.loads((self.folder / PROGRESS).read_text())
-        with np.load(self.folder / STATE) as arrays:
+        with (self.folder / STATE).open("rb") as file, np.load(file) as arrays:
             done = int(arrays["done"])
             agent.scale, best.cost = arrays["scale"], float(arrays["best_cost"])
             best.agent.scale = agent.scale

@@ -80,7 +80,7 @@ class Tuning:
         first = _said(f"the {name} of the fitted order", self.fitted.test, f"that of {self.baseline}", self.test)
         second = _said("it", self.against_simple, f"that of {self.best_simple}, the best simple order in training", self.test)
         said = [sentence[0].upper() + sentence[1:] for sentence in (first, second)]
-        before, after = (wait / DAY for wait in self.longest_wait)
+        before, after = (round(wait / DAY, 1) for wait in self.longest_wait)
         if after > before:
             said.append(
                 f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: what a mean gains, single jobs may lose."
