@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import walltime as wt
@@ -18,6 +18,7 @@ from walltime.adjust.round import Sidecar
 from walltime.adjust.rules import Bounds
 
 EVERY = 60.0
+GAMER = "gamer"
 FAULTS = ("fail", "hang", "late", "lost", "killed before", "killed after")
 MOST_DOWN = 180
 """Seconds for which the side-car, or slurmctld, is down at most."""
@@ -61,34 +62,12 @@ class FailingLedger(Ledger):
             raise KilledError
 
 
-class LazyLedger(FailingLedger):
-    """Planted: nothing is on disk before the 50th entry."""
-
-    waiting: list[tuple[Entry, float]]
-
-    def write(self, entry: Entry, now: float, detail: str = "") -> None:
-        self._fail()
-        self.waiting = [*getattr(self, "waiting", []), (entry, now)]
-        if len(self.waiting) >= 50:
-            for one in self.waiting:
-                Ledger.write(self, *one)
-            self.waiting = []
-        self._kill()
-
-
 class KeepingSidecar(Sidecar):
     """Planted: limits are not raised again."""
 
-    def _raise(self, job, target, report):
-        return True
-
-
-class ForgetfulSidecar(Sidecar):
-    """Planted: nothing but its own memory is looked at after a restart."""
-
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.entries.clear()
+        self.back._raise = lambda job, need, report, tasks: True
 
 
 @dataclass
@@ -102,6 +81,7 @@ class Story:
     backfilled: int = 0
     rounds: int = 0
     least_left: float = float("inf")
+    said: list[str] = field(default_factory=list)
 
     def count(self, kind: str) -> None:
         self.failures[kind] = self.failures.get(kind, 0) + 1
@@ -118,10 +98,12 @@ def play(
     ledger_class: type[FailingLedger] = FailingLedger,
     prolog_fails: float | None = None,
     rounds: int = 20_000,
+    hostile: bool = False,
 ) -> Story:
     """Run the jobs to their end, in so many rounds at most, with a side-car; `risk`: probability of a failure at each command and write.
 
-    `prolog_fails`: that of the prolog, None without one.
+    `prolog_fails`: that of the prolog, None without one. `hostile`: there are gamers, whose jobs use their whole limits and are predicted
+    to take a hundredth of them, names made to be taken for others, slow answers, starts without a job log, and lost ledgers.
     """
     rng = random.Random(seed)
     cluster = FakeSlurm(nodes, [Job(**{**job.__dict__, "others": {}}) for job in jobs], soft=soft, grows=rng.random() < 0.5)
@@ -132,17 +114,25 @@ def play(
         cluster.spool, cluster.prolog_fails = spool, prolog_fails
     story = Story()
     runtimes = {job.key: job.runtime for job in jobs}
-    shares = {job.key: rng.uniform(0.1, 1.3) for job in jobs}
+    shares = {job.key: 0.01 if job.user == GAMER else rng.uniform(0.1, 1.3) for job in jobs}
     switch = Switch()
+    faults = (*FAULTS, "slow") if hostile else FAULTS
 
     def fault(words: tuple[str, ...]) -> str | None:
         if rng.random() >= risk * switch.on:
             return None
-        kind = rng.choice(FAULTS)
+        kind = rng.choice(faults)
         story.count(kind)
+        if kind == "slow":
+            cluster.advance(rng.uniform(1, 9))
+            return None
         return kind
 
     def begin() -> Sidecar:
+        switch.missing_until = cluster.clock.now
+        if hostile and rng.random() < 0.3 * switch.on:
+            story.count("no job log at the start")
+            switch.missing_until += rng.uniform(0, 3600)
         ledger = ledger_class(folder)
         ledger.rng, ledger.risk, ledger.full = rng, risk / 4 * switch.on, switch.full
         switch.ledger = ledger
@@ -152,10 +142,11 @@ def play(
             Bounds(every=EVERY, floor=10, share=1.0),
             cluster.clock,
             "sidecar",
-            lambda text: None,
+            story.said.append,
             ledger,
             stopped=lambda: switch.stopped,
             spool=None if prolog_fails is None else Spool(spool),
+            blocked=lambda: "there is no job log" if cluster.clock.now < switch.missing_until else "",
         )
 
     cluster.fault = fault
@@ -178,6 +169,19 @@ def play(
                     break
                 except KilledError:
                     switch.ledger.close()
+        if hostile and rng.random() < risk / 2 * switch.on and not cluster.soft:
+            story.count("ledger lost")
+            switch.ledger.close()
+            for end in ("", "-wal", "-shm"):
+                (folder / f"ledger.sqlite{end}").unlink(missing_ok=True)
+            if rng.random() < 0.5:
+                (folder / "ledger.sqlite").touch()
+            while True:
+                try:
+                    sidecar = begin()
+                    break
+                except KilledError:
+                    switch.ledger.close()
         happen(cluster, rng, risk, switch, story)
         cluster.advance(max(EVERY - (cluster.clock.now - begun), 1))
         story.rounds += 1
@@ -185,6 +189,8 @@ def play(
             check_calm(cluster, sidecar, switch, story)
     switch.ledger.close()
     story.violations += cluster.violations
+    if risk:
+        story.violations += [f"head {key} waited too long" for key in late_heads(cluster)]
     story.backfilled = len(cluster.backfilled)
     return story
 
@@ -195,7 +201,23 @@ class Switch:
     on = True
     full = False
     stopped = False
+    missing_until = 0.0
     ledger: FailingLedger
+
+
+def late_heads(cluster: FakeSlurm) -> list[str]:
+    """Heads of the queue that started later than their reserved starts, the part of their wait, and the longest limit together allow.
+
+    A day is added for reservations, outages, and jobs that were put back into the queue.
+    """
+    bounds, longest = Bounds(), 2 * 86_400
+    found = []
+    for key, promised in cluster.promised.items():
+        job = cluster.jobs[key]
+        slip = max(bounds.slip * (promised - job.submit), bounds.floor * 60)
+        if not job.restarts and cluster.begun.get(key, 0) > promised + slip + longest + 86_400:
+            found.append(key)
+    return found
 
 
 def tell(story: Story, report: Report, cluster: FakeSlurm) -> None:
@@ -253,11 +275,15 @@ def check_calm(cluster: FakeSlurm, sidecar: Sidecar, switch: Switch, story: Stor
         switch.stopped = stopped
         tell(story, sidecar.round(), cluster)
         cluster.advance(1)
+    lost = "ledger lost" in story.failures
     for job in cluster.running():
+        entry = sidecar.entries.get(job.key)
+        if entry is not None and entry.doubt and job.limit * 60 > cluster.clock.now - job.start + MOST_DOWN:
+            continue  # what is in doubt is raised in steps
         if job.limit < job.wanted and job.user != "sidecar":  # a test of the prolog may be short
             story.violations.append(f"job {job.key} still has {job.limit} of {job.wanted} minutes")
     for job in cluster.waiting():
-        if job.time_min:
+        if job.time_min and not (lost and job.key not in sidecar.entries):  # it is known for nobody's only once the guard was tested
             story.violations.append(f"job {job.key} still has TimeMin {job.time_min}")
         if job.limit < job.wanted:
             story.violations.append(f"waiting job {job.key} has {job.limit} of {job.wanted} minutes")
@@ -275,6 +301,18 @@ def busy(count: int = 200, nodes: int = 32, seed: int = 1) -> list[Job]:
         runtime = int(limit * 60 * min(rng.choice([0.05, 0.2, 0.5, 0.9, 1.2]), 1.2))
         jobs.append(Job(number, f"u{number % 5}", rng.choice([1, 1, 2, 4, 8, 8, nodes]), max(runtime, 20), limit, int(now)))
     return jobs
+
+
+def with_gamers(jobs: Sequence[Job], every: int = 15) -> list[Job]:
+    """The same, one job in so many being a gamer's; some jobs have names that are meant to be taken for something else."""
+    changed = []
+    for job in jobs:
+        if job.number % every == 0:
+            job = replace(job, user=GAMER, runtime=job.wanted * 60)
+        if job.number % 7 == 0:
+            job = replace(job, name=f"walltime-self-test\n{job.number - 1}|PENDING|root|")
+        changed.append(job)
+    return changed
 
 
 def kth(first: int, count: int, faster: int = 2) -> list[Job]:

@@ -6,7 +6,6 @@ by it, and shortened to it, or to what fits, when backfill starts it, unless lim
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from walltime.adjust.commands import Answer
+from walltime.adjust.queue import FIELDS
 
 STEP = 10
+MIN_JOB_AGE = 300
+"""Seconds for which a job is shown that has ended."""
 BEGIN = 1_800_000_000
 CONFIG = """Configuration data as of 2027-01-15T08:00:00
-AccountingStorageEnforce = none
+AccountingStorageEnforce = {enforce}
 BOOT_TIME               = {boot}
-ClusterName             = fake
+ClusterName             = {name}
 JobSubmitPlugins        = lua
 SchedulerParameters     = bf_continue{soft}
 SchedulerType           = sched/backfill
@@ -53,6 +55,7 @@ class Job:
     held: bool = False
     account: str = "bio"
     others: dict[str, object] = field(default_factory=dict)
+    """fields of squeue that differ from what they would be"""
 
     @property
     def key(self) -> str:
@@ -93,6 +96,14 @@ class FakeSlurm:
         self.updates: list[tuple[str, ...]] = []
         self.fault: Callable[[tuple[str, ...]], str | None] = lambda words: None
         self.rng = random.Random(0)
+        self.slow: Callable[[tuple[str, ...]], float] = lambda words: 0.0  # seconds that a command takes
+        self.blind = False  # it answers, and shows no job
+        self.name, self.enforce = "fake", "none"
+        self.tables = {"associations": "", "qos": ""}  # of sacctmgr
+        self.partition = "PartitionName=main Nodes=n[1-{nodes}] MaxTime=2-00:00:00 State=UP"
+        self.promised: dict[str, float] = {}  # the first start that was reserved for each job
+        self.begun: dict[str, float] = {}
+        self._past: dict[str, Job] = {}
         self._next = 900_000
 
     # ------------------------------------------------------------------------------------------------------------- the cluster
@@ -137,7 +148,8 @@ class FakeSlurm:
 
     def _end(self, job: Job, state: str) -> None:
         job.state, job.end = state, int(self.clock.now)
-        self._present.pop(job.key, None)
+        if self._present.pop(job.key, None) is not None:
+            self._past[job.key] = job
 
     def _schedule(self) -> None:
         now = self.clock.now
@@ -148,13 +160,10 @@ class FakeSlurm:
             self._start(queue.pop(0))
         if not queue:
             return
-        head, later = queue[0], free
-        shadow, extra = float("inf"), 0
-        for job in sorted(self.running(), key=lambda job: job.start + job.limit * 60):
-            later += job.nodes
-            if later >= head.nodes:
-                shadow, extra = job.start + job.limit * 60, later - head.nodes
-                break
+        head = queue[0]
+        shadow, extra = self._reserve(head, free)
+        if shadow < float("inf"):
+            self.promised.setdefault(head.key, shadow)
         for job in queue[1:]:
             length = job.time_min or job.limit
             if job.nodes > free or not self._clear(now, length):
@@ -170,14 +179,25 @@ class FakeSlurm:
             self.backfilled.append(job.key)
             self._start(job)
 
+    def _reserve(self, head: Job, free: int) -> tuple[float, int]:
+        """When the first job of the queue can start at the latest, and how many nodes are free then beside it."""
+        for job in sorted(self.running(), key=lambda job: job.start + job.limit * 60):
+            free += job.nodes
+            if free >= head.nodes:
+                return job.start + job.limit * 60, free - head.nodes
+        return float("inf"), 0
+
     def _clear(self, now: float, minutes: int) -> bool:
         return all(now >= end or now + minutes * 60 <= start for _, start, end in self.reservations)
 
     def _start(self, job: Job) -> None:
         job.state, job.start = "RUNNING", int(self.clock.now)
+        self.begun[job.key] = self.clock.now
         file = None if self.spool is None else self.spool / job.key
         if file is not None and file.exists() and job.time_min and self.rng.random() >= self.prolog_fails:
-            job.limit = max(job.limit, int(file.read_text()))
+            known, longest = map(int, file.read_text().split())
+            if job.limit < known:
+                job.limit = max(job.limit, longest)
 
     # ---------------------------------------------------------------------------------------------------------------- its users
 
@@ -209,6 +229,7 @@ class FakeSlurm:
                 self.late.append((self.clock.now + self.rng.randrange(0, 120), words))
             self.advance(timeout)
             return Answer(None, "", "no answer")
+        self.advance(self.slow(words))
         answer = self._answer(words)
         if fault == "killed after":
             raise KilledError
@@ -216,9 +237,13 @@ class FakeSlurm:
 
     def _answer(self, words: tuple[str, ...]) -> Answer:
         if words[:3] == ("scontrol", "show", "config"):
-            return Answer(0, CONFIG.format(boot=self.boot, soft=",time_min_as_soft_limit" if self.soft else ""), "")
+            return Answer(
+                0,
+                CONFIG.format(boot=self.boot, soft=",time_min_as_soft_limit" if self.soft else "", name=self.name, enforce=self.enforce),
+                "",
+            )
         if words[0] == "scontrol" and words[-1] == "partition":
-            return Answer(0, f"PartitionName=main Nodes=n[1-{self.nodes}] MaxTime=2-00:00:00 State=UP\n", "")
+            return Answer(0, self.partition.format(nodes=self.nodes) + "\n", "")
         if words[0] == "scontrol" and words[-1] == "reservation":
             lines = [
                 f"ReservationName={name} StartTime={_iso(start)} EndTime={_iso(end)} Nodes=n[1-{self.nodes}]"
@@ -226,7 +251,9 @@ class FakeSlurm:
             ]
             return Answer(0, "\n".join(lines) or "No reservations in the system\n", "")
         if words[0] == "squeue":
-            return Answer(0, json.dumps({"jobs": [record(job) for job in self._present.values()]}), "")
+            return self._squeue(dict(word.partition("=")[::2] for word in words[1:]))
+        if words[0] == "sacctmgr" and words[4] in self.tables:
+            return Answer(0, self.tables[words[4]], "")
         if words[0] == "sacctmgr":
             return Answer(0, "Operator\n", "")
         if words[0] == "sbatch":
@@ -245,6 +272,28 @@ class FakeSlurm:
             return Answer(0, "", "")
         assert words[:2] == ("scontrol", "update"), words
         return self._update(words)
+
+    def _squeue(self, options: dict[str, str]) -> Answer:
+        """What squeue prints."""
+        for key in [key for key, job in self._past.items() if self.clock.now - job.end > MIN_JOB_AGE]:
+            del self._past[key]
+        jobs = list(self._present.values())
+        if options.get("--states") == "all":
+            jobs += self._past.values()
+        if "--name" in options:
+            found = [job for job in jobs if job.user == options["--user"] and job.name in options["--name"].split(",")]
+            return Answer(0, "".join(f"{job.key}|\n" for job in found), "")
+        keys = options["--jobs"].split(",") if "--jobs" in options else None
+        if keys is not None:
+            jobs = [job for job in jobs if str(job.others.get("JobArrayID", job.key)) in keys]
+            if len(keys) == 1 and not jobs:
+                return Answer(1, "", "slurm_load_jobs error: Invalid job id specified")
+        if self.blind:
+            return Answer(0, "", "")
+        queue = [job for job in self.waiting() if not job.held]
+        start = self._reserve(queue[0], self.nodes - sum(job.nodes for job in self.running()))[0] if queue else float("inf")
+        head = {} if start == float("inf") else {queue[0].key: start}
+        return Answer(0, "".join(row(job, head.get(job.key, 0)) + "\n" for job in jobs), "")
 
     def _update(self, words: tuple[str, ...]) -> Answer:
         named = dict(word.split("=", 1) for word in words[2:])
@@ -269,33 +318,38 @@ def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def record(job: Job) -> dict[str, object]:
-    """A job in squeue --json, as Slurm 22.05 writes it."""
-    return {
-        "job_id": job.number,
-        "array_job_id": 0,
-        "array_task_id": None,
-        "array_task_string": "",
-        "job_state": job.state,
-        "user_name": job.user,
-        "account": job.account,
-        "partition": "main",
-        "qos": "normal",
-        "name": job.name,
-        "state_reason": "Resources",
-        "time_limit": job.limit,
-        "time_minimum": job.time_min,
-        "submit_time": job.submit,
-        "eligible_time": job.submit,
-        "start_time": job.start,
-        "restart_cnt": job.restarts,
-        "cpus": job.nodes,
-        "priority": 0 if job.held else 100,
-        "deadline": 0,
-        "licenses": "",
-        "het_job_id": 0,
-        "resv_name": "",
+def row(job: Job, reserved: float = 0) -> str:
+    """A job as squeue prints it in the fields of the side-car; `reserved`: when it is to start."""
+    start = job.start if job.state != "PENDING" else reserved
+    of: dict[str, object] = {
+        "JobArrayID": job.key,
+        "State": job.state,
+        "UserName": job.user,
+        "Account": job.account,
+        "Partition": "main",
+        "QOS": "normal",
+        "Reason": "Resources",
+        "TimeLimit": span(job.limit),
+        "MinTime": span(job.time_min) if job.time_min else "0:00",
+        "SubmitTime": _iso(job.submit),
+        "EligibleTime": _iso(job.submit),
+        "StartTime": _iso(start) if start else "N/A",
+        "RestartCnt": job.restarts,
+        "NumCPUs": job.nodes,
+        "NumNodes": job.nodes,
+        "PriorityLong": 0 if job.held else 100,
+        "Deadline": "N/A",
+        "HetJobID": "N/A",
+        "Reservation": "(null)",
+        "Licenses": "(null)",
     } | job.others
+    return "".join(f"{of[name]}|" for name in FIELDS)
+
+
+def span(minutes: int) -> str:
+    """Minutes as Slurm prints them."""
+    days, rest = divmod(minutes, 1440)
+    return f"{days}-{rest // 60:02}:{rest % 60:02}:00" if days else f"{rest // 60}:{rest % 60:02}:00"
 
 
 def sacct(cluster: FakeSlurm, flags: bool = True) -> str:

@@ -115,7 +115,9 @@ def test_a_job_that_was_ended_early_is_named_first(capsys, tmp_path):
     assert status == 0
     first = " ".join(out.split()).partition(". Stop the side-car")[0]
     assert "ENDED BEFORE THE USER'S LIMIT" in out.splitlines()[0]
-    assert all(f"{key} of u" in first for key in early[:20])
+    named = [key for key in early if f" {key} of u" in first]
+    assert first.startswith(f"{len(early)} JOBS")
+    assert len(named) == min(len(early), 20), "the first twenty by their starts, and how many more"
     status, out, _ = call(capsys, "slurm", "what-happened", "--ledger", tmp_path, tmp_path / "log.txt", "--json")
     assert sorted(json.loads(out)["killed_early"]) == sorted(early)
 

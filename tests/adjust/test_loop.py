@@ -46,15 +46,16 @@ def test_metrics(tmp_path):
     one, said = sidecar(cluster, tmp_path)
     metrics = Metrics(tmp_path / "walltime.prom", said.append)
     for _ in range(2):
-        metrics.write(one.round(), one.short, cluster.clock.time())
+        metrics.write(one.round(), one)
     lines = (tmp_path / "walltime.prom").read_text().splitlines()
     values = dict(line.removeprefix("walltime_adjust_").split() for line in lines if not line.startswith("#"))
     assert values["waiting_jobs"] == values["adjusted_jobs"] == values["set_total"] == "6"
     assert values["acting"] == "1"
     assert values["wanted_jobs"] == "0"
     assert len([line for line in lines if line.startswith("# TYPE")]) == len(values)
-    Metrics(tmp_path / "missing" / "walltime.prom", said.append).write(one.round(), 0, 0.0)
-    assert "missing" in said[-1]
+    missing = Metrics(tmp_path / "missing" / "walltime.prom", said.append)
+    missing.write(one.round(), one)
+    assert "missing" in missing.wrong
     one.ledger.close()
 
 

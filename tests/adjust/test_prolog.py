@@ -54,12 +54,12 @@ UPDATE = "scontrol update JobId={key} TimeLimit={minutes} /etc/a b/slurm.conf"
     [("9:00", True), ("59:59", False), ("58:01", True), ("08:09", True), ("1:00:00", False), ("1:01:01", False), ("1-00:00:00", False)],
 )
 def test_a_limit_is_raised_and_never_lowered(prolog, tmp_path, limit, raised):
-    Spool(tmp_path / "spool").put("7", 60)
+    Spool(tmp_path / "spool").put("7", 60, 60)
     assert prolog(f"{limit}    5:00", SLURM_JOB_ID="7") == ([UPDATE.format(key="7", minutes=60)] if raised else [])
 
 
 def test_a_task_of_an_array_has_its_own_name(prolog, tmp_path):
-    Spool(tmp_path / "spool").put("7_3", 60)
+    Spool(tmp_path / "spool").put("7_3", 60, 60)
     assert prolog("9:00 5:00", SLURM_JOB_ID="12", SLURM_ARRAY_JOB_ID="7", SLURM_ARRAY_TASK_ID="3") == [UPDATE.format(key="7_3", minutes=60)]
     assert prolog("9:00 5:00", SLURM_JOB_ID="12") == []
 
@@ -68,7 +68,7 @@ def test_a_task_of_an_array_has_its_own_name(prolog, tmp_path):
     "answer", ["9:00 N/A", "9:00 0:00", "UNLIMITED 5:00", "INVALID 5:00", "", "9:00", "odd TimeLimit=1 x", "$(touch /tmp/x) 5:00"]
 )
 def test_other_answers_change_nothing(prolog, tmp_path, answer):
-    Spool(tmp_path / "spool").put("7", 60)
+    Spool(tmp_path / "spool").put("7", 60, 60)
     assert prolog(answer, SLURM_JOB_ID="7") == []
 
 
@@ -80,14 +80,14 @@ def test_a_file_with_something_else_is_not_believed(prolog, tmp_path, content):
 
 @pytest.mark.parametrize("key", ["", "../7", "7;reboot", "7 8", "$(reboot)", "_7", "7_", "7_1_2", "*", "-7"])
 def test_no_other_file_is_read(prolog, tmp_path, key):
-    Spool(tmp_path / "spool").put("7", 60)
+    Spool(tmp_path / "spool").put("7", 60, 60)
     assert prolog("9:00 5:00", SLURM_JOB_ID=key) == []
     (tmp_path / "spool" / "8").symlink_to(tmp_path / "spool" / "7")
     assert prolog("9:00 5:00", SLURM_JOB_ID="8") == []
 
 
 def test_a_failing_scontrol_is_asked_again_and_does_not_fail_the_job(prolog, tmp_path):
-    Spool(tmp_path / "spool").put("7", 60)
+    Spool(tmp_path / "spool").put("7", 60, 60)
     assert prolog("9:00 5:00", status=1, SLURM_JOB_ID="7") == 3 * [UPDATE.format(key="7", minutes=60)]
 
 
@@ -95,14 +95,14 @@ def test_the_folder(tmp_path):
     folder = tmp_path / "spool"
     folder.mkdir(mode=0o755)
     spool = Spool(folder)
-    spool.put("7", 60)
-    spool.put("7_3", None)
-    assert {one.name: one.read_text() for one in folder.iterdir()} == {"7": "60\n", "7_3": f"{YEAR}\n"}
+    spool.put("7", 60, 60)
+    spool.put("7_3", 60, None)
+    assert {one.name: one.read_text() for one in folder.iterdir()} == {"7": "60 60\n", "7_3": f"60 {YEAR}\n"}
     assert stat.S_IMODE((folder / "7").stat().st_mode) == 0o644
     (folder / "readme").write_text("stays")
     (folder / ".walltime-0.part").write_text("left by one that was killed")
-    Spool(folder).keep({"7": 61})
-    assert {one.name: one.read_text() for one in folder.iterdir()} == {"7": "61\n", "readme": "stays"}
+    Spool(folder).keep({"7": (61, 70)})
+    assert {one.name: one.read_text() for one in folder.iterdir()} == {"7": "61 70\n", "readme": "stays"}
     folder.chmod(0o775)
     with pytest.raises(OutputError, match="others may write"):
         Spool(folder)
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_keeps_from_adjusting_only_where_the_pro
         one, said = sidecar(cluster, tmp_path / str(needs), spool=spool, needs_prolog=needs)
         rounds(cluster, one, 16)
 
-        def full(key, minutes):
+        def full(key, known, longest):
             raise OutputError("no space left on device")
 
         monkeypatch.setattr(spool, "put", full)

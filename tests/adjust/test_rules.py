@@ -1,18 +1,17 @@
 """Which jobs may be adjusted, what is read of the cluster, what may get onto a command line, and the ledger: by hand."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from tests.adjust.fake import BEGIN, FakeSlurm, Job, record
-from tests.slurm_text import samples
+from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from walltime.adjust.commands import Answer, DeniedError, Slurm, run
 from walltime.adjust.facts import SlurmError, read_facts
 from walltime.adjust.ledger import Entry, Ledger, LedgerError, State
-from walltime.adjust.queue import read_queue
+from walltime.adjust.limits import Limits, read_limits
+from walltime.adjust.queue import FIELDS, read_queue
 from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds, RunMinutes, read_run_minutes, time_min_of, why_never
+from walltime.adjust.rules import Bounds, time_min_of, why_never
 from walltime.errors import PolicyError
 
 CONFIG = "SchedulerType           = sched/backfill\nSLURM_VERSION = 24.11.5\nSchedulerParameters = bf_continue,time_min_as_soft_limit\n"
@@ -24,8 +23,7 @@ NOW = float(BEGIN)
 
 def queued(**changes):
     """A waiting job that may be adjusted, but for these changes of its record."""
-    job = Job(7, "ann", 1, 60, 60, BEGIN - 100, limit=60)
-    [found] = read_queue(json.dumps({"jobs": [record(job) | changes]}), tasks=3)
+    [found] = read_queue(row(Job(7, "ann", 1, 60, 60, BEGIN - 100, limit=60, others=changes)) + "\n", tasks=3)
     return found
 
 
@@ -33,30 +31,33 @@ def queued(**changes):
     ("changes", "why"),
     [
         ({}, None),
-        ({"time_limit": None}, "no time limit"),
-        ({"time_limit": {"set": False, "infinite": True, "number": 0}}, "no time limit"),
-        ({"priority": 0}, "held"),
-        ({"hold": True}, "held"),
-        ({"state_reason": "JobHeldAdmin"}, "held"),
-        ({"het_job_id": 7}, "heterogeneous"),
-        ({"deadline": {"set": True, "infinite": False, "number": BEGIN + 9}}, "Deadline"),
-        ({"licenses": "matlab:1"}, "licences"),
-        ({"resv_name": "course"}, "reservation"),
-        ({"partition": "main,nowhere"}, "unknown"),
-        ({"state_reason": "AssocGrpCPURunMinutesLimit"}, "running minutes"),
-        ({"state_reason": "DependencyNeverSatisfied"}, "cannot start yet"),
-        ({"eligible_time": BEGIN + 50}, "cannot start yet"),
+        ({"TimeLimit": "UNLIMITED"}, "no time limit"),
+        ({"TimeLimit": "NOT_SET"}, "no time limit"),
+        ({"PriorityLong": 0}, "held"),
+        ({"Reason": "JobHeldAdmin"}, "held"),
+        ({"HetJobID": 7}, "heterogeneous"),
+        ({"JobArrayID": "7+1"}, "heterogeneous"),
+        ({"Deadline": "2027-01-15T08:00:09"}, "Deadline"),
+        ({"Licenses": "matlab:1"}, "licences"),
+        ({"Licenses": "matlab:1|comsol:1"}, "licences"),
+        ({"Reservation": "course"}, "reservation"),
+        ({"Partition": "main,nowhere"}, "unknown"),
+        ({"Reason": "AssocGrpCPURunMinutesLimit"}, "limits on minutes"),
+        ({"Reason": "AssocGrpWallLimit"}, "limits on minutes"),
+        ({"Reason": "DependencyNeverSatisfied"}, "cannot start yet"),
+        ({"EligibleTime": "2027-01-15T08:00:50"}, "cannot start yet"),
+        ({"EligibleTime": "N/A"}, "cannot start yet"),
     ],
 )
 def test_who_is_never_adjusted(changes, why):
-    found = why_never(queued(**changes), FACTS, RunMinutes(), Bounds(), NOW)
+    found = why_never(queued(**changes), FACTS, Limits(), Bounds(), NOW)
     assert found is None if why is None else why in found
 
 
 def test_only_chosen_accounts_and_partitions():
-    assert why_never(queued(), FACTS, RunMinutes(), Bounds(accounts=frozenset({"bio"})), NOW) is None
-    assert "account" in why_never(queued(), FACTS, RunMinutes(), Bounds(accounts=frozenset({"chem"})), NOW)
-    assert "partition" in why_never(queued(partition="main,free"), FACTS, RunMinutes(), Bounds(partitions=frozenset({"main"})), NOW)
+    assert why_never(queued(), FACTS, Limits(), Bounds(accounts=frozenset({"bio"})), NOW) is None
+    assert "account" in why_never(queued(), FACTS, Limits(), Bounds(accounts=frozenset({"chem"})), NOW)
+    assert "partition" in why_never(queued(Partition="main,free"), FACTS, Limits(), Bounds(partitions=frozenset({"main"})), NOW)
 
 
 @pytest.mark.parametrize(
@@ -67,19 +68,63 @@ def test_reservations_within_the_users_limit(nodes, after, crosses):
     start, end = ("2027-01-15T08:00:00", "2027-01-15T20:00:00")
     facts = read_facts([CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n"])
     now = facts.reservations[0].start - after
-    assert (why_never(queued(eligible_time=1), facts, RunMinutes(), Bounds(), now) is not None) == crosses
-    assert why_never(queued(eligible_time=1), facts, RunMinutes(), Bounds(), facts.reservations[0].end) is None
+    assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), facts, Limits(), Bounds(), now) is not None) == crosses
+    assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), facts, Limits(), Bounds(), facts.reservations[0].end) is None
 
 
-def test_limits_on_running_minutes():
-    associations = "root||||\nscience|root||cpu=100\nbio|science|||\nbio||ann|\nart|root|||\nart||cy|cpu=3\n"
-    limits = read_run_minutes(associations, "normal|||\nshort||cpu=9|\n")
-    assert limits == RunMinutes(True, frozenset({"science", "bio"}), frozenset({"short"}), frozenset({"cy"}))
-    facts = replace(FACTS, settings=FACTS.settings | {"AccountingStorageEnforce": "associations,limits,safe"})
-    assert "running minutes" in why_never(queued(), facts, limits, Bounds(), NOW)
-    assert why_never(queued(account="art"), facts, limits, Bounds(), NOW) is None
-    assert "running minutes" in why_never(queued(account="art", qos="short"), facts, limits, Bounds(), NOW)
-    assert "could not be read" in why_never(queued(), facts, RunMinutes(known=False), Bounds(), NOW)
+LIMITS = read_limits(
+    "root||||||||\nscience|root|||cpu=100|||\nbio|science||||||\nbio||ann|||||\nart|root||||||\nart||cy||cpu=3|||\n"
+    "law|root||||||99\nfund|root||10:00:00||cpu=5||\nfund||eve|1-00:00:00||||\nlab|fund||||||\n",
+    "normal||||||||\nshort|05:00:00||cpu=9|||||\nlong|4-00:00:00|DenyOnLimit,PartitionTimeLimit||||||\nspent|||||||cpu=4|\n",
+)
+
+
+def enforced(words):
+    return replace(FACTS, settings=FACTS.settings | {"AccountingStorageEnforce": words})
+
+
+@pytest.mark.parametrize(
+    ("changes", "enforce", "left"),
+    [
+        ({}, "limits", True),
+        ({"Account": "art"}, "limits", False),
+        ({"Account": "art", "QOS": "short"}, "limits", True),
+        ({"Account": "art", "UserName": "cy"}, "limits", True),
+        ({"Account": "fund"}, "limits", True),
+        ({"Account": "law"}, "limits", False),
+        ({"Account": "law"}, "limits,safe", True),
+        ({"Account": "art", "QOS": "spent"}, "limits", False),
+        ({"Account": "art", "QOS": "spent"}, "safe", True),
+    ],
+)
+def test_jobs_whose_limits_on_minutes_slurm_would_test_with_time_min_are_left_alone(changes, enforce, left):
+    why = why_never(queued(**changes), enforced(enforce), LIMITS, Bounds(), NOW)
+    assert (why == "limits on minutes") == left
+
+
+def test_the_limits_of_a_partitions_qos_count_and_unknown_ones_do():
+    facts = read_facts([CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE])
+    assert why_never(queued(Account="art"), facts, LIMITS, Bounds(), NOW) == "limits on minutes"
+    assert "could not be read" in why_never(queued(), enforced("safe"), Limits(known=False), Bounds(), NOW)
+
+
+@pytest.mark.parametrize(
+    ("changes", "enforce", "longest"),
+    [
+        ({}, "limits", 2880),
+        ({"QOS": "short"}, "limits", 300),
+        ({"QOS": "short"}, "none", 2880),
+        ({"QOS": "short", "TimeLimit": "6:00:00"}, "limits", 360),
+        ({"QOS": "long"}, "limits", 5760),
+        ({"Account": "fund"}, "limits", 600),
+        ({"Account": "lab"}, "limits", 600),
+        ({"Account": "fund", "UserName": "eve"}, "limits", 1440),
+        ({"Partition": "free"}, "limits", None),
+        ({"Partition": "free", "QOS": "short"}, "limits", 300),
+    ],
+)
+def test_the_longest_limit_is_that_of_partition_qos_and_association(changes, enforce, longest):
+    assert LIMITS.longest(queued(**changes), enforced(enforce)) == longest
 
 
 def test_time_min():
@@ -95,20 +140,14 @@ def test_impossible_bounds(wrong):
 
 
 def test_tasks_of_an_array_have_their_own_names():
-    rest = {"job_id": 9, "array_job_id": 9, "array_task_id": None, "array_task_string": "1-7:2,20%3"}
-    job = record(Job(9, "ann", 1, 60, 60, 0, limit=60))
-    one = {"job_id": 15, "array_job_id": 9, "array_task_id": {"set": True, "infinite": False, "number": 0}}
-    keys = [found.key for found in read_queue(json.dumps({"jobs": [job | rest, job | one]}), tasks=3)]
-    assert keys == ["9_1", "9_3", "9_5", "9_0"]
+    rows = [row(Job(9, "ann", 1, 60, 60, 0, limit=60, others={"JobArrayID": keys})) for keys in ("9_[1-7:2,20%3]", "9_0", "9_[]")]
+    assert [found.key for found in read_queue("\n".join(rows), tasks=3)] == ["9_1", "9_3", "9_5", "9_0"]
 
 
-@pytest.mark.parametrize("folder", ["", "24.11", "26.05"])
-def test_real_outputs(folder):
-    jobs = read_queue((samples() / folder / "squeue.json").read_text(), tasks=5)
-    assert len(jobs) >= 8
-    behind = next(job for job in jobs if job.name == "behind" or job.name == "wide")
-    assert behind.limit == 30
-    assert behind.user == "alice"
+def test_no_field_that_is_asked_for_can_be_written_by_a_user():
+    assert not {"name", "comment", "command", "submitline", "workdir", "stdout", "admincomment", "wckey"} & {
+        name.lower() for name in FIELDS
+    }
 
 
 def test_the_mode_is_that_of_the_settings():
@@ -119,7 +158,7 @@ def test_the_mode_is_that_of_the_settings():
     assert FACTS.longest(["main", "free"]) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"jobs": 3}', '{"jobs": [{}]}', "null"])
+@pytest.mark.parametrize("text", ["{", "7", "7|PENDING|", row(Job(7, "ann", 1, 60, 60, 0)).replace("7|", "x|", 1), "|" * 40])
 def test_what_is_no_queue(text):
     with pytest.raises(SlurmError):
         read_queue(text, tasks=1)
@@ -273,7 +312,7 @@ def test_limits_on_the_number_of_changes(tmp_path):
 def test_not_all_tasks_of_an_array_become_records(tmp_path):
     cluster = crowd(soft=True)
     for place, job in enumerate(cluster.waiting()):
-        job.others = {"array_job_id": 2, "array_task_id": place}
+        job.others = {"JobArrayID": f"2_{place}"}
     asked = []
 
     def runner(words, timeout):

@@ -1,7 +1,7 @@
-"""The Slurm of Debian sid, which is newer than this machine's, in a folder that is made once and kept.
+"""The Slurm of another Debian, newer than this machine's, in a folder that is made once and kept: that of sid, or of trixie.
 
 Commands in it run by chroot(2), with this machine's /dev, /proc, /sys and /tmp mounted for that command only: nothing is left mounted.
-`python tests/slurm/chroot.py` makes the folder, or says why it cannot.
+`python -m tests.slurm.chroot [RELEASE ...]` makes the folders, or says why it cannot.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-RELEASE = "sid"
+RELEASES = ("sid", "trixie")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurm-wlm-basic-plugins")
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,11 +35,11 @@ class NoChrootError(Exception):
     """The folder cannot be made here; the message says why."""
 
 
-def folder() -> Path:
-    """Where it is kept: WALLTIME_SLURM_CHROOT, else a folder below the user's cache."""
-    own = os.environ.get("WALLTIME_SLURM_CHROOT")
+def folder(release: str = "sid") -> Path:
+    """Where it is kept: WALLTIME_SLURM_CHROOT, for sid, else a folder below the user's cache."""
+    own = os.environ.get("WALLTIME_SLURM_CHROOT") if release == "sid" else None
     cache = os.environ.get("WALLTIME_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "walltime"
-    return Path(own) if own else Path(cache).absolute() / f"slurm-{RELEASE}"
+    return Path(own) if own else Path(cache).absolute() / f"slurm-{release}"
 
 
 def is_made(root: Path) -> bool:
@@ -53,10 +53,10 @@ def version(root: Path) -> str:
     return package.partition("\nVersion: ")[2].partition("\n")[0]
 
 
-def made() -> Path:
+def made(release: str = "sid") -> Path:
     """The folder, made now if need be: a minute or three. Raises NoChrootError."""
-    root = folder()
-    wrong = missing()
+    root = folder(release)
+    wrong = missing(release)
     if wrong:
         raise NoChrootError(wrong)
     if is_made(root):
@@ -65,17 +65,17 @@ def made() -> Path:
     with root.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs at once make it once
         if not is_made(root):
-            make(root)
+            make(root, release)
     return root
 
 
-def missing() -> str | None:
+def missing(release: str) -> str | None:
     """What keeps this machine from having the folder, None if nothing does."""
     if os.geteuid() != 0:
         return "only root can run commands in a chroot"
     if subprocess.run(["unshare", "--mount", "--propagation", "private", "true"], capture_output=True).returncode:
         return "this machine does not let root have mounts of its own"
-    if is_made(folder()):
+    if is_made(folder(release)):
         return None
     lacking = [name for name in ("debootstrap", "apt-get") if shutil.which(name, path=PATH) is None]
     if lacking:
@@ -83,7 +83,7 @@ def missing() -> str | None:
     return None if KEYS.exists() else f"{KEYS} is missing, by which packages are checked; install debian-archive-keyring"
 
 
-def make(root: Path) -> None:
+def make(root: Path, release: str) -> None:
     """Make the folder; it gets its name when it is complete."""
     new = root.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
@@ -93,7 +93,7 @@ def make(root: Path) -> None:
     with log.open("wb") as out:
         try:
             done = subprocess.run(
-                [*words, RELEASE, str(new), mirror()], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=TIMEOUT
+                [*words, release, str(new), mirror()], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=TIMEOUT
             )
         except subprocess.TimeoutExpired as error:
             raise NoChrootError(f"debootstrap takes longer than {TIMEOUT} s") from error
@@ -133,6 +133,7 @@ def put_commands(root: Path, into: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        print(made())
+        for one in sys.argv[1:] or ["sid"]:
+            print(made(one))
     except NoChrootError as error:
         sys.exit(str(error))

@@ -73,7 +73,7 @@ def test_everything_is_taken_back_before_anything_else(lab, tmp_path, adjusters)
     changes = [call for call in faults.calls()[before:] if call.startswith("update")]
     assert sorted(changes[:3]) == sorted(f"update JobId={job} TimeMin=0" for job in waiting)
     assert [shown(lab, job, "TimeLimit") for job in (running, *waiting, new)] == [SPAN[kind] for kind in "EEFGF"]
-    assert one.says("give-back (self-test under way)")
+    wait_until("give-back mode", lambda: one.says("give-back (self-test under way)"), 20)  # is said at the end of the round
     wait_until("give-back", lambda: one.says("self-test: passed"), 90)
     lab.reconfigure(**SOFT)
     wait_until("soft limits again", lambda: "soft limit:" in one.told.splitlines()[-1], 30)

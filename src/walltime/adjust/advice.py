@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
+import re
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from walltime.adjust.queue import QueuedJob
-from walltime.errors import WalltimeError, WorkloadError
+from walltime.errors import LogError, WalltimeError, WorkloadError
+from walltime.logs.output import printable
 from walltime.predictors import Tang13
 from walltime.predictors.history import check_columns, log_ends
 from walltime.workload import Workload
 
-TEXTS = {"user": "user", "group": "account", "executable": "name", "queue": "qos"}
+TEXTS = {"user": "user", "group": "account", "queue": "qos"}
 """Which text of a waiting job stands in which column of the log; the partition is there as well."""
 
 ANY_SIZE = 1_000_000_000
 """Processors of the machine, which the advice does not depend on, and which Slurm's logs do not say."""
 KEPT = 600
 """Seconds for which a prediction holds."""
+FREE_TEXTS = frozenset(
+    {"jobname", "submitline", "workdir", "comment", "admincomment", "systemcomment", "extra", "stdin", "stdout", "stderr"}
+)
+"""Fields of sacct in which users can write lines that look like other jobs: sacct escapes nothing."""
+NOT_READ = "the job log has not been read yet"
 
 
 class Advice:
@@ -29,6 +38,10 @@ class Advice:
 
     def __init__(self, predictor: Tang13, jobs: Workload):
         check_columns(predictor, jobs)
+        if "executable" in predictor.columns:
+            raise WorkloadError(
+                f"{predictor.label} needs the names of programs, which users choose, and which the side-car does not ask for"
+            )
         if jobs.origin.unix_start_time is None:
             raise WorkloadError(f"{jobs.origin.name}: does not say when it began; take a log that sacct has printed")
         self._begin = jobs.origin.unix_start_time
@@ -64,32 +77,51 @@ class Advice:
 
 
 class History:
-    """The advice of a log file, read again when the file has changed; a file that has become unreadable leaves the old advice."""
+    """The advice of a log file, read again when the file has changed; a file that has become unreadable leaves the old advice.
+
+    It is read beside the rounds, which must not wait for it. `missing`: why there is no advice, empty if there is one.
+    """
 
     def __init__(self, predictor: Tang13, path: Path):
         self._predictor, self._path = predictor, path
-        self._stamp = self._now()
-        self.advice = self._read()
+        self._stamp: tuple[int, int] | None = None
+        self._reading: threading.Thread | None = None
+        self._wrong = ""
+        self.advice: Advice | None = None
+        self.missing = NOT_READ
 
     def refresh(self) -> str | None:
-        """Read the file again if it has changed; returns what went wrong."""
+        """Begin to read the file if it has changed; returns what went wrong since the last call."""
+        wrong, self._wrong = self._wrong, ""
         stamp = self._now()
-        if stamp == self._stamp:
-            return None
-        self._stamp = stamp
-        try:
-            self.advice = self._read()
-        except WalltimeError as error:
-            return str(error)
-        return None
+        if stamp != self._stamp and (self._reading is None or not self._reading.is_alive()):
+            self._stamp = stamp
+            self._reading = threading.Thread(target=self._try, daemon=True)
+            self._reading.start()
+        return wrong or None
+
+    def read(self) -> Advice:
+        """Read the file now; raises LogError or WorkloadError."""
+        self._stamp = self._now()
+        self.advice, self.missing = self._read(), ""
+        return self.advice
 
     def predict(self, job: QueuedJob, now: float) -> float | None:
-        """As `Advice.predict`."""
-        return self.advice.predict(job, now)
+        """As `Advice.predict`; None without advice."""
+        return None if self.advice is None else self.advice.predict(job, now)
+
+    def _try(self) -> None:
+        try:
+            self.advice, self.missing = self._read(), ""
+        except (WalltimeError, OSError, MemoryError) as error:
+            self._wrong = str(error)
+            if self.advice is None:
+                self.missing = f"there is nothing to learn from: {error}"
 
     def _read(self) -> Advice:
         from walltime.logs import read_log
 
+        check_texts(self._path)
         return Advice(self._predictor, read_log(self._path, time_zone="UTC").to_workload(procs=ANY_SIZE))
 
     def _now(self) -> tuple[int, int]:
@@ -98,3 +130,19 @@ class History:
         except OSError:
             return (0, 0)
         return (found.st_mtime_ns, found.st_size)
+
+
+def check_texts(path: Path) -> None:
+    """Raise LogError for a table of sacct that has free texts, in which a user may have forged the jobs of others."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            heading = file.readline(10_000).decode(errors="replace")
+    except (OSError, EOFError):
+        return  # whoever reads the log will say so
+    words = [word.strip().lower() for word in re.split(r"[|\x1f]", heading)]
+    found = [word for word in words if word in FREE_TEXTS] if any(word.startswith("jobid") for word in words) else []
+    if found:
+        raise LogError(
+            f"{printable(path)}: has {found[0]}, in which users can forge other jobs; print it without "
+            "submit lines and names, by walltime slurm sacct-command (--no-submit-line as well as no job names)"
+        )

@@ -8,10 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from walltime.adjust.facts import Facts, Minutes, SlurmError, read_facts
-from walltime.adjust.queue import QueuedJob, check_key, read_queue
+from walltime.adjust.queue import FORMAT, QueuedJob, check_key, read_queue
 
 TIMEOUT = 20.0
 """Seconds after which a command is ended; what it asked for may be done later all the same."""
+MANY = 2000
+"""More jobs than these are not asked for one by one: their numbers would not fit on a command line."""
+ASSOCIATIONS = ("Account", "ParentName", "User", "MaxWall", "GrpTRESRunMins", "MaxTRESMins", "GrpTRESMins", "GrpWall")
+QOS = ("Name", "MaxWall", "Flags", "GrpTRESRunMins", "MaxTRESRunMinsPA", "MaxTRESRunMinsPU", "MaxTRESMins", "GrpTRESMins", "GrpWall")
 DENIED = ("access/permission denied", "invalid user id", "user not authorized", "operation not permitted")
 
 
@@ -45,14 +49,19 @@ def run(words: Sequence[str], timeout: float) -> Answer:
 
 
 class Slurm:
-    """A cluster. Every method raises SlurmError if there is no good answer; a change may have been made even then."""
+    """A cluster. Every method raises SlurmError if there is no good answer; a change may have been made even then.
 
-    def __init__(self, runner: Runner = run, timeout: float = TIMEOUT):
+    `alive` is called after each command.
+    """
+
+    def __init__(self, runner: Runner = run, timeout: float = TIMEOUT, alive: Callable[[], None] = lambda: None):
         self._runner = runner
         self._timeout = timeout
+        self.alive = alive
 
     def _ask(self, *words: str) -> str:
         answer = self._runner(words, self._timeout)
+        self.alive()
         if answer.status == 0:
             return answer.out
         told = " ".join((answer.err or answer.out).split())[:200]
@@ -65,11 +74,11 @@ class Slurm:
         shown += [self._ask("scontrol", "--oneliner", "--all", "show", kind) for kind in ("partition", "reservation")]
         return read_facts(shown)
 
-    def run_minute_limits(self) -> tuple[str, str]:
-        """The tables of associations and of qualities of service, with their limits on running minutes."""
+    def limits(self) -> tuple[str, str]:
+        """The tables of associations and of qualities of service, with the limits on their jobs."""
         of = "--noheader", "--parsable2", "show"
-        accounts = self._ask("sacctmgr", *of, "associations", "format=Account,ParentName,User,GrpTRESRunMins")
-        return accounts, self._ask("sacctmgr", *of, "qos", "format=Name,GrpTRESRunMins,MaxTRESRunMinsPA,MaxTRESRunMinsPU")
+        accounts = self._ask("sacctmgr", *of, "associations", f"format={','.join(ASSOCIATIONS)}")
+        return accounts, self._ask("sacctmgr", *of, "qos", f"format={','.join(QOS)}")
 
     def admin_level(self, user: str) -> str:
         """The AdminLevel of a user, such as `Operator`; empty if Slurm does not know him."""
@@ -77,7 +86,26 @@ class Slurm:
 
     def queue(self, tasks: int) -> list[QueuedJob]:
         """The waiting and running jobs; of an array whose tasks are one record, the first `tasks` ones."""
-        return read_queue(self._ask("squeue", "--all", "--json"), tasks)
+        return read_queue(self._ask("squeue", "--all", "--noheader", f"--Format={FORMAT}"), tasks)
+
+    def jobs(self, keys: Sequence[str], tasks: int) -> list[QueuedJob]:
+        """These jobs, also those that have ended a short while ago; whatever Slurm does not know any more is left out."""
+        if not keys:
+            return []
+        chosen = [f"--jobs={','.join(map(check_key, keys))}"] if len(keys) <= MANY else []
+        try:
+            told = self._ask("squeue", "--all", "--noheader", "--states=all", *chosen, f"--Format={FORMAT}")
+        except SlurmError as error:
+            if len(keys) == 1 and "invalid job id" in str(error).lower():
+                return []
+            raise
+        wanted = set(keys)
+        return [job for job in read_queue(told, tasks) if job.key in wanted]
+
+    def jobs_named(self, names: Sequence[str], user: str) -> list[str]:
+        """The keys of a user's jobs with these names."""
+        words = ("squeue", "--all", "--noheader", f"--user={user}", f"--name={','.join(names)}", "--Format=JobID:0|")
+        return [check_key(line.removesuffix("|")) for line in self._ask(*words).splitlines() if line]
 
     def set_time_min(self, key: str, minutes: int) -> None:
         """Set the TimeMin of a waiting job; 0 takes it away."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from walltime.errors import WalltimeError
 from walltime.machine.slurm_text import Told, expand, read_text
@@ -14,7 +15,7 @@ from walltime.machine.slurm_text import Told, expand, read_text
 Minutes = int | None
 """A time limit; None is no limit."""
 SOFT_LIMIT = "time_min_as_soft_limit"
-_SPAN = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
+_SPAN = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 
 
 class SlurmError(WalltimeError):
@@ -44,10 +45,11 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition: its nodes and its longest time limit, minutes."""
+    """A partition: its nodes, its longest time limit, minutes, and the quality of service that holds for all of its jobs."""
 
     nodes: frozenset[str]
     limit: Minutes
+    qos: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,16 @@ class Facts:
     @property
     def enforces_limits(self) -> bool:
         """Whether limits of associations hold."""
-        enforced = self.settings.get("AccountingStorageEnforce", "none").lower()
-        return any(word in enforced for word in ("limits", "safe", "qos", "all"))
+        return any(word in self._enforced for word in ("limits", "safe", "qos", "all"))
+
+    @property
+    def enforces_safely(self) -> bool:
+        """Whether a job starts only if what is left of a limit on used minutes is enough for its own limit."""
+        return any(word in self._enforced for word in ("safe", "all"))
+
+    @property
+    def _enforced(self) -> str:
+        return self.settings.get("AccountingStorageEnforce", "none").lower()
 
     @property
     def controller(self) -> str:
@@ -108,11 +118,11 @@ def read_facts(texts: Sequence[str]) -> Facts:
         raise SlurmError("scontrol show: the settings, partitions or reservations are missing from its answer")
     try:
         partitions = {
-            name: Partition(frozenset(expand(record.get("Nodes", ""))), _minutes(record["MaxTime"]))
+            name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), _named(record.get("QoS", "")))
             for name, record in told.partitions.items()
         }
         reservations = tuple(
-            Reservation(name, _time(record["StartTime"]), _time(record["EndTime"]), frozenset(expand(record.get("Nodes", ""))))
+            Reservation(name, time_of(record["StartTime"]), time_of(record["EndTime"]), frozenset(expand(record.get("Nodes", ""))))
             for name, record in told.reservations.items()
         )
     except (KeyError, ValueError) as error:
@@ -120,13 +130,14 @@ def read_facts(texts: Sequence[str]) -> Facts:
     return Facts(told.settings, partitions, reservations)
 
 
-def _minutes(text: str) -> Minutes:
-    """A limit as scontrol prints it.
+@lru_cache(maxsize=10_000)
+def minutes_of(text: str) -> Minutes:
+    """A limit as Slurm's commands print it.
 
-    >>> _minutes("1-02:30:00"), _minutes("UNLIMITED")
-    (1590, None)
+    >>> minutes_of("1-02:30:00"), minutes_of("5:01"), minutes_of("UNLIMITED")
+    (1590, 6, None)
     """
-    if text.upper() in ("UNLIMITED", "INFINITE"):
+    if text.upper() in ("UNLIMITED", "INFINITE", "NOT_SET", "N/A", ""):
         return None
     match = _SPAN.fullmatch(text)
     if match is None:
@@ -135,6 +146,14 @@ def _minutes(text: str) -> Minutes:
     return days * 1440 + hours * 60 + minutes + (seconds > 0)
 
 
-def _time(text: str) -> int:
-    """A time in UTC as scontrol prints it."""
+@lru_cache(maxsize=100_000)
+def time_of(text: str) -> int:
+    """A time in UTC as Slurm's commands print it, 0 for one that is not known."""
+    if text in ("N/A", "Unknown", "NONE", "None", ""):
+        return 0
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+
+
+def _named(text: str) -> str:
+    """A name, empty where Slurm says that there is none."""
+    return "" if text in ("N/A", "(null)") else text

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from walltime.adjust.facts import Mode
 from walltime.adjust.given import Report
 from walltime.adjust.round import Sidecar
-from walltime.errors import OutputError
 from walltime.logs.output import whole_file
 
 LAST_ROUNDS = 3
-"""Rounds in which a side-car that ends takes everything back."""
+"""So many rounds in which nothing more could be given or taken back end a side-car that is to end."""
+PATIENCE = 120
+"""Seconds for which systemd is asked to wait for each of them."""
 
 
 class SystemClock:
@@ -55,24 +58,53 @@ class Signals:
             signal.signal(number, handler)
 
 
+class Systemd:
+    """What systemd is told, if it listens (sd_notify)."""
+
+    def __init__(self, address: str | None):
+        self._address = "" if not address else "\0" + address[1:] if address.startswith("@") else address
+
+    def tell(self, *words: str) -> None:
+        """Tell something such as `READY=1`; that nobody listens does not matter."""
+        if self._address:
+            with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+                one.sendto("\n".join(words).encode(), self._address)
+
+    def alive(self) -> None:
+        """The side-car still does something."""
+        self.tell("WATCHDOG=1")
+
+
 def keep_on(
-    sidecar: Sidecar, every: float, asked: Callable[[], bool], wait: Callable[[float], None], done: Callable[[Report], None]
+    sidecar: Sidecar,
+    every: float,
+    asked: Callable[[], bool],
+    wait: Callable[[float], None],
+    done: Callable[[Report], None],
+    tell: Callable[..., None] = lambda *words: None,
 ) -> None:
     """Rounds every so many seconds until asked to end; then rounds that take everything back, as nobody watches any more.
 
-    `sidecar.stopped` must say yes once it is asked to end.
+    `sidecar.stopped` must say yes once it is asked to end. `tell`: of systemd, which is asked to wait.
     """
     while not asked():
         begin = sidecar.clock.monotonic()
         done(sidecar.round())
+        tell("READY=1", "WATCHDOG=1")
         wait(max(every - (sidecar.clock.monotonic() - begin), 1.0))
     if sidecar.ledger is None:
         return
-    for _ in range(LAST_ROUNDS):
+    tell("STOPPING=1")
+    idle = 0
+    while idle < LAST_ROUNDS:
+        tell(f"EXTEND_TIMEOUT_USEC={PATIENCE * 1_000_000}", "WATCHDOG=1")
         report = sidecar.round()
         done(report)
-        if not (report.failures or report.adjusted or report.taken_back or report.given_back):
+        if report.answered and not (report.failures or report.adjusted or report.untaken or report.taken_back or report.given_back):
             break
+        idle = 0 if report.taken_back or report.given_back else idle + 1
+        if report.untaken or sidecar.short:
+            sidecar.say(f"before the end: {sidecar.short} jobs are short, {report.untaken} have a TimeMin")
     if sidecar.watched:
         sidecar.say(f"ended with {len(sidecar.watched)} jobs that may be short or have a TimeMin: {', '.join(sidecar.watched[:20])}")
 
@@ -92,45 +124,83 @@ METRICS = {
     "adjusted_jobs": "Waiting jobs that have a TimeMin of the side-car.",
     "wanted_jobs": "Further jobs that it would adjust.",
     "short_jobs": "Running jobs whose limit is to be raised.",
+    "untaken_jobs": "Jobs with a TimeMin of the side-car, also those from which it is to be taken back.",
+    "late_heads": "Partitions in which nothing is adjusted, as the head of the queue has waited too long.",
+    "quarantined_users": "Users who lower limits that were raised, and whose jobs are left alone.",
     "acting": "1 if it adjusts, 0 if not.",
-    "last_round_seconds": "Unix time of the last round.",
+    "may_act": "1 if it was started to adjust, and nobody has stopped it.",
+    "floor_seconds": "What a shortened job has at least, from its start.",
+    "last_try_seconds": "Unix time of the last round.",
+    "last_answer_seconds": "Unix time of the last round in which Slurm answered, 0 if there was none.",
 }
 COUNTERS = {
     "set": "TimeMin set.",
     "taken_back": "TimeMin taken back.",
     "given_back": "Limits of running jobs raised.",
     "failures": "Commands that failed.",
+    "alarms": "Alarms.",
+    "rounds_tried": "Rounds.",
+    "rounds_answered": "Rounds in which Slurm answered.",
 }
 
 
 class Metrics:
-    """A file for the textfile collector of Prometheus' node_exporter, written anew after each round."""
+    """A file for the textfile collector of Prometheus' node_exporter, written anew after each round.
+
+    `wrong`: why the last one could not be written.
+    """
 
     def __init__(self, path: Path, say: Callable[[str], None]):
         self._path, self._say = path, say
         self._sums = dict.fromkeys(COUNTERS, 0)
         self._least_left: float | None = None
+        self._answered_at = 0.0
+        self.wrong = "" if path.parent.is_dir() else f"{path.parent}: there is no such folder, in which the metrics are to be written"
 
-    def write(self, report: Report, short: int, now: float) -> None:
-        """Write the metrics of a round; that it cannot be written is said, and does not matter otherwise."""
-        for name, more in zip(COUNTERS, (report.set_now, report.taken_back, report.given_back, report.failures), strict=True):
+    def write(self, report: Report, sidecar: Sidecar) -> None:
+        """Write the metrics of a round."""
+        now, bounds = sidecar.clock.time(), sidecar.bounds
+        counts = (report.set_now, report.taken_back, report.given_back, report.failures, report.alarms, 1, int(report.answered))
+        for name, more in zip(COUNTERS, counts, strict=True):
             self._sums[name] += more
-        acting = report.mode is not Mode.ADVICE and not report.why
-        values = (report.waiting, report.adjusted + report.set_now, len(report.wanted) - report.set_now, short, int(acting), int(now))
+        if report.answered:
+            self._answered_at = now
+        values = {
+            "waiting_jobs": report.waiting,
+            "adjusted_jobs": report.adjusted + report.set_now,
+            "wanted_jobs": len(report.wanted) - report.set_now,
+            "short_jobs": sidecar.short,
+            "untaken_jobs": report.untaken,
+            "late_heads": len(sidecar.heads.late(now, bounds)),
+            "quarantined_users": len(sidecar.back.quarantine),
+            "acting": int(report.mode is not Mode.ADVICE and not report.why),
+            "may_act": int(sidecar.ledger is not None and not sidecar.stopped()),
+            "floor_seconds": bounds.floor * 60,
+            "last_try_seconds": int(now),
+            "last_answer_seconds": int(self._answered_at),
+        }
         lines: list[str] = []
-        for (name, told), value in zip(METRICS.items(), values, strict=True):
-            lines += [f"# HELP walltime_adjust_{name} {told}", f"# TYPE walltime_adjust_{name} gauge", f"walltime_adjust_{name} {value}"]
+        for name, told in METRICS.items():
+            lines += _lines(name, told, "gauge", values[name])
         for name, told in COUNTERS.items():
-            full = f"walltime_adjust_{name}_total"
-            lines += [f"# HELP {full} {told}", f"# TYPE {full} counter", f"{full} {self._sums[name]}"]
+            lines += _lines(f"{name}_total", told, "counter", self._sums[name])
         if report.least_left is not None:
             self._least_left = report.least_left if self._least_left is None else min(self._least_left, report.least_left)
         if self._least_left is not None:
-            full = "walltime_adjust_least_seconds_left"
             told = "What the shortest job had left of its shortened limit when it was raised."
-            lines += [f"# HELP {full} {told}", f"# TYPE {full} gauge", f"{full} {self._least_left:g}"]
+            lines += _lines("least_seconds_left", told, "gauge", round(self._least_left))
         try:
             with whole_file(self._path) as file:
                 file.write(("\n".join(lines) + "\n").encode())
-        except OutputError as error:
-            self._say(str(error))
+            if self._path.is_file():
+                self._path.chmod(0o644)  # node_exporter is another user
+            self.wrong = ""
+        except OSError as error:
+            if not self.wrong:
+                self._say(str(error))
+            self.wrong = str(error)
+
+
+def _lines(name: str, told: str, kind: str, value: int) -> list[str]:
+    full = f"walltime_adjust_{name}"
+    return [f"# HELP {full} {told}", f"# TYPE {full} {kind}", f"{full} {value}"]

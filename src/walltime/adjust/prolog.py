@@ -1,7 +1,8 @@
 """The second give-back: slurmctld itself raises the limit of a job that it starts, by a script and a folder of small files.
 
 The folder has a file for each waiting job that backfill may shorten, named as the job is (`7`, or `7_3` for a task of an array), with
-nothing in it but the minutes that it must have. The script is slurmctld's PrologSlurmctld; it needs nothing of the side-car but them.
+nothing in it but two numbers of minutes: its limit as it is known, and the longest that its user may have chosen unseen. The script is
+slurmctld's PrologSlurmctld; it needs nothing of the side-car but them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,10 @@ from walltime.logs.output import printable, whole_file
 
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
+MOST = 999_999
+"""Minutes; the script reads no more digits."""
+KEEP_ORPHANS = 30 * 86_400
+"""Seconds for which the file of a job that the ledger does not know is kept."""
 NAME = "walltime-self-test-prolog"
 SHORT, WHOLE = 12, 15
 """Minutes: the limit of the test's job, and the one that the prolog must raise it to."""
@@ -37,12 +43,11 @@ SCRIPT = """\
 # It never lowers a limit, touches no other job, and never fails a job. slurmctld runs it without PATH and without SLURM_CONF, as
 # SlurmUser. After it has been put into slurm.conf slurmctld must be restarted: scontrol reconfigure is not enough.
 spool={spool}
-log=${{spool}}/prolog.log
 PATH={folder}:/usr/bin:/bin
 export PATH{conf}
 
 say() {{
-    logger -t walltime-prolog -- "$1" 2>/dev/null || echo "$1" >>"$log" 2>/dev/null
+    logger -t walltime-prolog -- "$1" 2>/dev/null
     return 0
 }}
 
@@ -70,8 +75,11 @@ give_back() {{
     esac
     case $key in "" | *[!0-9_]* | _* | *_ | *_*_*) return ;; esac
     [ -f "$spool/$key" ] && [ ! -L "$spool/$key" ] || return
-    IFS= read -r minutes <"$spool/$key" || return
-    case $minutes in "" | 0* | *[!0-9]* | ???????*) say "job $key: its file has no number of minutes" && return ;; esac
+    IFS=' ' read -r known minutes <"$spool/$key" || return
+    minutes=${{minutes:-$known}}
+    for part in "$known" "$minutes"; do
+        case $part in "" | 0* | *[!0-9]* | ???????*) say "job $key: its file has no number of minutes" && return ;; esac
+    done
     for try in 1 2 3; do
         shown=$(timeout 10 squeue --noheader --jobs="$key" --Format=TimeLimit:30,MinTime:30 2>/dev/null)
         set -f
@@ -81,7 +89,8 @@ give_back() {{
             N/A | 0:00 | 00:00) return ;; # it has no TimeMin, so its limit is what its user wants
         esac
         now=$(minutes_of "$1")
-        [ -n "$now" ] && [ "$now" -lt "$minutes" ] || return
+        # a job that has its known limit was not shortened
+        [ -n "$now" ] && [ "$now" -lt "$known" ] && [ "$now" -lt "$minutes" ] || return
         if timeout 10 scontrol update JobId="$key" TimeLimit="$minutes" >/dev/null 2>&1; then
             say "job $key: its limit of $now minutes is raised to $minutes"
             return
@@ -122,21 +131,37 @@ class Spool:
                 raise OutputError(f"{printable(folder)}: belongs to somebody else; it must be a folder of the side-car's user")
             for part in folder.glob(".walltime-*.part"):  # of a side-car that was killed
                 part.unlink()
-            self._known = {one.name: -1 for one in os.scandir(folder) if KEY.fullmatch(one.name)}
+            self._known = {one.name: (-1, -1) for one in os.scandir(folder) if KEY.fullmatch(one.name)}
         except OSError as error:
             raise OutputError(
                 f"{printable(folder)}: cannot be used as a spool folder ({(error.strerror or str(error)).lower()})"
             ) from error
 
-    def put(self, key: str, minutes: Minutes) -> None:
-        """The job must have so many minutes, None for no limit; raises OutputError."""
-        wanted = min(minutes or YEAR, 999_999)
+    def put(self, key: str, known: int, longest: Minutes) -> None:
+        """The job must have `known` minutes, and if it has less, so many as its user can have chosen, None for any; raises OutputError."""
+        wanted = min(known, MOST), min(longest or YEAR, MOST)
         if self._known.get(key) != wanted:
             path = self.folder / check_key(key)
             with whole_file(path) as file:
-                file.write(f"{wanted}\n".encode())
-            path.chmod(0o644)
+                file.write(f"{wanted[0]} {wanted[1]}\n".encode())
+            path.chmod(0o644)  # slurmctld's user reads it
             self._known[key] = wanted
+
+    def orphans(self, known: set[str]) -> dict[str, tuple[int, int]]:
+        """What the files say of jobs that are not known; a ledger that was lost knew of them."""
+        found = {}
+        for key in self._known:
+            if key not in known:
+                with suppress(OSError, ValueError):
+                    words = [int(word) for word in (self.folder / key).read_text().split()]
+                    if words and time.time() - (self.folder / key).stat().st_mtime < KEEP_ORPHANS:
+                        found[key] = words[0], words[-1]
+        return found
+
+    def discard(self, key: str) -> None:
+        """As `remove`; a file that cannot be removed does no harm."""
+        with suppress(OutputError):
+            self.remove(key)
 
     def remove(self, key: str) -> None:
         """Nothing is to be raised any more; raises OutputError."""
@@ -146,12 +171,12 @@ class Spool:
             raise OutputError(f"{printable(self.folder)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
         self._known.pop(key, None)
 
-    def keep(self, wanted: Mapping[str, Minutes]) -> None:
-        """These files and no others; raises OutputError."""
-        for key in [key for key in self._known if key not in wanted]:
+    def keep(self, wanted: Mapping[str, tuple[int, Minutes]], untouched: Collection[str] = ()) -> None:
+        """These files, those that are not touched, and no others; raises OutputError."""
+        for key in [key for key in self._known if key not in wanted and key not in untouched]:
             self.remove(key)
-        for key, minutes in wanted.items():
-            self.put(key, minutes)
+        for key, (known, longest) in wanted.items():
+            self.put(key, known, longest)
 
 
 @dataclass
@@ -176,12 +201,11 @@ class PrologTest:
         if self.works is not None:
             return
         if not self._key:
-            for left in queue:  # by a side-car that was killed
-                if left.name == NAME and left.user == user:
-                    self._cancel(left.key)
+            for left in self.slurm.jobs_named((NAME,), user):  # by a side-car that was killed
+                self._cancel(left)
             self._key = self.slurm.submit_test(NAME, SHORT, 600, self.options)
             self._since, self._looks = monotonic, 0
-            self.spool.put(self._key, WHOLE)
+            self.spool.put(self._key, WHOLE, WHOLE)
             self.slurm.set_time_min(self._key, SHORT - 1)
             self.slurm.release(self._key)
             return

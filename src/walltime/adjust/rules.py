@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from walltime.adjust.facts import Facts
+from walltime.adjust.limits import Limits
 from walltime.adjust.queue import QueuedJob
 from walltime.errors import PolicyError
 
@@ -21,6 +22,8 @@ class Bounds:
     `every`: seconds between two rounds. `floor`: least TimeMin, minutes. `gain`: a TimeMin above this part of the limit is not worth it.
     `a_minute`: changes a minute. `share`: largest part of the waiting jobs that may have a TimeMin of the side-car. `accounts`,
     `partitions`: only these; empty for all. `tasks`: of an array, at most so many of the next tasks, as each becomes a record of its own.
+    `slip`: by which part of its wait the reserved start of a queue's head may pass before nothing is adjusted in its partition. `overdue`:
+    which part of a partition a user's jobs may hold beyond their TimeMin, over a week. `misses`: so many outlived ones a week are free.
     """
 
     every: float = 30.0
@@ -31,6 +34,9 @@ class Bounds:
     accounts: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
     tasks: int = 10
+    slip: float = 0.5
+    overdue: float = 0.01
+    misses: int = 3
 
     def __post_init__(self) -> None:
         if not 1 <= self.every <= 3600:
@@ -44,45 +50,13 @@ class Bounds:
             )
         if not 0 < self.share <= 1 or not 0 < self.gain <= 1:
             raise PolicyError("the share and the gain are above 0 and at most 1")
+        if not self.slip >= 0 or not self.overdue >= 0 or self.misses < 0:
+            raise PolicyError("the slip of heads, the share of overdue jobs and the number of misses are 0 or more")
         if self.a_minute < 1 or self.tasks < 1:
             raise PolicyError("the changes a minute and the tasks of an array must be one or more")
 
 
-@dataclass(frozen=True)
-class RunMinutes:
-    """Where limits on running minutes hold (GrpTRESRunMins and the like): accounts, with those below them, users and qualities of service.
-
-    `known`: False if they could not be read, so that they may hold anywhere.
-    """
-
-    known: bool = True
-    accounts: frozenset[str] = frozenset()
-    qos: frozenset[str] = frozenset()
-    users: frozenset[str] = field(default_factory=frozenset)
-
-
-def read_run_minutes(associations: str, qos: str) -> RunMinutes:
-    """The limits in the answers of sacctmgr, as `Slurm.run_minute_limits` asks for them."""
-    parents: dict[str, str] = {}
-    limited, users = set[str](), set[str]()
-    for line in associations.splitlines():
-        account, parent, user, limit = (line.split("|") + ["?"] * 4)[:4]
-        if not user:
-            parents[account] = parent
-        if limit:
-            (users if user else limited).add(user or account)
-    accounts = set()
-    for account in parents:
-        above: list[str] = [account]
-        while parents.get(above[-1]) and parents[above[-1]] not in above:
-            above.append(parents[above[-1]])
-        if limited & {*above, *(["root"] if "root" in limited else [])}:
-            accounts.add(account)
-    named = (line.split("|") for line in qos.splitlines() if line)
-    return RunMinutes(True, frozenset(accounts | limited), frozenset(name for name, *limits in named if any(limits)), frozenset(users))
-
-
-def why_never(job: QueuedJob, facts: Facts, limits: RunMinutes, bounds: Bounds, now: float) -> str | None:
+def why_never(job: QueuedJob, facts: Facts, limits: Limits, bounds: Bounds, now: float) -> str | None:
     """Why this waiting job must not have a TimeMin of the side-car's, None if it may; `now`: Unix time."""
     if job.limit is None:
         return "it has no time limit"
@@ -104,11 +78,11 @@ def why_never(job: QueuedJob, facts: Facts, limits: RunMinutes, bounds: Bounds, 
         return "its partition is unknown"
     if facts.enforces_limits:
         if not limits.known:
-            return "the limits on running minutes could not be read"
-        if job.account in limits.accounts or job.qos in limits.qos or job.user in limits.users:
-            return "limits on running minutes"
-    if "runmin" in job.reason.lower():
-        return "limits on running minutes"
+            return "the limits on minutes could not be read"
+        if limits.meet(job, facts):
+            return "limits on minutes"
+    if any(word in job.reason.lower() for word in ("runmin", "minutes", "grpwall")):
+        return "limits on minutes"
     if job.begin > now or job.begin == 0 or job.reason.startswith(("Dependency", "BeginTime")):
         return "it cannot start yet"
     reservation = facts.next_reservation(job.partitions, now)

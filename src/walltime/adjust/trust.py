@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from walltime.adjust.commands import Slurm
 from walltime.adjust.facts import Facts, SlurmError
 from walltime.adjust.ledger import Ledger
+from walltime.adjust.prolog import NAME as PROLOG_NAME
 from walltime.adjust.prolog import PrologTest, Spool
 from walltime.adjust.queue import QueuedJob
-from walltime.adjust.selftest import SelfTest
+from walltime.adjust.selftest import NAME, SelfTest
 from walltime.errors import OutputError
 
 WORKS = "works"
+NAMES = (NAME, PROLOG_NAME)
 
 
 class Trust:
@@ -36,28 +38,47 @@ class Trust:
         return self.ledger.noted("prolog") if self.spool is not None else ""
 
     @property
-    def keys(self) -> list[str]:
+    def spool_keys(self) -> list[str]:
         """Jobs of tests whose files must stay in the spool folder."""
         return [self._prolog_test.key] if self._prolog_test is not None and self._prolog_test.key else []
 
+    @property
+    def keys(self) -> list[str]:
+        """Jobs of tests that are under way."""
+        return [key for key in (*self.spool_keys, "" if self._test is None else self._test.key) if key]
+
+    def guarded(self, facts: Facts) -> bool:
+        """Whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
+        return self.ledger.noted("tested") == self._tested(facts) or (self._test is not None and self._test.guarded)
+
+    def _tested(self, facts: Facts) -> str:
+        return facts.controller if self.spool is None else f"{facts.controller} and the prolog of {self.spool.folder}"
+
     def why_not(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
-        """Go on with the tests; returns why nothing may be adjusted yet, empty if it may."""
-        tested = facts.controller if self.spool is None else f"{facts.controller} and the prolog of {self.spool.folder}"
+        """Go on with the tests; returns why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
+        if facts.soft_limit and not self.distrust:
+            return ""
+        tested = self._tested(facts)
         if self.distrust or self.ledger.noted("tested") != tested:
             why = self._step(queue, facts, monotonic, user)
             if why:
                 return why
-            self.ledger.note("tested", tested)
+            if not facts.soft_limit:
+                self.ledger.note("tested", tested)
             self._test, self._prolog_test, self.distrust = None, None, ""
-        if self.spool is not None and self.needs_prolog and self.prolog != WORKS:
+        if self.spool is not None and self.needs_prolog and self.prolog != WORKS and not facts.soft_limit:
             return f"prolog missing: {self.prolog}"
         return ""
 
     def _step(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
         """One step of the tests; returns why nothing may be adjusted yet."""
-        if self._test is None or self._test_of != facts.controller:
-            self._test, self._test_of = SelfTest(self.slurm, self.options, self.say), facts.controller
-            self._prolog_test = None if self.spool is None else PrologTest(self.slurm, self.spool, self.options, self.say)
+        of = f"{facts.controller} {facts.soft_limit}"
+        if self._test is None or self._test_of != of:
+            self._test, self._test_of = SelfTest(self.slurm, self.options, self.say, guard_only=facts.soft_limit), of
+            with_prolog = self.spool is not None and not facts.soft_limit
+            self._prolog_test = (
+                PrologTest(self.slurm, self.spool, self.options, self.say) if with_prolog and self.spool is not None else None
+            )
         try:
             self._test.step(queue, monotonic, user)
             if self._prolog_test is not None and self._test.passed:
@@ -80,5 +101,5 @@ class Trust:
 
     def lose(self, why: str) -> None:
         """Nothing is adjusted any more until the tests have passed again."""
-        self.distrust, self._test = why, None
+        self.distrust, self._test, self._prolog_test = why, None, None
         self.ledger.note("tested", "")

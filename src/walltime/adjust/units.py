@@ -16,16 +16,34 @@ StartLimitIntervalSec=0
 [Service]
 # a user with AdminLevel=Operator in Slurm's accounting, and no other rights
 User={user}
+Type=notify
+NotifyAccess=main
 ExecStart={command}
 Restart=always
 RestartSec=5
 KillSignal=SIGTERM
+# it asks for more time while it gives back and takes back
 TimeoutStopSec=300
+TimeoutStartSec=600
+# less than the least TimeMin; every command of Slurm that it gets an answer to, or not, counts as a sign of life
+WatchdogSec=300
 OOMScoreAdjust=-500
+MemoryMax=2G
 StateDirectory=walltime-adjust
-ProtectSystem=full
+StateDirectoryMode=0700
+UMask=0077
+ProtectSystem=strict
+ReadWritePaths={folders}
 ProtectHome=read-only
 PrivateTmp=yes
+PrivateDevices=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectControlGroups=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
 NoNewPrivileges=yes
 
 [Install]
@@ -39,7 +57,8 @@ Description=The job log that walltime-adjust learns from
 Type=oneshot
 User={user}
 UMask=0027
-# the command that walltime slurm sacct-command prints, in a script that writes another file and renames it
+# what walltime slurm sacct-command --no-submit-line --no-job-names prints, in a script that writes another file and renames it: texts of
+# users are not learned from, as sacct prints them so that they can forge other jobs
 ExecStart=/usr/local/sbin/walltime-history
 
 # /etc/systemd/system/walltime-history.timer
@@ -53,9 +72,10 @@ WantedBy=timers.target
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 
-def service(words: Sequence[str], user: str) -> str:
-    """The units that run these words as this user, to be cut into three files."""
-    return SERVICE.format(command=" ".join(_word(word) for word in words), user=user)
+def service(words: Sequence[str], user: str, folders: Sequence[str] = ()) -> str:
+    """The units that run these words as this user, who may write into these folders, to be cut into three files."""
+    written = " ".join(_word(f"-{folder}") for folder in folders)
+    return SERVICE.format(command=" ".join(_word(word) for word in words), user=user, folders=written).replace("ReadWritePaths=\n", "")
 
 
 def _word(word: str) -> str:

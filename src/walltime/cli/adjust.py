@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from walltime.adjust.round import Sidecar
 
 ACT, BOUNDS, SEEN, GAIN = "Whether to act", "How far it may go", "What is seen of it", "What it gains"
-PREDICTOR = "tang13:key=request,statistic=p95,window=3"
+PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
 
 
 def adjust(
@@ -29,7 +30,7 @@ def adjust(
         Path | None, typer.Option("--history", metavar="LOG", help="The cluster's job log, to learn from; read again when it changes.")
     ] = None,
     predictor: Annotated[
-        str, typer.Option("--predictor", help="tang13 with its options: key, statistic, window, threshold, least.")
+        str, typer.Option("--predictor", help="tang13 with its options: key, statistic, window, threshold, least, weight, small.")
     ] = PREDICTOR,
     act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False,
     ledger: Annotated[
@@ -68,6 +69,32 @@ def adjust(
     partition: Annotated[
         list[str] | None, typer.Option("--partition", help="Only this partition; repeat it for more.", rich_help_panel=BOUNDS)
     ] = None,
+    slip: Annotated[
+        float,
+        typer.Option(
+            "--slip",
+            metavar="PART",
+            help="Part of its wait by which the reserved start of a queue's head may pass; then nothing is adjusted until it has started.",
+            rich_help_panel=BOUNDS,
+        ),
+    ] = 0.5,
+    overdue: Annotated[
+        float,
+        typer.Option(
+            "--overdue",
+            metavar="PART",
+            help="Part of a partition that a user's jobs may hold beyond their TimeMin, over a week.",
+            rich_help_panel=BOUNDS,
+        ),
+    ] = 0.01,
+    misses: Annotated[
+        int,
+        typer.Option(
+            "--misses",
+            help="Jobs of a user that may outlive their TimeMin in a week before the next ones get a longer one.",
+            rich_help_panel=BOUNDS,
+        ),
+    ] = 3,
     metrics: Annotated[
         Path | None,
         typer.Option("--metrics", metavar="FILE.prom", help="A file for node_exporter's textfile collector.", rich_help_panel=SEEN),
@@ -79,6 +106,12 @@ def adjust(
     print_prolog: Annotated[
         bool,
         typer.Option("--print-prolog", help="Print the script for PrologSlurmctld, for this --spool, and end.", rich_help_panel=SEEN),
+    ] = False,
+    print_alerts: Annotated[
+        bool, typer.Option("--print-alerts", help="Print rules for Prometheus on the --metrics, and end.", rich_help_panel=SEEN)
+    ] = False,
+    print_dashboard: Annotated[
+        bool, typer.Option("--print-dashboard", help="Print a dashboard for Grafana, and end.", rich_help_panel=SEEN)
     ] = False,
     report: Annotated[
         Path | None,
@@ -108,6 +141,11 @@ def adjust(
 
         typer.echo(GUARD, nl=False)
         return
+    if print_alerts or print_dashboard:
+        from importlib.resources import files
+
+        typer.echo((files("walltime.adjust") / ("alerts.yml" if print_alerts else "dashboard.json")).read_text(), nl=False)
+        return
     if print_prolog:
         from walltime.adjust.prolog import script
 
@@ -118,12 +156,15 @@ def adjust(
     if print_unit:
         from walltime.adjust.units import service
 
-        typer.echo(service(_words(), "walltime"), nl=False)
+        written = [spool, None if metrics is None else metrics.parent, ledger]
+        typer.echo(service(_words(), "walltime", [str(path.absolute()) for path in written if path is not None]), nl=False)
         return
     from walltime.adjust.rules import Bounds
     from walltime.cli import common
 
-    bounds = Bounds(every, floor, gain, changes, share, frozenset(account or ()), frozenset(partition or ()))
+    bounds = Bounds(
+        every, floor, gain, changes, share, frozenset(account or ()), frozenset(partition or ()), slip=slip, overdue=overdue, misses=misses
+    )
     if history is None:
         raise PolicyError(
             "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
@@ -147,7 +188,9 @@ def adjust(
         raise PolicyError("--json is for one round; add --once")
     if not 1 <= timeout <= 60:
         raise PolicyError(f"a command of Slurm may take 1 to 60 s, not {timeout:g}")
-    if metrics is not None:
+    if metrics is not None and metrics.suffix != ".prom":
+        raise PolicyError(f"the metrics go into a file whose name ends in .prom, not {metrics.name}")
+    if metrics is not None and not act:
         common.check_output(metrics, (".prom",))
     _run(
         _tang13(predictor), history, bounds, ledger, once, timeout, stop_file, tuple(self_test or ()), metrics, as_json, spool, need_prolog
@@ -203,51 +246,69 @@ def _run(
     spool: Path | None,
     need_prolog: bool,
 ) -> None:
-    from getpass import getuser
+    import os
+    from pwd import getpwuid
 
-    from walltime.adjust.advice import History
+    from walltime.adjust.advice import NOT_READ, History
     from walltime.adjust.commands import Slurm
     from walltime.adjust.facts import SlurmError
-    from walltime.adjust.ledger import Ledger
-    from walltime.adjust.loop import Metrics, Signals, SystemClock, keep_on
+    from walltime.adjust.ledger import open_ledger
+    from walltime.adjust.loop import Metrics, Signals, SystemClock, Systemd, keep_on
     from walltime.adjust.prolog import Spool
     from walltime.adjust.round import Sidecar
+    from walltime.errors import OutputError
 
     def say(text: str) -> None:
-        typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
-        sys.stdout.flush()
+        with suppress(OSError):  # nobody who listens must not end it
+            typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
+            sys.stdout.flush()
 
+    # The ledger first: what may be short is looked after whatever else is missing.
+    book = None if ledger is None else open_ledger(ledger, say)
     history = History(predictor, log)
-    say(f"learned from {history.advice.jobs:,} jobs")
-    book = None if ledger is None else Ledger(ledger)
+    if book is None:
+        say(f"learned from {history.read().jobs:,} jobs")
+    else:
+        history.refresh()
+    systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
     signals = None if once else Signals()
+    shown = None if metrics is None else Metrics(metrics, say)
+    folder, spool_wrong = None, ""
+    try:
+        folder = None if spool is None else Spool(spool)
+    except OutputError as error:
+        spool_wrong = str(error)
     try:
 
         def stopped() -> bool:
             return (stop_file is not None and stop_file.exists()) or (signals is not None and signals.asked())
 
+        def blocked() -> str:
+            return spool_wrong or ("" if shown is None else shown.wrong) or ("" if history.missing == NOT_READ else history.missing)
+
         sidecar = Sidecar(
-            Slurm(timeout=timeout),
+            Slurm(timeout=timeout, alive=systemd.alive),
             history.predict,
             bounds,
             SystemClock(),
-            getuser(),
+            getpwuid(os.geteuid()).pw_name,
             say,
             book,
             stopped=stopped,
             test_options=self_test,
             stays=not once,
-            spool=None if spool is None else Spool(spool),
+            spool=folder,
             needs_prolog=need_prolog,
+            blocked=blocked,
         )
-        done = _teller(sidecar, history, None if metrics is None else Metrics(metrics, say), say)
+        done = _teller(sidecar, history, shown, say)
         if signals is None:
             report = sidecar.round()
             if not report.answered:
                 raise SlurmError(report.why)
             _tell_once(report, as_json, done, say)
         else:
-            keep_on(sidecar, bounds.every, signals.asked, signals.wait, done)
+            keep_on(sidecar, bounds.every, signals.asked, signals.wait, done, systemd.tell)
     finally:
         if signals is not None:
             signals.restore()
@@ -268,10 +329,10 @@ def _teller(sidecar: Sidecar, history: History, metrics: Metrics | None, say: Ca
             say(line)
         last = line
         if metrics is not None:
-            metrics.write(report, sidecar.short, sidecar.clock.time())
+            metrics.write(report, sidecar)
         wrong = history.refresh()
         if wrong:
-            say(f"the job log could not be read again, what was learned before holds: {wrong}")
+            say(f"the job log could not be read: {wrong}")
 
     return done
 

@@ -1,0 +1,132 @@
+"""Forty faults in the side-car itself, each a line of it that is changed: the tests must find every one of them.
+
+`python -m tests.adjust.planted [NUMBER ...]` tries all of them, or these, each on a copy of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+UNLUCKY, FAIR, FAILURES, RULES, PROLOG, LOOP = (
+    f"tests/adjust/test_{name}.py" for name in ("unlucky", "fairness", "failures", "rules", "prolog", "loop")
+)
+
+
+class Fault(NamedTuple):
+    """What is changed in a file of `walltime/adjust`, and the tests, by parts of their names, one of which must fail."""
+
+    file: str
+    old: str
+    new: str
+    path: str
+    tests: str
+
+
+FAULTS = (
+    Fault("giveback.py", "need = entry.limit if job.limit < entry.limit else None", "need = None", FAILURES, "without_failures"),
+    Fault("giveback.py", "            self.slurm.set_limit(job.key, need)", "            pass", FAILURES, "without_failures"),
+    Fault("giveback.py", "self.slurm.set_limit(job.key, need)", "self.slurm.set_limit(job.key, job.limit)", FAILURES, "without_failures"),
+    Fault(
+        "giveback.py", "keys = [*self.entries.jobs, *self.orphans, *self.extra()]", "keys = [*self.extra()]", FAILURES, "without_failures"
+    ),
+    Fault("giveback.py", "self._adopt_orphan(job)", "pass", UNLUCKY, "lost_ledger"),
+    Fault("giveback.py", "state is State.SHORT or again) and _is_less", "state is State.SHORT) and _is_less", UNLUCKY, "put_back"),
+    Fault("giveback.py", "step = max(ran, sure) + STEP", "step = sure", FAIR, "in_doubt"),
+    Fault("giveback.py", "return step if longest is None else max(min(step, longest), sure)", "return step", FAIR, "in_doubt"),
+    Fault("giveback.py", "if self._has_no_need(job, need, tasks):", "if False:", FAIR, "just_ended"),
+    Fault("giveback.py", "if len(gone) >= MOST_MISSING and not present:", "if False:", UNLUCKY, "answer_without_jobs"),
+    Fault(
+        "giveback.py",
+        "if same and changed and entry.state is State.SET and not again and not entry.doubt:",
+        "if False:",
+        UNLUCKY,
+        "lost_guard",
+    ),
+    Fault("giveback.py", "if len(self.quarantine) > 1:", "if False:", FAIR, "that_lies"),
+    Fault("giveback.py", "self.quarantine.add(job.user)", "self.distrust(job.user)", FAIR, "lowers_a_limit"),
+    Fault("giveback.py", "if self.clock.monotonic() - self.looked_at < every:", "if every:", UNLUCKY, "slow_changes"),
+    Fault(
+        "entries.py", "limit = {State.ENDED: FORGET_AFTER}", "limit = dict.fromkeys(State, FORGET_AFTER)", UNLUCKY, "answer_without_jobs"
+    ),
+    Fault("entries.py", "return entry.user == job.user and entry.restarts <= job.restarts", "return False", FAILURES, "without_failures"),
+    Fault("round.py", "self.back.run(report, self.bounds.tasks)", "pass", UNLUCKY, "needs_nothing_but"),
+    Fault("round.py", "if self._option_is_gone(facts):", "if False:", RULES, "dropped_option"),
+    Fault("round.py", "if self._is_foreign(facts):", "if False:", UNLUCKY, "another_cluster"),
+    Fault("round.py", "            self._adopt(facts, report)", "            pass", UNLUCKY, "unknown_time_min"),
+    Fault("round.py", "unwanted = [entry for entry in held if not ready or", "unwanted = [entry for entry in held if", RULES, "stop_file"),
+    Fault("round.py", "elif not self.stays:", "elif False:", FAIR, "once_adjusts"),
+    Fault("round.py", "elif self._is_blocked():", "elif False:", UNLUCKY, "missing_at_the_start"),
+    Fault("round.py", "if silent > self.bounds.floor * 30 and", "if silent > self.bounds.floor * 3000 and", UNLUCKY, "silence"),
+    Fault("round.py", "if not self.book.keep(None, entry):", "if False:", RULES, "full_disk"),
+    Fault("round.py", "if not soft and not self._put(job, longest):", "if False:", PROLOG, "cannot_be_written"),
+    Fault("round.py", "elif any(name in late for name in job.partitions):", "elif False:", FAIR, "late_head"),
+    Fault("round.py", "if budget.spent:\n                return", "if False:\n                return", UNLUCKY, "slow_changes"),
+    Fault("ledger.py", '        if not old and noted not in (expected or [""]):', "        if False:", UNLUCKY, "another_ledger"),
+    Fault("ledger.py", "self.folder.chmod(0o700)", "pass", UNLUCKY, "the_lock"),
+    Fault("ledger.py", "os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600", "os.O_RDWR | os.O_CREAT, 0o644", UNLUCKY, "the_lock"),
+    Fault("ledger.py", "        self._open_to_read(error)", "        raise", UNLUCKY, "only_be_read"),
+    Fault(
+        "ledger.py", 'self._base.execute(f"INSERT OR REPLACE INTO jobs', 'print(f"INSERT OR REPLACE INTO jobs', RULES, "ledger_is_on_disk"
+    ),
+    Fault("chosen.py", "for choice in in_turn(found):", "for choice in found:", FAIR, "take_turns"),
+    Fault("overdue.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
+    Fault("overdue.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
+    Fault("heads.py", "head.start = min(head.start, max(job.start, head.begin))", "head.start = job.start", FAIR, "reserved_start"),
+    Fault("limits.py", "if facts.enforces_safely:", "if False:", RULES, "limits_on_minutes"),
+    Fault(
+        "prolog.py",
+        "        for key in [key for key in self._known if key not in wanted and key not in untouched]:",
+        "        for key in self._known:",
+        PROLOG,
+        "the_folder",
+    ),
+    Fault("advice.py", "        check_texts(self._path)", "        pass", FAIR, "texts_of_users"),
+    Fault("loop.py", "idle = 0 if report.taken_back or report.given_back else idle + 1", "idle = 3", UNLUCKY, "a_stop_with"),
+    Fault(
+        "selftest.py",
+        "        if job.time_min:\n            self._fail(",
+        "        if False:\n            self._fail(",
+        RULES,
+        "without_the_guard",
+    ),
+)
+
+
+def plant(fault: Fault, folder: Path) -> Path:
+    """A copy of the package with a fault; raises ValueError if the line is no longer there, once."""
+    copy = folder / "walltime"
+    shutil.copytree(ROOT / "src/walltime", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    path = copy / "adjust" / fault.file
+    text = path.read_text()
+    if text.count(fault.old) != 1:
+        raise ValueError(f"{fault.file} has {fault.old!r} {text.count(fault.old)} times")
+    path.write_text(text.replace(fault.old, fault.new))
+    return folder
+
+
+def is_found(fault: Fault) -> bool:
+    """Whether a test fails with it."""
+    with TemporaryDirectory() as folder:
+        environment = {**os.environ, "PYTHONPATH": str(plant(fault, Path(folder))), "PYTHONDONTWRITEBYTECODE": "1"}
+        words = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not nightly and not slurm", "--tb=no", "-k", fault.tests, fault.path]
+        done = subprocess.run([sys.executable, "-m", "pytest", *words], env=environment, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stdout[-1000:])
+    return done.returncode == 1
+
+
+if __name__ == "__main__":
+    chosen = [int(word) for word in sys.argv[1:]] or list(range(len(FAULTS)))
+    missed = 0
+    for number in chosen:
+        found = is_found(FAULTS[number])
+        missed += not found
+        print(f"{number:2} {'found ' if found else 'MISSED'} {FAULTS[number].file}: {FAULTS[number].new.strip()}", flush=True)
+    sys.exit(f"{missed} of {len(chosen)} missed" if missed else f"all {len(chosen)} found")

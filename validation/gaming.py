@@ -1,0 +1,150 @@
+"""What users could gain by gaming the side-car, and what others lose: the side-car itself beside a simulated cluster.
+
+    python validation/gaming.py [--jobs N] [--out FILE]
+
+A stretch of a log is played under EASY without the side-car, with it and its bounds, and with it without them (predictions that count jobs
+instead of processor-seconds, no limit on jobs that outlive their TimeMin, none on the slip of heads), with 0, 1 and 5 gamers. A gamer has
+run ten jobs of a second on one processor, with a limit of a day, and then sends a job every six hours that asks for a tenth of the
+machine for a day and uses half of it. Soft limits: nothing is given back. Stores what it finds in docs/gaming.json, which
+docs/background/gaming.md tells; what is there already is not played again. Logs are looked for in the folder that WALLTIME_TRACES names.
+One core takes about 10 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.common import ROOT, find_log
+from tests.adjust.fake import BEGIN, FakeSlurm, Job
+from walltime.adjust.commands import Slurm
+from walltime.adjust.ledger import Ledger
+from walltime.adjust.round import Sidecar
+from walltime.adjust.rules import Bounds
+from walltime.cli.adjust import PREDICTOR
+from walltime.logs import read
+from walltime.predictors import parse_predictor
+
+OUT = ROOT / "docs" / "gaming.json"
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln", 20_373),
+    "ALCF-Theta": ("ALCF-Theta-2022", 20_000),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.x-cln", 100_000),
+}
+"""The beginning of each file's name, and the first job of the stretch."""
+EVERY = 300.0
+DAY = 86_400
+HISTORY = 20_000
+"""So many jobs before the stretch are learned from."""
+LOOSE = "tang13:key=request,statistic=p95,window=3"
+BOUNDED = Bounds(every=EVERY, floor=25, share=1.0, a_minute=1000)
+UNBOUNDED = Bounds(every=EVERY, floor=25, share=1.0, a_minute=1000, slip=1e9, overdue=1e9, misses=10**9)
+
+
+def stretch(log: Any, first: int, count: int, gamers: int) -> tuple[list[Job], int]:
+    """The jobs, with those of so many gamers, and the number of processors."""
+    procs = log.machine_procs
+    zero = int(log.submit[first])
+    jobs = []
+    for k in range(first, min(first + count, len(log))):
+        limit = max(int(log.requested[k]) // 60, 1)
+        size = min(int(log.procs[k]), procs)
+        jobs.append(
+            Job(len(jobs) + 1, f"u{log.columns['user'][k]}", size, max(int(log.runtime[k]), 10), limit, BEGIN + int(log.submit[k]) - zero)
+        )
+    last = jobs[-1].submit
+    for gamer in range(gamers):
+        for submit in range(BEGIN + 3600 * (gamer + 1), last, 6 * 3600):
+            jobs.append(Job(len(jobs) + 1, f"gamer{gamer}", max(procs // 10, 1), DAY // 2, 1440, submit))
+    return sorted(jobs, key=lambda job: job.submit), procs
+
+
+def learned(log: Any, first: int, gamers: int, text: str) -> Any:
+    """A prediction of jobs of the fake cluster by the log before the stretch, and by ten jobs of a second of each gamer."""
+    learner = parse_predictor(text).begin()
+    zero = int(log.submit[first])
+    wait = log.columns.get("wait", np.zeros(len(log), int))  # where the log does not say it, as if nobody had waited
+    for k in range(max(first - HISTORY, 0), first):
+        end = int(log.submit[k]) + max(int(wait[k]), 0) + int(log.runtime[k]) - zero
+        if end < 0 < int(log.runtime[k]):
+            limit = max(int(log.requested[k]) // 60, 1) * 60
+            one = {
+                "user": int(log.columns["user"][k]),
+                "requested": limit,
+                "procs": int(log.procs[k]),
+                "runtime": int(log.runtime[k]),
+                "end": end,
+            }
+            learner.observe(SimpleNamespace(**one))
+    for gamer in range(gamers):
+        for k in range(10):
+            learner.observe(SimpleNamespace(user=10**6 + gamer, requested=DAY, procs=1, runtime=1, end=-100 * (k + 1)))
+
+    def predict(job: Any, now: float) -> float | None:
+        user = 10**6 + int(job.user[5:]) if job.user.startswith("gamer") else int(job.user[1:])
+        found = learner.predict(SimpleNamespace(user=user, requested=job.limit * 60, procs=job.procs, now=int(now) - BEGIN))
+        return None if found is None else float(found)
+
+    return predict
+
+
+def play(log: Any, first: int, count: int, gamers: int, how: str) -> dict[str, float]:
+    """Waits, in hours: of the gamers, of the others, and the longest by which a head's first reserved start was missed."""
+    jobs, procs = stretch(log, first, count, gamers)
+    cluster = FakeSlurm(procs, jobs, soft=True)
+    with TemporaryDirectory() as folder:
+        one = None
+        if how != "none":
+            predict = learned(log, first, gamers, PREDICTOR if how == "bounds" else LOOSE)
+            bounds = BOUNDED if how == "bounds" else UNBOUNDED
+            ledger = Ledger(Path(folder))
+            ledger._base.execute("PRAGMA synchronous=OFF")
+            one = Sidecar(Slurm(cluster), predict, bounds, cluster.clock, "sidecar", lambda text: None, ledger)
+        last = jobs[-1].submit
+        while cluster.coming or any(job.submit <= last for job in cluster.waiting()):
+            if one is not None and cluster.waiting():
+                one.round()
+            cluster.advance(EVERY)
+        if one is not None:
+            one.ledger.close()
+    assert not cluster.violations
+    waits = {
+        gamer: [cluster.begun[job.key] - job.submit for job in jobs if job.user.startswith("gamer") == gamer] for gamer in (True, False)
+    }
+    late = [max(cluster.begun[key] - promised, 0) for key, promised in cluster.promised.items() if key in cluster.begun]
+    return {
+        "gamers": round(float(np.mean(waits[True])) / 3600, 2) if waits[True] else None,
+        "others": round(float(np.mean(waits[False])) / 3600, 2),
+        "longest": round(max(waits[False]) / 3600, 1),
+        "late head": round(max(late, default=0) / 3600, 1),
+    }
+
+
+def main() -> None:
+    """Play all of them and store the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=300)
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    rows = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
+    done = {(row["log"], row["count"], row["how"]) for row in rows}
+    for name, (prefix, first) in LOGS.items():
+        log = read(find_log(prefix))
+        for gamers, how in ((gamers, how) for gamers in (0, 1, 5) for how in ("none", "no bounds", "bounds")):
+            if (name, gamers, how) not in done:
+                rows.append({"log": name, "count": gamers, "how": how, **play(log, first, options.jobs, gamers, how)})
+                print(rows[-1], flush=True)
+                options.out.write_text(json.dumps({"jobs": options.jobs, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
