@@ -24,8 +24,8 @@ from tests.strategies import (
     shrunk,
     workloads,
 )
+from walltime.auditor.known import known_to
 from walltime.engine.reference import Reference
-from walltime.schedule.known import known_to
 
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
 SMALL, LARGE = examples(30), examples(15)

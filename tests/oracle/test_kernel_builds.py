@@ -36,7 +36,7 @@ def test_kernel__without_compilation_gives_the_same_schedules(tmp_path):
     assert_equal(cases, found["results"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kernel__stays_within_its_arrays(tmp_path):
     cases = replay.corpus(count=600, seed=2, jobs=40)
     found = run_elsewhere(cases, tmp_path, NUMBA_BOUNDSCHECK="1", WALLTIME_CACHE=str(tmp_path / "cache"))

@@ -124,7 +124,7 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("coincident", ["batch", "sequential"])
+@pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("number", range(len(ORDERED)), ids=[policy.label for policy in ORDERED])
 def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, monkeypatch):
     # Some hundred waiting jobs: many blocks of ranks; indexed from 100 places on in every other one.

@@ -208,15 +208,15 @@ def test_the_auditor_sees_what_is_wrong():
         return set(replace(schedule, **changes).audit().counts)
 
     start = np.array([0, 0, 0, 10])
-    assert broken(start=start, end=start + 10) == {"capacity", "limit_exceeded", "pool_capacity"}
+    assert broken(start=start, end=start + 10) == {"capacity", "limit_exceeded", "out_of_turn", "pool_capacity"}
     start = np.array([0, 0, 10, 0])
-    assert broken(start=start, end=start + 10) == {"capacity", "dependency", "pool_capacity", "start_before_submit"}
+    assert broken(start=start, end=start + 10) == {"capacity", "dependency", "out_of_turn", "pool_capacity", "start_before_submit"}
     given = schedule.given.copy()
     given[1] = [[2, 0], [2, 0]]
-    assert broken(given=given) == {"pool_capacity"}
+    assert broken(given=given) == {"pool_capacity", "pool_order"}
     given = schedule.given.copy()
     given[2] = [[0, 0], [2, 0]]
-    assert broken(given=given) == {"pool_capacity"}, "the partition has not that pool"
+    assert broken(given=given) == {"pool_capacity", "pool_order"}, "the partition has not that pool"
     without = replace(schedule, given=None)
     assert without.audit().ok
     start = np.array([0, 0, 10, 10])

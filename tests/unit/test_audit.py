@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import walltime as wt
 from tests.profiles import examples
 from walltime import Conservative, Easy, Hybrid, NoBackfilling, Schedule, Workload, audit, simulate
-from walltime.policy import SJF, Relaxed, Selective
+from walltime.policy import Relaxed, Selective
 from walltime.schedule import CHECKS, Kind
 
 # Four processors. Job 1 runs first; job 2 waits for all of them; job 3 fits beside job 1 and ends before it; job 4 comes
@@ -24,6 +25,7 @@ def columns(schedule: Schedule) -> dict[str, np.ndarray]:
         "end": schedule.end.copy(),
         "procs": w.procs.copy(),
         "requested": w.requested.copy(),
+        "believed": w.believed.copy(),
         "kind": schedule.kind.astype(np.int64),
         "reserved_start": schedule.reserved_start.copy(),
     }
@@ -60,31 +62,38 @@ PLANTED = {
     "a job that outlives its limit": ("over_limit", Easy(), lambda t: put(t, "end", 2, 23), (2,)),
     "two wide jobs at once": ("capacity", Easy(), lambda t: shift(t, 2, 5), (2, 3, 1)),
     "too many processors for one second": ("capacity", Easy(), lambda t: shift(t, 2, 9), (2, 1)),
-    "a later job first under FCFS": ("fcfs_order", NoBackfilling(), lambda t: shift(t, 3, 2), (3, 2)),
+    "a later job first under FCFS": ("out_of_turn", NoBackfilling(), lambda t: shift(t, 3, 2), (3, 2)),
     "a head that waits for nothing under FCFS": ("head_waits", NoBackfilling(), lambda t: shift(t, 2, 11), (2,)),
     "a head that waits for nothing under EASY": ("head_waits", Easy(), lambda t: (shift(t, 2, 12), shift(t, 4, 22)), (2,)),
-    "a backfilled job that delays the head": ("head_delayed", Easy(), lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)), (2,)),
+    "a backfilled job that delays the head": (
+        "reservation_delayed",
+        Easy(),
+        lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)),
+        (3, 2),
+    ),
     "a delayed head under a hybrid": (
-        "head_delayed",
+        "reservation_delayed",
         Hybrid(depth=2),
         lambda t: (shift(t, 3, 6), shift(t, 2, 11), shift(t, 4, 21)),
-        (2,),
+        (3, 2),
     ),
     "a head delayed by more than omega allows": (
-        "head_delayed",
-        Relaxed(omega=0.1),
+        "reservation_delayed",
+        Relaxed(omega=0.01),
         lambda t: (shift(t, 3, 6), shift(t, 2, 13), shift(t, 4, 23)),
-        (2,),
+        (3, 2),
     ),
+    "a job that could start and waits": ("left_waiting", Easy(), lambda t: (shift(t, 3, 20), shift(t, 4, 20)), (3,)),
     "a head that waits for nothing once it is selected": (
-        "selected_head_waits",
+        "head_waits",
         Selective(threshold=1.0),
         lambda t: (shift(t, 2, 12), shift(t, 4, 22)),
         (2,),
     ),
-    "a broken promise": ("reserved_start_missed", Conservative(), lambda t: put(t, "reserved_start", 2, 9), (2,)),
-    "a promise from before the submission": ("no_reserved_start", Conservative(), lambda t: put(t, "reserved_start", 4, 2), (4,)),
-    "no promise at all": ("no_reserved_start", Conservative(), lambda t: put(t, "reserved_start", 2, -1), (2,)),
+    "a broken promise": ("reserved_start_missed", Conservative(), lambda t: (shift(t, 2, 11), shift(t, 4, 21)), (2,)),
+    "another first reservation": ("reserved_start_differs", Conservative(), lambda t: put(t, "reserved_start", 4, 2), (4,)),
+    "no first reservation": ("reserved_start_differs", Conservative(), lambda t: put(t, "reserved_start", 2, -1), (2,)),
+    "other beliefs": ("believed_differs", Easy(), lambda t: put(t, "believed", 2, 99), (2,)),
     "immediate, but it waited": ("kind_wrong", Easy(), lambda t: put(t, "kind", 2, Kind.IMMEDIATE), (2,)),
     "reserved, but it overtook": ("kind_wrong", Easy(), lambda t: put(t, "kind", 3, Kind.RESERVED), (3,)),
     "backfilled, but nobody waited": ("kind_wrong", Conservative(), lambda t: put(t, "kind", 1, Kind.BACKFILLED), (1,)),
@@ -140,31 +149,77 @@ def test_audit__without_a_policy_checks_what_every_schedule_must_keep():
     table = columns(simulate(JOBS, NoBackfilling()))
     shift(table, 2, 100)
     assert audit(JOBS, table).ok
-    assert audit(JOBS, table).skipped["fcfs_order"] == "no policy was given"
+    assert audit(JOBS, table).skipped["head_waits"] == "no policy was given"
+    assert "7 not checked: head_waits, " in str(audit(JOBS, table))
 
 
-def test_audit__says_that_other_orders_promise_nothing():
-    report = simulate(JOBS, Easy(order=SJF)).audit()
+@pytest.mark.parametrize("order", ["sjf", "wfp", "f1", "unicef"])
+def test_audit__checks_other_orders_as_well(order):
+    jobs = Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 50, 5, 40], procs=[4, 3, 3, 2], machine_procs=4)
+    schedule = simulate(jobs, f"easy:order={order}")
+    table = columns(schedule)
+    assert schedule.audit().ok
+    one, other = sorted(np.flatnonzero(table["start"] == 10), key=lambda i: table["procs"][i])[-1], 3
+    shift(table, int(table["job_id"][one]), 500)
+    assert {"head_waits", "left_waiting"} & set(audit(jobs, table, schedule.policy).counts), other
+
+
+def test_audit__of_a_policy_of_a_users_own_says_that_its_decisions_are_not_checked():
+    class Whoever(wt.PlainPolicy):
+        def choose(self, now, waiting, running, free):
+            return [job for job in waiting if job.procs <= free][:1]
+
+    report = simulate(JOBS, Whoever()).audit()
     assert report.ok
-    assert report.skipped["head_delayed"] == "easy:order=sjf does not promise it"
+    assert report.skipped["out_of_turn"] == "Whoever decides in ways of its own, which only its author knows"
 
 
-def test_audit__does_not_check_reservations_when_estimates_are_no_upper_bounds():
+def test_audit__checks_decisions_though_estimates_are_no_upper_bounds():
     jobs = JOBS.with_believed([5, 5, 5, 4])
-    for policy, rule in ((Easy(), "head_delayed"), (Conservative(), "reserved_start_missed")):
-        assert simulate(jobs, policy).audit().skipped[rule] == "some jobs run longer than the scheduler believes"
+    for policy in (Easy(), Conservative()):
+        schedule = simulate(jobs, policy)
+        assert schedule.audit().ok
+        assert not schedule.audit().skipped
+        table = columns(schedule)
+        shift(table, 4, 100)
+        assert not audit(jobs, table, policy).ok
 
 
-def test_audit__uses_the_estimates_of_the_file():
-    """Believing twice the requests, job 3 may overtake (2 + 18 <= 20) and the head waits until 11; its request said 10."""
-    jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 9], procs=[3, 4, 1], machine_procs=4)
-    doubled = jobs.with_believed(jobs.requested * 2)
+DOUBLED = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 9], procs=[3, 4, 1], machine_procs=4)
+"""Believing twice the requests, job 3 may overtake (2 + 18 <= 20) and the head waits until 11; its request said 10."""
+
+
+def test_audit__takes_what_was_believed_from_the_options_not_from_the_file():
+    doubled = DOUBLED.with_believed(DOUBLED.requested * 2)
     schedule = simulate(doubled, Easy())
     assert schedule.start.tolist() == [0, 11, 2]
-    table = columns(schedule) | {"believed": doubled.believed}
-    assert audit(jobs, table, Easy()).ok
+    table = columns(schedule)
+    assert audit(doubled, table, Easy()).ok
+    assert audit(DOUBLED, table, Easy()).counts == {"believed_differs": 3, "reservation_delayed": 1}
     del table["believed"]
-    assert audit(jobs, table, Easy()).counts == {"head_delayed": 1}
+    assert audit(DOUBLED, table, Easy()).counts == {"reservation_delayed": 1}
+
+
+def test_audit__takes_the_files_own_beliefs_if_asked_to_and_says_so_and_what_they_should_be():
+    table = columns(simulate(DOUBLED.with_believed(DOUBLED.requested * 2), Easy()))
+    report = audit(DOUBLED, table, Easy(), own_beliefs=True)
+    assert report.counts == {"believed_differs": 3}
+    table["believed"] = DOUBLED.requested
+    report = audit(DOUBLED, columns(simulate(DOUBLED, Easy())), Easy(), own_beliefs=True)
+    assert report.ok
+    assert str(report).endswith("none broken; judged by the schedule's own beliefs")
+
+
+def test_audit__holds_the_files_own_beliefs_against_what_the_predictor_says():
+    jobs = Workload.from_arrays(
+        submit=[0, 1, 2, 30], runtime=[4, 10, 9, 5], requested=[20] * 4, procs=[3, 4, 1, 2], machine_procs=4, columns={"user": [1] * 4}
+    )
+    schedule = simulate(jobs, Easy(), prediction="last")
+    table = columns(schedule) | {"believed": schedule.predictions.predicted.copy()}
+    rules = {"prediction": "last", "own_beliefs": True}
+    assert audit(jobs, table, Easy(), **rules).ok
+    table["believed"][3] += 1
+    assert audit(jobs, table, Easy(), **rules).counts == {"believed_differs": 1}
 
 
 @pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])

@@ -101,8 +101,10 @@ def test_story__agrees_with_the_schedule(data, workload, policy, coincident, ove
         assert 0 <= story.submission.free <= workload.machine_procs
         if story.reservations:
             assert story.reservations[0].what == "made"
-            delayed = story.reservations[0].start - schedule.reserved_start[job]  # relaxed backfilling tells how late it may start
-            assert delayed == 0 or (isinstance(policy, wt.policy.Relaxed) and delayed > 0)
+            delayed = story.reservations[0].start - schedule.reserved_start[job]
+            # Relaxed backfilling tells how late it may start; a later newcomer of the same instant may take its place within its slack.
+            passed = isinstance(policy, wt.policy.Slack) and np.count_nonzero(submit == submit[job]) > 1
+            assert delayed == 0 or (delayed > 0 and (passed or isinstance(policy, wt.policy.Relaxed)))
         times = [change.time for change in story.reservations]
         assert times == sorted(times)
         assert str(story)

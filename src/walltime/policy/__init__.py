@@ -1,11 +1,11 @@
 """Policies: which jobs get reservations, and in which order the queue is considered. One module per policy; the table is in registry.py."""
 
-from walltime.policy.base import Backfilling, Passes, Policy
+from walltime.policy.base import Backfilling, Passes, Policy, Reservations
 from walltime.policy.conservative import Conservative
 from walltime.policy.dialect import DIALECTS, PAPERS, READINGS, Dialect
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
-from walltime.policy.files import files_in, placed
+from walltime.policy.files import NotRunError, files_in, only, placed
 from walltime.policy.formulas import Fitted, Formula
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.known import Calendar, Known, Moment
@@ -58,11 +58,13 @@ __all__ = [
     "Moment",
     "MultiQueue",
     "NoBackfilling",
+    "NotRunError",
     "Order",
     "Passes",
     "PlainPolicy",
     "Policy",
     "Relaxed",
+    "Reservations",
     "RunningJob",
     "Score",
     "ScoredOrder",
@@ -74,6 +76,7 @@ __all__ = [
     "Wfp",
     "build",
     "files_in",
+    "only",
     "order",
     "parse_order",
     "parse_policy",

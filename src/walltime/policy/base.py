@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, Order
+
+HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= free; then the next is the head"
+FIRST_OF_HEAD = "that of a job is its first shadow time as the head; a job that never waits at the head has none"
+FIRST_OF_ALL = "that of a job is the start at which it is first planned"
+KINDS = {
+    "kind_wrong": "a job that starts while one ahead of it waits is backfilled; of the others, one that starts on arrival is immediate"
+}
+"""What policies promise of the head, of first reservations and of the labels of starts."""
 
 
 class Passes(NamedTuple):
@@ -28,6 +37,21 @@ class Passes(NamedTuple):
     """how many jobs are considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"
     """what the jobs considered together are to have the most of: `procs`, `seconds`, `procseconds`, or `slowdown`, procs and then that"""
+
+
+class Reservations(NamedTuple):
+    """Which of the jobs that wait have a reservation after a pass."""
+
+    of: Literal["nobody", "head", "some", "all", "unknown"]
+    """`head`: who comes first in the queue; `some`: others too, or instead; `unknown`: it cannot be told"""
+    said: str = ""
+    """why a job that waits may have none, as a clause"""
+    kept: bool = False
+    """whether a reservation stays until the job starts or gets a better one; otherwise each pass makes them anew"""
+
+
+NOBODY = Reservations("nobody", "under this policy nobody has one")
+HEAD = Reservations("head", "only the head of the queue has one")
 
 
 @dataclass(frozen=True)
@@ -71,14 +95,17 @@ class Policy:
         return f" [{', '.join(said)}]" if said else ""
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """Rules of `walltime.schedule.CHECKS` that its schedules satisfy if the queue is in order of arrival."""
-        return ()
+    def promises(self) -> Mapping[str, str]:
+        """Rules of `walltime.schedule.CHECKS` that its schedules satisfy on a machine that is a number of processors, as they read for it.
+
+        Their words are those of a pass: `now`, `believed`, `procs`, `free`.
+        """
+        return {}
 
     @property
-    def tolerance(self) -> float:
-        """By how many times its expected wait the head of the queue may be delayed."""
-        return 0.0
+    def reservations(self) -> Reservations:
+        """Which of the jobs that wait have a reservation."""
+        return Reservations("unknown")
 
     @property
     def backfills(self) -> bool:

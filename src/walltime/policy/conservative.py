@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy, one_of
+from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, Passes, Policy, Reservations, one_of
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,33 @@ class Conservative(Policy):
             raise PolicyError("conservative from scratch does not compress, so it takes no compression option")
 
     @property
+    def reservations(self) -> Reservations:
+        """One of each job."""
+        return Reservations("all", kept=self.variant == "compress")
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return ("Conservative" if self.variant == "compress" else "Conservative from scratch") + self.remarks()
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """With `compress` each job starts by its first reserved start; with `scratch` the head by the one that it had as the head."""
-        return ("reserved_start_missed", "no_reserved_start") if self.variant == "compress" else ("head_waits", "head_delayed")
+    def promises(self) -> Mapping[str, str]:
+        """With `compress` each job starts at its reserved start, which no later job delays; with `scratch` who is planned for now."""
+        first = {"reserved_start_differs": FIRST_OF_ALL, **KINDS}
+        if self.variant == "scratch":
+            return {
+                "head_waits": HEAD_STARTS,
+                "left_waiting": "reservations are made anew in every pass, in queue order, as early as possible; one for now is a start",
+                "reservation_delayed": "no other job starts",
+                **first,
+            }
+        when = {"once": "when a job has ended early", "always": "in every pass", "fixpoint": "when a job has ended early, until none moves"}
+        return {
+            "reserved_start_missed": "a job is given the earliest place beside all reservations when it arrives, and starts there; "
+            f"reservations move forward {when[self.compression]}, in queue order, and back only where an expected end has moved back",
+            "out_of_turn": "no job starts before its reserved start",
+            **first,
+        }
 
     @property
     def passes(self) -> Passes | None:

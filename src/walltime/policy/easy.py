@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from walltime.policy.base import Backfilling, Heading, Passes, one_of
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Heading, Passes, Reservations, one_of
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,34 @@ class Easy(Heading, Backfilling):
         return (name == "arrivals" and not in_order) or super()._says_nothing(name, value)
 
     @property
+    def reservations(self) -> Reservations:
+        """One, of the head of the queue."""
+        return HEAD
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return "EASY" + self.remarks()
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The head of the queue starts as soon as it fits and, unless `shadow` is not `afresh`, by its reserved start."""
-        if not self.reads_as_papers:
-            return ()
-        return ("head_waits", "head_delayed") if self.shadow == "afresh" else ("head_waits",)
+    def promises(self) -> Mapping[str, str]:
+        """The head of the queue starts as soon as it fits, and whoever does not delay it, if it fits; nobody else."""
+        by = "<" if self.ends == "before" else "<="
+        room = "" if self.extra == "none" else " or procs <= extra processors"
+        found = {
+            "afresh": "for each job that is backfilled",
+            "kept": "until a job ends or another is the head",
+            "once": "once for each head",
+        }
+        counted = ", those counted at the first running job that suffices" if self.extra == "literal" else ""
+        fits = f"procs <= free, and now + believed {by} shadow time{room}{counted}"
+        return {
+            "head_waits": HEAD_STARTS,
+            "left_waiting": f"in backfill order, every job behind the head starts that has {fits}; these are found {found[self.shadow]}",
+            "reservation_delayed": "no other job starts ahead of the head",
+            "reserved_start_differs": FIRST_OF_HEAD,
+            **KINDS,
+        }
 
     @property
     def passes(self) -> Passes | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from walltime.policy.base import Heading, Passes
+from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, Heading, Passes, Reservations
 from walltime.policy.orders import FCFS
 
 
@@ -19,14 +20,25 @@ class NoBackfilling(Heading):
     names: ClassVar[dict[str, dict[str, Any]]] = {"fcfs": {}}
 
     @property
+    def reservations(self) -> Reservations:
+        """None."""
+        return NOBODY
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return "FCFS" if self.order == FCFS else "No backfilling" + self.remarks()
 
     @property
-    def promises(self) -> tuple[str, ...]:
+    def promises(self) -> Mapping[str, str]:
         """No job is overtaken, and the head of the queue starts as soon as it fits."""
-        return ("fcfs_order", "head_waits") if self.reads_as_papers else ()
+        head = HEAD_STARTS
+        if self.window:
+            head += f"; the head is the first, in queue order, of the {self.window} waiting jobs that arrived first"
+        if self.decisions == "committed":
+            head += "; a job that has come to the head stays there until it starts"
+        nobody = {"out_of_turn": "no other job starts", "reserved_start_differs": "nobody has a reservation"}
+        return {"head_waits": head, **nobody, **KINDS}
 
     @property
     def passes(self) -> Passes | None:

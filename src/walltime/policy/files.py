@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,34 @@ from walltime.errors import PolicyError
 
 _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)")
 
+_only: ContextVar[frozenset[Path] | None] = ContextVar("_only", default=None)
+
+
+class NotRunError(PolicyError):
+    """A Python file was named from which nothing may be run here."""
+
+
+@contextmanager
+def only(*files: str | os.PathLike[str]) -> Iterator[None]:
+    """Within this context (of one thread) other Python files than these raise NotRunError instead of being run.
+
+    It is checked where files are run, so no spelling of a name gets around it.
+    """
+    before = _only.set(frozenset(Path(file).resolve() for file in files))
+    try:
+        yield
+    finally:
+        _only.reset(before)
+
 
 def load_name(file: Path, name: str, what: str) -> Any:
-    """The object with this name in a file; raises PolicyError if the file or the name is missing, or the file cannot be loaded."""
+    """The object with this name in a file; raises PolicyError if the file or the name is missing, or the file cannot be loaded.
+
+    Raises NotRunError, before the file is looked at, within the context of `only` for others.
+    """
+    allowed = _only.get()
+    if allowed is not None and file.resolve() not in allowed:
+        raise NotRunError(f"the {what} {name!r} would run the Python file {file}, which nobody here has named")
     if not file.is_file():
         raise PolicyError(f"no file {file} to take the {what} {name!r} from")
     module = _module(file.resolve(), file.stat().st_mtime_ns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Backfilling, Passes, one_of
+from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, Passes, Reservations, one_of
 from walltime.policy.formulas import Formula
+from walltime.policy.lookahead import combination
 
 BEST = {"procs": Formula("lqf"), "seconds": Formula("ljf"), "procseconds": Formula("laf")}
 """The backfill order that is the best fit, by metric."""
@@ -62,14 +64,33 @@ class Hybrid(Backfilling):
         return [(field.name, options[field.name]) for field in fields(self) if field.name in options]
 
     @property
+    def reservations(self) -> Reservations:
+        """As many as the depth says."""
+        if self.depth < 2:
+            return HEAD if self.depth else NOBODY
+        return Reservations("some", f"only the first {self.depth} jobs that cannot start have one")
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return f"Hybrid ({self.depth:,} reservation{'' if self.depth == 1 else 's'})" + self.remarks("depth")
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The head of the queue starts as soon as it fits and, if it has a reservation, by its reserved start."""
-        return ("head_waits", "head_delayed") if self.depth > 0 else ("head_waits",)
+    def promises(self) -> Mapping[str, str]:
+        """The head starts as soon as it fits, and whoever fits and delays no reservation."""
+        if self.fit == "greedy":
+            return {**combination(GREEDY_AHEAD, self.metric, self.depth > 0), **KINDS}
+        first = "the head" if self.depth == 1 else f"the first {self.depth:,} blocked jobs"
+        if self.depth == 0:
+            others = {"left_waiting": "in backfill order, every job behind the head starts that has procs <= free"}
+            others |= {"out_of_turn": "no other job starts", "reserved_start_differs": "nobody has a reservation"}
+        else:
+            others = {
+                "left_waiting": f"in backfill order, every job starts that fits now beside the reservations of {first}",
+                "reservation_delayed": f"no other job starts: reservations of {first} are made in every pass, in queue order",
+                "reserved_start_differs": FIRST_OF_HEAD if self.depth == 1 else FIRST_OF_ALL,
+            }
+        return {"head_waits": HEAD_STARTS, **others, **KINDS}
 
     @property
     def passes(self) -> Passes:

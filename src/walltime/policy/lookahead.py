@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Backfilling, Passes, one_of
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations, one_of
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,37 @@ class Lookahead(Backfilling):
             raise PolicyError("ties of LOS are broken by slowdown only where its objective is procs")
 
     @property
+    def reservations(self) -> Reservations:
+        """One, of the head of the queue."""
+        return HEAD
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return "LOS" + self.remarks()
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The head of the queue starts as soon as it fits, and by its reserved start."""
-        return ("head_waits", "head_delayed")
+    def promises(self) -> Mapping[str, str]:
+        """The head starts as soon as it fits, and the best combinations of jobs that do not delay it."""
+        return {**combination(self.lookahead, "procs, then slowdown" if self.ties == "slowdown" else self.objective, True), **KINDS}
 
     @property
     def passes(self) -> Passes:
         """One reservation, for the head; jobs behind it are chosen together."""
         objective = "slowdown" if self.ties == "slowdown" else self.objective
         return Passes("lookahead", 1, ahead=self.lookahead, objective=objective)
+
+
+def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
+    """What backfilling of combinations promises; `reserves`: whether the head has a reservation."""
+    may = "now + believed <= shadow time or procs <= extra processors" if reserves else "no reservation to mind"
+    return {
+        "head_waits": HEAD_STARTS,
+        "left_waiting": f"of the first {ahead} jobs in backfill order with procs <= free and {may}, the combination with the most "
+        f"{objective} that fits together starts, of equal ones that with jobs closest to the head; this is repeated until none could start",
+        "reservation_delayed" if reserves else "out_of_turn": "no other job starts ahead of the head",
+        "reserved_start_differs": FIRST_OF_HEAD if reserves else "nobody has a reservation",
+    }
 
 
 MOST_AHEAD = 1000

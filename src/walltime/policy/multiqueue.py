@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Backfilling, Passes
+from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
 
 MOST_BOUNDS = 60
 
@@ -45,14 +46,27 @@ class MultiQueue(Backfilling):
         return sum(believed >= bound for bound in self.limits)
 
     @property
+    def reservations(self) -> Reservations:
+        """One of the first job of each queue."""
+        classes = len(self.limits) + 1
+        return Reservations("some", f"only the first job of each of the {classes} queues, one for each class of lengths, has one")
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return "Multiple queues" + self.remarks()
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The first of all waiting jobs starts as soon as it fits, and by its reserved start."""
-        return ("head_waits", "head_delayed")
+    def promises(self) -> Mapping[str, str]:
+        """Who has a reservation for now starts, and whoever delays none."""
+        return {
+            "head_waits": HEAD_STARTS,
+            "left_waiting": "reservations are made in every pass, in queue order, for the first job of each queue, and for the next one if "
+            "that starts; who has one for now starts, and then, in backfill order, every job that fits now beside them",
+            "reservation_delayed": "no other job starts",
+            "reserved_start_differs": FIRST_OF_ALL,
+            **KINDS,
+        }
 
     @property
     def passes(self) -> Passes:

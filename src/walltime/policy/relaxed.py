@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Backfilling, Passes
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,27 @@ class Relaxed(Backfilling):
             raise PolicyError(f"the omega of relaxed backfilling must be a number of at least 0, not {self.omega!r}")
 
     @property
+    def reservations(self) -> Reservations:
+        """One, of the head of the queue."""
+        return HEAD
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return f"Relaxed ({self.omega:g})" + self.remarks("omega")
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The head of the queue starts as soon as it fits, and by its reserved start and what it may be delayed."""
-        return ("head_waits", "head_delayed")
-
-    @property
-    def tolerance(self) -> float:
-        """Omega."""
-        return self.omega
+    def promises(self) -> Mapping[str, str]:
+        """The head starts as soon as it fits, and whoever does not delay it by more than it may be."""
+        latest = "latest = earliest shadow time as the head + omega x (first shadow time - submit), or the shadow time if later"
+        return {
+            "head_waits": HEAD_STARTS,
+            "left_waiting": "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= latest or "
+            f"procs <= processors that are left beside the head at that time; {latest}",
+            "reservation_delayed": "no other job starts ahead of the head",
+            "reserved_start_differs": FIRST_OF_HEAD,
+            **KINDS,
+        }
 
     @property
     def passes(self) -> Passes:

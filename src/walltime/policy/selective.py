@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Backfilling, Passes
+from walltime.policy.base import FIRST_OF_ALL, KINDS, Backfilling, Passes, Reservations
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,33 @@ class Selective(Backfilling):
             raise PolicyError(f"{name} must be a number or adaptive, not {value!r}") from None
 
     @property
+    def reservations(self) -> Reservations:
+        """Those of the jobs that have waited long."""
+        if self.threshold == "adaptive":
+            limit = "the mean bounded slowdown of the jobs that have ended"
+        elif self.threshold < 1:
+            return Reservations("all")
+        else:
+            limit = f"{self.threshold:g}"
+        return Reservations("some", f"only jobs that have waited long for their length have one, by an expansion factor over {limit}")
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return f"Selective ({self.threshold if self.threshold == 'adaptive' else f'{self.threshold:g}'})" + self.remarks("threshold")
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The head of the queue starts as soon as it fits once its expansion factor exceeds a fixed threshold."""
-        return () if self.threshold == "adaptive" else ("selected_head_waits",)
+    def promises(self) -> Mapping[str, str]:
+        """Who has a reservation for now starts, and whoever delays none."""
+        least = "the mean bounded slowdown so far" if self.threshold == "adaptive" else f"{self.threshold:g}"
+        return {
+            "head_waits": f"reservations are made in every pass, in queue order, for jobs with (wait + believed) / believed > {least}; "
+            "the head starts if it has one for now, or none and fits beside them",
+            "left_waiting": "so does every other job, those without a reservation in backfill order",
+            "reservation_delayed": "no other job starts",
+            "reserved_start_differs": FIRST_OF_ALL,
+            **KINDS,
+        }
 
     @property
     def passes(self) -> Passes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy
+from walltime.policy.base import KINDS, Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
 
 
@@ -39,14 +40,25 @@ class Slack(Policy):
             raise PolicyError(f"the recent jobs of slack must be a whole number from 1 to {MOST_RECENT:,}, not {self.recent!r}")
 
     @property
+    def reservations(self) -> Reservations:
+        """One of each job."""
+        return Reservations("all", kept=True)
+
+    @property
     def title(self) -> str:
         """The policy's name in text and figures."""
         return "Slack-like" + self.remarks()
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """Every job has a first reservation."""
-        return ("no_reserved_start",)
+    def promises(self) -> Mapping[str, str]:
+        """Every job starts where it is planned, and newcomers delay nobody beyond their slack."""
+        return {
+            "reserved_start_missed": "jobs are planned in the order of the line, each at its earliest place; who is planned for now starts",
+            "out_of_turn": "no other job starts; a newcomer takes the first place in the line at which nobody behind it is planned later "
+            "than both now and first reservation + slack; slack = factor x mean wait of the recent starts, at least factor seconds",
+            "reserved_start_differs": "that of a job is the start at which it is planned on arrival",
+            **KINDS,
+        }
 
     @property
     def passes(self) -> Passes:

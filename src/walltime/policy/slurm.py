@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy
+from walltime.policy.base import Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
 
 Value = int | str | bool
@@ -196,6 +196,11 @@ class Slurm(Policy):
         """The policy's specification, in Slurm's spelling."""
         said = [f"{name}={_spelled(name, value)}" for name, value in self._own_options()]
         return self.name + (":" + ",".join(said) if said else "")
+
+    @property
+    def reservations(self) -> Reservations:
+        """Those that a cycle of backfilling has planned."""
+        return Reservations("some", "only jobs that a cycle of backfilling has planned have one")
 
     @property
     def title(self) -> str:

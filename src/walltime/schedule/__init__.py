@@ -1,18 +1,18 @@
 """Schedules: when every job started, and checks of this result."""
 
+from walltime.auditor import CHECKS, AuditReport, Violation, audit
+from walltime.estimates.overrun import OVERRUN
+from walltime.policy.kind import Kind
 from walltime.schedule.accuracy import WalltimeAccuracy, walltime_accuracy
 from walltime.schedule.adjusted import AdjustedWalltimes, adjust_walltimes
 from walltime.schedule.advice import UserAdvice, advise_users
-from walltime.schedule.auditor import CHECKS, AuditReport, Violation, audit
 from walltime.schedule.batch import Batch, Case, simulate_many
 from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.dialects import DialectRow, DialectTable, compare_dialects, dialect_runs, readings_alone
 from walltime.schedule.explain import LongWait
 from walltime.schedule.fair_start import Fairness, fairness
 from walltime.schedule.files import read_schedule
-from walltime.schedule.kind import Kind
 from walltime.schedule.machine_story import HeldBack, MachineStory
-from walltime.schedule.overrun import OVERRUN
 from walltime.schedule.prediction import PredictionRecord
 from walltime.schedule.replay import Replay, replay_predictions
 from walltime.schedule.replication import Replications, replicate

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
+from walltime.auditor.known import known_to
 from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel
 from walltime.estimates.fmodel import STREAM_F
+from walltime.estimates.overrun import effective
 from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import check_dynamics, needs_reference
-from walltime.schedule.known import known_to
-from walltime.schedule.overrun import effective
 from walltime.schedule.prediction import for_kernel
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, with_prediction
@@ -232,7 +232,6 @@ class Lane:
         self.values = np.empty(jobs, np.int64)
         self.runtime = self.requested = self.drawn
         self.result = np.empty(FIELDS, np.float64)
-        self.offered_load = workload.offered_load
         self.kernel_seconds = 0.0
         """Processor time of this thread in compiled code so far, s: estimates, simulations and averages."""
 
@@ -344,7 +343,8 @@ class Lane:
 
     def summary(self, simulation: Simulation, runtime: Array) -> metrics.Summary:
         """The averages of a finished simulation; `self.skipped` marks the jobs that are not measured."""
-        w, load = self.workload, self.offered_load
+        w = self.workload
+        load = metrics.offered_load(w.submit, runtime, w.procs, w.machine_procs)
         if len(w) == 0:
             columns: dict[str, Any] = dict.fromkeys(("submit", "start", "runtime", "procs", "backfilled"), w.submit)
             return metrics.summarize(**columns, machine_procs=w.machine_procs, offered_load=load)

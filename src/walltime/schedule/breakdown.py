@@ -20,7 +20,7 @@ def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measure
     `wait, runtime`: int64 s, `procs`: int64 processors, `measured`: bool; each of shape (jobs,). A row has the `group`, the number of
     `jobs`, its `share_of_use` (of the processor time of all measured jobs), and waits, responses (s) and bounded slowdowns.
     """
-    use = (procs * runtime).astype(np.float64)
+    use = procs.astype(np.float64) * runtime
     total = float(use[measured].sum())
     slowdown = bounded_slowdown(wait, runtime)
     rows = []

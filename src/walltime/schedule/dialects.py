@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime import notebook
+from walltime import metrics, notebook
 from walltime.policy import DIALECTS, FCFS, PAPERS, READINGS, Dialect
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
@@ -32,8 +32,8 @@ class DialectRow:
     """One scheduler in one dialect.
 
     `alone`: whether the dialect is `papers` with one reading changed. `differs`: the share of the jobs that start at other times than under
-    `papers`. `low`, `high`: of `papers` only, the 5th and 95th percentile of the mean bounded slowdown over shaken copies of the log, nan
-    for others. Times in seconds.
+    `papers`. `low`, `high`: of `papers` only, the range in which the mean bounded slowdown of a further shaken copy of the log would lie,
+    nan for others. Times in seconds.
     """
 
     dialect: str
@@ -163,7 +163,7 @@ def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) 
 
 
 def _band(workload: Workload, spelled: str, copies: int, overrun: str, trim: str) -> tuple[float, float]:
-    """The 5th and 95th percentile of the mean bounded slowdown over shaken copies."""
+    """The range of the mean bounded slowdown in which a further shaken copy would lie."""
     if not copies or not len(workload):
         return float("nan"), float("nan")
 
@@ -174,5 +174,5 @@ def _band(workload: Workload, spelled: str, copies: int, overrun: str, trim: str
 
         return run
 
-    low, high = np.percentile(in_threads(make_worker, copies), (5, 95))
-    return float(low), float(high)
+    found = metrics.range_of_runs(np.array(in_threads(make_worker, copies)))
+    return found.low, found.high

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from walltime.auditor.known import known_to
 from walltime.engine.learning import Prediction as LoweredPrediction
 from walltime.engine.reference import Reference
 from walltime.errors import PolicyError
+from walltime.estimates.overrun import effective_times
 from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
-from walltime.schedule.known import known_to
-from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import for_kernel, for_reference
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError, shown
+from walltime.policy.kind import Kind
 from walltime.schedule.alternatives import alternatives
 from walltime.schedule.facts import story_of
-from walltime.schedule.kind import Kind
 from walltime.schedule.machine_story import MachineStory, machine_story
 from walltime.schedule.story import Story
 from walltime.schedule.telling import sentences

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from walltime.policy import Hybrid, NoBackfilling, PlainPolicy
-from walltime.schedule.kind import Kind
+from walltime.policy.kind import Kind
 from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
-from walltime.schedule.watch import Result, Snapshot, reserves_for_head, watch
+from walltime.schedule.watch import Result, Snapshot, watch
 
 
 def story_of(schedule: Result, job: int, alternatives: Iterable[Alternative] = ()) -> Story:
@@ -95,13 +94,15 @@ class _Facts:
     def _held_back(self, seen: Snapshot) -> str:
         if seen.free < self.procs:
             return "too few"
-        match self.policy:
-            case NoBackfilling():
-                return "order"
-            case PlainPolicy():
+        if not self.policy.backfills:
+            return "order"
+        match self.policy.reservations.of:
+            case "unknown":
                 return "policy"
-        if not reserves_for_head(self.policy):
-            return "score" if isinstance(self.policy, Hybrid) and self.policy.depth == 0 else "reservations"
+            case "nobody":
+                return "score"
+            case "some" | "all":
+                return "reservations"
         delays = seen.now + seen.length > seen.reserved[seen.head] and self.procs > (seen.extra or 0)
         return "head" if delays else "score"
 
@@ -160,13 +161,14 @@ class _Facts:
 
     def _how(self, seen: Snapshot, job: int, length: int) -> str:
         """How a job could overtake."""
-        if isinstance(self.policy, PlainPolicy):
+        reserved = self.policy.reservations.of
+        if reserved == "unknown":
             return "policy"
         if self.schedule.kind[job] != Kind.BACKFILLED:
             return "order"
-        if reserves_for_head(self.policy):
+        if reserved == "head":
             return "in time" if seen.now + length <= seen.reserved[seen.head] else "extra"
-        return "fits" if isinstance(self.policy, Hybrid) and self.policy.depth == 0 else "hole"
+        return "fits" if reserved == "nobody" else "hole"
 
     def _ran(self, job: int, expected: int) -> Running:
         return Running(self._id(job), int(self.w.procs[job]), expected, int(self.schedule.end[job]))

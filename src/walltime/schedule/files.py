@@ -12,6 +12,8 @@ import polars as pl
 
 from walltime.errors import LogError, OutputError
 from walltime.logs import read_swf, whole_file, write_swf
+from walltime.logs.input import parquet_reader
+from walltime.logs.output import write_as_parquet
 from walltime.provenance import provenance
 from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Workload
 
@@ -62,7 +64,7 @@ def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings:
         if path.name.lower().endswith(".csv"):
             table.write_csv(file)
         else:
-            table.write_parquet(file, metadata={"walltime": record})
+            write_as_parquet(table, file, metadata={"walltime": record})
     return path
 
 
@@ -82,14 +84,15 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         raise LogError(f"{path}: no such file")
     try:
         if name.endswith(".parquet"):
-            table = pl.read_parquet(path)
+            with parquet_reader():
+                table = pl.read_parquet(path)
         elif name.endswith((".csv", ".csv.gz")):
             table = pl.read_csv(path, infer_schema=False)
         else:
             raise LogError(f"{path}: a schedule is read from .csv, .parquet, .swf or .swf.gz; rename the file to what it is")
     except pl.exceptions.NoDataError as error:
         raise LogError(f"{path}: is empty; a schedule has one row per job") from error
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{path}: cannot be read as a schedule ({reason})") from error
     table = table.rename({column: column.strip() for column in table.columns})

@@ -13,7 +13,6 @@ from walltime import metrics
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.spread import MEASURES, Spread
 
-CONFIDENCE = 0.90
 COPIES = 5
 """Shaken copies of the log."""
 
@@ -71,4 +70,4 @@ def _interval(values: np.ndarray) -> metrics.Interval:
     """Mean with its confidence interval."""
     if len(values) < 2:
         return metrics.Interval(float(values.mean()), math.nan, math.nan, "one run")
-    return metrics.mean_interval(values, CONFIDENCE)
+    return metrics.mean_interval(values)

@@ -66,12 +66,14 @@ class Groups:
         return [(self.names[k], part) for k, part in zip(found.tolist(), np.split(order, first[1:]), strict=True)] if len(order) else []
 
 
-def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Edges = None) -> Groups:
+def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Edges = None, runtime: Array | None = None) -> Groups:
     """Put the jobs into groups; a group "unknown" is for jobs of which the log does not say.
 
-    `submit, end`: int64 seconds, shape (jobs,). `edges`: for `size` and `length` the largest processors or requested seconds of each
-    group but the last, for `size-length` both, for `users` how many. Raises PolicyError for an unknown grouping or bad edges.
+    `submit, end, runtime`: int64 seconds, shape (jobs,); `runtime`: as simulated where a schedule is grouped, by default that of the log.
+    `edges`: for `size` and `length` the largest processors or requested seconds of each group but the last, for `size-length` both, for
+    `users` how many. Raises PolicyError for an unknown grouping or bad edges.
     """
+    runtime = workload.runtime if runtime is None else runtime
     if by not in GROUPINGS:
         raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}")
     if edges is not None and by not in ("size", "length", "size-length", "users"):
@@ -80,13 +82,11 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
         case "month":
             return _months(workload, end)
         case "class":
-            return _of_names(
-                ["short narrow", "short wide", "long narrow", "long wide"], 2 * (workload.runtime > LONG) + (workload.procs > WIDE)
-            )
+            return _of_names(["short narrow", "short wide", "long narrow", "long wide"], 2 * (runtime > LONG) + (workload.procs > WIDE))
         case "user":
-            return _user_classes(workload)
+            return _user_classes(workload, _use(workload, runtime))
         case "users":
-            return _single_users(workload, USERS if edges is None else edges)
+            return _single_users(workload, _use(workload, runtime), USERS if edges is None else edges)
         case "size":
             return _sizes(workload.procs, edges)
         case "length":
@@ -176,17 +176,17 @@ def _months(workload: Workload, end: Array) -> Groups:
     return _of_names(names, np.searchsorted([first for _, _, first in months], begin + end, side="right") - 1)
 
 
-def _use(workload: Workload) -> Array:
+def _use(workload: Workload, runtime: Array) -> Array:
     """Processor-seconds of each job, float64."""
-    return (workload.procs * workload.runtime).astype(np.float64)
+    return workload.procs.astype(np.float64) * runtime
 
 
-def _user_classes(workload: Workload) -> Groups:
+def _user_classes(workload: Workload, use: Array) -> Groups:
     users = workload.columns.get("user")
     if users is None or not len(workload) or (users < 0).all():
         return _unknown(len(workload))
     known, place = np.unique(users, return_inverse=True)
-    area = np.bincount(place, weights=_use(workload))
+    area = np.bincount(place, weights=use)
     order = np.argsort(-area, kind="stable")
     before = np.empty(len(known))
     before[order] = np.concatenate([[0.0], np.cumsum(area[order])[:-1]]) / max(area.sum(), 1.0)
@@ -194,10 +194,10 @@ def _user_classes(workload: Workload) -> Groups:
     return _of_names(["heavy", "medium", "light", UNKNOWN], np.where(users < 0, 3, classes[place]))
 
 
-def _single_users(workload: Workload, most: Any) -> Groups:
+def _single_users(workload: Workload, use: Array, most: Any) -> Groups:
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise PolicyError(f"the number of single users must be a whole number of at least 1, not {shown(most)}")
-    return largest_groups(workload, "user", _use(workload), most)
+    return largest_groups(workload, "user", use, most)
 
 
 def largest_groups(workload: Workload, column: str, weight: Array, most: int, word: str | None = None) -> Groups:

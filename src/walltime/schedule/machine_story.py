@@ -11,8 +11,8 @@ import numpy as np
 
 from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
+from walltime.policy.kind import Kind
 from walltime.schedule.alternatives import requests, sizes, with_procs, with_request
-from walltime.schedule.kind import Kind
 from walltime.schedule.on_machine import run_on_machine
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.story import Alternative, Change, OfOneJob, Overtaker

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from walltime.auditor.known import known_to
 from walltime.engine.cluster_reference import ClusterReference, Shortage
 from walltime.errors import PolicyError
+from walltime.estimates.overrun import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy, Slurm
-from walltime.schedule.known import known_to
-from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord, for_kernel, for_reference
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload

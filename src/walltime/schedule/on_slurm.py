@@ -13,10 +13,10 @@ import numpy as np
 
 from walltime.engine.slurm_input import Nodes, Shares, Wants
 from walltime.errors import WorkloadError
+from walltime.estimates.overrun import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
 from walltime.policy.slurm import Settings, Slurm
-from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -20,10 +20,13 @@ def recorded_wait(workload: Workload) -> Array | None:
     return wait if wait is not None and (wait > 0).any() else None
 
 
-def recorded_groups(workload: Workload, by: str) -> Groups:
-    """Groups of jobs; months are those of submission, so that they are the same for the recorded and all simulated waits."""
+def recorded_groups(workload: Workload, by: str, runtime: Array) -> Groups:
+    """Groups of jobs; months are those of submission, so that they are the same for the recorded and all simulated waits.
+
+    `runtime`: as simulated, int64 s, shape (jobs,).
+    """
     try:
-        return group_jobs(workload, by, workload.submit, workload.submit)
+        return group_jobs(workload, by, workload.submit, workload.submit, runtime=runtime)
     except WorkloadError:  # its times are outside the calendar
         return Groups([UNKNOWN], np.zeros(len(workload), np.int64))
 

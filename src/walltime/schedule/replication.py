@@ -42,9 +42,9 @@ class Replications:
         """This field of the summaries, float64, one per seed; raises PolicyError for an unknown one."""
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
-    def band(self, name: str, low: float = 5, high: float = 95) -> metrics.Interval:
-        """Mean, and the band between two percentiles of the single results, as in tsafrir06, section II."""
-        return metrics.percentile_band(self.values(name), low, high)
+    def band(self, name: str) -> metrics.Interval:
+        """Mean, and the range in which a further run would lie; `what` says with which probability."""
+        return metrics.range_of_runs(self.values(name))
 
     def interval(self, name: str, confidence: float = 0.90) -> metrics.Interval:
         """Mean with its confidence interval (Student's t)."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics, notebook
+from walltime.auditor import AuditReport, audit
+from walltime.auditor.known import known_to
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Policy
-from walltime.schedule.auditor import AuditReport, audit
+from walltime.policy.kind import Kind
 from walltime.schedule.breakdown import MEASURES, breakdown
 from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
-from walltime.schedule.kind import Kind
-from walltime.schedule.known import known_to
 from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
 from walltime.schedule.scheduler import with_prediction
 from walltime.workload import Workload
@@ -111,6 +111,12 @@ class Schedule:
         """The last arrival, s; 0 if there are no jobs."""
         return int(self.submit.max()) if len(self) else 0
 
+    @property
+    def offered_load(self) -> float:
+        """The load that the log offers with the simulated runtimes: of a job that was ended at its limit only what ran."""
+        w = self.workload
+        return metrics.offered_load(w.submit, self.runtime, w.procs, w.machine_procs)
+
     def summary(self, trim: str = "none") -> metrics.Summary:
         """The usual averages; `trim="p3"` excludes warm-up and cool-down as in tsafrir06, section II."""
         w = self.workload
@@ -121,7 +127,7 @@ class Schedule:
             procs=w.procs,
             backfilled=self.kind == Kind.BACKFILLED,
             machine_procs=w.machine_procs,
-            offered_load=w.offered_load,
+            offered_load=self.offered_load,
             trim=trim,
         )
 
@@ -155,12 +161,14 @@ class Schedule:
         return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
-        """Mean response with a confidence interval by batch means, jobs in order of termination (mualem01, section 3.1).
+        """Mean response with a confidence interval by batch means, jobs in order of termination.
 
-        `options` are those of `walltime.metrics.batch_means`, such as `batch=1000`. Raises WorkloadError for too few jobs.
+        `options` are those of `walltime.metrics.batch_means`, such as `batch=1000`; `least` is by how busy the machine
+        is. Raises WorkloadError for too few jobs.
         """
         in_order = np.lexsort((self.start, self.end))
-        return metrics.batch_means((self.end - self.submit)[in_order], **options)
+        least = {"least": metrics.jobs_needed(self.summary().utilization)} | options
+        return metrics.batch_means((self.end - self.submit)[in_order], **least)
 
     def monthly(self, by: str = "end") -> list[metrics.Month]:
         """Averages for each calendar month, in the site's time zone, as in feitelson98 and mualem01, Table 1.
@@ -192,7 +200,7 @@ class Schedule:
         """
         import polars as pl
 
-        groups = group_jobs(self.workload, by, self.submit, self.end, edges)
+        groups = group_jobs(self.workload, by, self.submit, self.end, edges, self.runtime)
         check_known(self.workload, by, groups)
         mask = metrics.measured(self.end, self.last_submit, trim)
         rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, mask)
@@ -224,7 +232,7 @@ class Schedule:
 
         Empty where the log has no waits, or says of no job to which group it belongs.
         """
-        recorded, groups = recorded_wait(self.workload), recorded_groups(self.workload, by)
+        recorded, groups = recorded_wait(self.workload), recorded_groups(self.workload, by, self.runtime)
         mask = metrics.measured(self.end, self.last_submit, trim)
         if recorded is None or list(groups.names) == [UNKNOWN]:
             return []
@@ -264,14 +272,11 @@ class Schedule:
         return found if self.limit is None else found | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and its policy's guarantees (see `walltime.schedule.auditor`).
-
-        With predictions no policy guarantees a latest start, since predictions are not upper bounds.
-        """
-        rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect}
+        """Check this schedule against its workload and what its policy promises (see `walltime.audit`)."""
         columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
-        bounded = self.predictions is None
-        return audit(self.workload, columns, self.policy, bounded=bounded, placement=self.placement, slots=self.slots, **rules)
+        prediction = None if self.predictions is None else self.predictions.prediction
+        rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect, "prediction": prediction}
+        return audit(self.workload, columns, self.policy, placement=self.placement, slots=self.slots, **rules)
 
     def explain(self, job: int, *, sooner: bool = True) -> Story | MachineStory:
         """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.

@@ -11,13 +11,13 @@ import numpy as np
 
 from walltime.engine.reference import Reference
 from walltime.errors import PolicyError
+from walltime.estimates.overrun import effective_times
 from walltime.machine import Machine
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import check_dynamics, lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.on_machine import run_on_machine
-from walltime.schedule.overrun import effective_times
 from walltime.schedule.prediction import PredictionRecord
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler

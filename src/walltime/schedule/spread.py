@@ -10,6 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, shown
+from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
@@ -27,7 +28,6 @@ MOST_JOBS = 2_500_000
 """Jobs that are simulated for it at most, over all copies and policies."""
 MOST_SECONDS = 5.0
 """What the simulations may take, by the seconds of the runs themselves."""
-CONFIDENCE = 0.95
 MEASURES = ("mean_wait", "mean_bounded_slowdown")
 
 
@@ -50,11 +50,11 @@ class Spread:
     def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
         """What schedule b has more of this measure than a: the mean over the log and its copies, and by how much single ones scatter.
 
-        The scatter is half the width of the band in which a further copy would lie with a probability of 95 % (Student's t).
+        The scatter is half the width of the band in which a further copy would lie with a probability of 90 % (Student's t).
         """
         runs = zip([self.own[a], *self.shaken[a]], [self.own[b], *self.shaken[b]], strict=True)
         values = np.array([getattr(after, name) - getattr(before, name) for before, after in runs])
-        interval = metrics.mean_interval(values, CONFIDENCE)
+        interval = metrics.mean_interval(values)
         return interval.mean, float(interval.half_width * np.sqrt(len(values) + 1))
 
     def clear(self, name: str, a: int, b: int) -> bool:
@@ -66,6 +66,8 @@ class Spread:
         """The differences to the first schedule, ready for JSON; one entry for each other schedule."""
         return {
             "shake": self.seconds,
+            "of": KINDS["shaken.copy"].of,
+            "level": LEVEL,
             "copies": self.copies,
             "differences": [{name: self._shown(name, k) for name in MEASURES} for k in range(1, len(self.own))],
         }

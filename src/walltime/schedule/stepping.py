@@ -11,10 +11,10 @@ import numpy as np
 
 from walltime.engine.reference import Reference
 from walltime.errors import WorkloadError, shown
+from walltime.estimates.overrun import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.engines import lowered_prediction, new_kernel, new_reference
-from walltime.schedule.overrun import effective_times
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import chosen_engine, schedule_of

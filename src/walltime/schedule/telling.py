@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from walltime.policy import Hybrid, NoBackfilling, PlainPolicy
 from walltime.schedule.story import HOW, Alternative, Cause, Change, OfOneJob, Overtaker, Story
 from walltime.schedule.watch import Result
 from walltime.wording import human_time, in_prose
@@ -145,18 +144,13 @@ def _waiting(story: Story) -> Iterator[str]:
 
 
 def _reservation(story: Story) -> Iterator[str]:
-    policy = story.schedule.policy
+    who = story.schedule.policy.reservations
     made = story.reservations[0] if story.reservations else None
     if made is None:
-        match policy:
-            case NoBackfilling() | Hybrid(depth=0):
-                yield "It had no reservation: under this policy nobody has one."
-            case PlainPolicy():
-                yield "What the policy planned for it cannot be told, as it is plain Python."
-            case Hybrid(depth=depth) if depth > 1:
-                yield f"It had no reservation: only the first {depth} jobs that cannot start have one."
-            case _:
-                yield "It had no reservation: only the head of the queue has one."
+        if who.of == "unknown":
+            yield "What the policy planned for it cannot be told, as it is plain Python."
+        else:
+            yield f"It had no reservation: {who.said}."
         return
     yield f"Its first reservation was made {_later(story, made.time)}, for a start {_later(story, made.start)}."
     changes = list(pairwise(story.reservations))

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from walltime.auditor.known import known_to
 from walltime.engine.reference import Reference
 from walltime.errors import EngineError
 from walltime.machine import Placement
-from walltime.policy import FCFS, Conservative, Dialect, Easy, Hybrid, Lookahead, Policy, Relaxed, Slack
+from walltime.policy import FCFS, Dialect, Policy
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
-from walltime.schedule.known import known_to
 from walltime.schedule.prediction import PredictionRecord
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload
@@ -160,7 +160,7 @@ def _note_reservations(seen: Snapshot, policy: Policy, memory: Any, entries: Any
     elif memory.fresh is not None:
         found = memory.jobs.reserved_start[seen.waiting].tolist()
         seen.reserved = {job: start for job, start in zip(seen.waiting, found, strict=True) if start >= 0}
-    elif reserves_for_head(policy) and memory.state.blocked >= 0:
+    elif policy.reservations.of == "head" and memory.state.blocked >= 0:
         seen.reserved = {int(memory.state.blocked): int(memory.state.shadow)}
         seen.extra = int(memory.state.extra)
 
@@ -195,11 +195,6 @@ def _note_order(seen: Snapshot, rank: _Rank, job: int) -> None:
     in_order = seen.waiting if rank.by_arrival else sorted(seen.waiting, key=lambda other: rank(other, seen.now))  # ties: by arrival
     seen.head = in_order[0] if in_order else -1
     seen.ahead = in_order.index(job) if job in in_order else None
-
-
-def reserves_for_head(policy: Policy) -> bool:
-    """Whether just the head of the queue has a reservation."""
-    return isinstance(policy, Easy | Lookahead | Relaxed) or (isinstance(policy, Hybrid) and policy.depth == 1)
 
 
 # ----------------------------------------------------------------- the reference engine
@@ -237,9 +232,9 @@ class _Watched(Reference):
         seen.head = in_order[0] if in_order else -1
         seen.ahead = in_order.index(job.index) if job.start < 0 else None
         head, shadow, extra = self._kept
-        if isinstance(self.policy, Slack) or (isinstance(self.policy, Conservative) and self.policy.variant == "compress"):
+        if self.policy.reservations.kept:
             seen.reserved = {one.index: one.reservation for one in self.waiting}
-        elif reserves_for_head(self.policy) and head is not None and head.start < 0 and head.index == seen.head:
+        elif self.policy.reservations.of == "head" and head is not None and head.start < 0 and head.index == seen.head:
             seen.reserved, seen.extra = {head.index: shadow}, extra
         else:
             seen.reserved = {index: start for index, start in noted.items() if start >= 0}

@@ -63,7 +63,7 @@ class Window:
             procs=schedule.workload.procs[chosen],
             backfilled=schedule.kind[chosen] == 2,
             machine_procs=schedule.workload.machine_procs,
-            offered_load=self.jobs.offered_load,
+            offered_load=schedule.offered_load,
         )
 
     def run(self, scheduler: Scheduler, progress: Callable[[int], None] | None = None, **rules: Any) -> Summary:

@@ -1,0 +1,112 @@
+"""Who waits and who runs: jobs enter and leave the lists, in compiled code."""
+
+from __future__ import annotations
+
+from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, SLACK, STARTED, WAITING
+from walltime.engine.jit import called_kernel, kernel
+
+
+@kernel
+def expected_end(state, jobs, job, overdue):
+    """When a running job is expected to end; one that is overdue is taken to end at `overdue`."""
+    end = jobs[job].start + jobs[job].run
+    return end if end > state.now else overdue
+
+
+@kernel
+def note(state, lists, kind, job):
+    """Log what happened, for predictors."""
+    lists.log[state.logged, 0], lists.log[state.logged, 1] = kind, job
+    state.logged += 1
+
+
+@kernel
+def comes_before(jobs, job, other, backfilling):
+    """Whether a waiting job comes before another one, in the queue or among the candidates."""
+    own, its = jobs[job].score, jobs[other].score
+    if backfilling:
+        own, its = jobs[job].back_score, jobs[other].back_score
+    return own > its or (own == its and jobs[job].arrival < jobs[other].arrival)
+
+
+@called_kernel
+def sort_waiting(jobs, waiting, first, count, backfilling):
+    """Sort the waiting jobs from place `first` on into those before them."""
+    for k in range(max(first, 1), count):
+        job, place = waiting[k], k
+        while place > 0 and comes_before(jobs, job, waiting[place - 1], backfilling):
+            waiting[place] = waiting[place - 1]
+            place -= 1
+        waiting[place] = job
+
+
+@called_kernel
+def sort_running(jobs, running, count):
+    """Sort the running jobs by their expected ends, then by the order in which they started."""
+    for k in range(1, count):
+        job, place = running[k], k
+        end = jobs[job].start + jobs[job].run
+        while place > 0:
+            other = running[place - 1]
+            its = jobs[other].start + jobs[other].run
+            if its < end or (its == end and jobs[other].ticket < jobs[job].ticket):
+                break
+            running[place] = other
+            place -= 1
+        running[place] = job
+
+
+@called_kernel
+def leave(jobs_of, count, job):
+    """Take a job out of a list."""
+    place = 0
+    while jobs_of[place] != job:
+        place += 1
+    for k in range(place, count - 1):
+        jobs_of[k] = jobs_of[k + 1]
+
+
+@called_kernel
+def put_to_work(state, rules, jobs, lists, job):
+    """A waiting job runs."""
+    for waiting in (lists.queue, lists.line, lists.back):
+        leave(waiting, state.waiting, job)
+    state.waiting -= 1
+    jobs[job].phase = RUNNING
+    jobs[job].ticket = state.started
+    if rules.kind == SLACK:
+        lists.recent[state.started % rules.recent] = jobs[job].start - jobs[job].submit
+    state.started += 1
+    state.free -= jobs[job].procs
+    lists.running[state.running] = job
+    state.running += 1
+    sort_running(jobs, lists.running, state.running)
+    note(state, lists, STARTED, job)
+
+
+@kernel
+def start(state, rules, jobs, lists, job, kind):
+    """The policy starts a job now; whether the schedule does, too."""
+    if jobs[job].start != state.now:
+        state.culprit = job
+        return False
+    jobs[job].kind, jobs[job].decided = kind, 1
+    put_to_work(state, rules, jobs, lists, job)
+    return True
+
+
+@kernel
+def kind_of_head(state, jobs, job):
+    """How a job that overtakes nobody starts."""
+    return IMMEDIATE if jobs[job].submit == state.now else RESERVED
+
+
+@called_kernel
+def kind_behind(state, jobs, job, ahead, count):
+    """How a job starts while some of those ahead of it may wait."""
+    for k in range(count):
+        if ahead[k] == job:
+            break
+        if jobs[ahead[k]].phase == WAITING:
+            return BACKFILLED
+    return kind_of_head(state, jobs, job)

@@ -1,0 +1,160 @@
+"""The two passes that weigh jobs against each other: combinations that use the most, and newcomers within the others' slack; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.auditor.passes.places import kind_behind, start
+from walltime.auditor.passes.profile import build, reserve
+from walltime.auditor.passes.singly import find_shadow, near_enough, note_head, start_heads
+from walltime.auditor.passes.state import BACKFILLED, NEVER, WAITING
+from walltime.engine.jit import called_kernel, kernel
+
+BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = range(4)
+OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
+MORE_THAN_SLOWDOWNS = 2**40
+
+
+@kernel
+def worth(state, rules, jobs, job):
+    """What a job counts in a combination."""
+    if rules.objective == BY_SECONDS:
+        return jobs[job].own
+    if rules.objective == BY_PROCSECONDS:
+        return jobs[job].procs * jobs[job].own
+    if rules.objective == BY_SLOWDOWN:
+        slowdown = 1000 * (state.now - jobs[job].submit + jobs[job].own) // jobs[job].own
+        return jobs[job].procs * MORE_THAN_SLOWDOWNS + min(slowdown, np.int64(2**34))
+    return jobs[job].procs
+
+
+@called_kernel
+def fill(tables, count, free, extra):
+    """What the best of the jobs from each one on are worth in so many processors, those that end in time and the others apart."""
+    fill_one(tables, tables.short, 1, count, free)
+    fill_one(tables, tables.long, 0, count, extra)
+
+
+@called_kernel
+def fill_one(tables, table, in_time, count, most):
+    """One of the two tables."""
+    for room in range(most + 1):
+        table[count, room] = 0
+    for k in range(count - 1, -1, -1):
+        procs = tables.procs[k]
+        for room in range(most + 1):
+            table[k, room] = table[k + 1, room]
+            if tables.in_time[k] == in_time and room >= procs:
+                table[k, room] = max(table[k, room], tables.worth[k] + table[k + 1, room - procs])
+
+
+@kernel
+def best(tables, first, free, extra):
+    """What the best combination of the jobs from this one on is worth: those that do not end in time share the extra nodes."""
+    most = np.int64(0)
+    for room in range(min(free, extra) + 1):
+        most = max(most, tables.long[first, room] + tables.short[first, free - room])
+    return most
+
+
+@called_kernel
+def together(state, rules, jobs, lists, tables):
+    """EASY, or no reservation, with the best of all combinations backfilled (Shmueli and Feitelson 2005)."""
+    while True:
+        if not start_heads(state, rules, jobs, lists):
+            return False
+        if state.waiting == 0:
+            return True
+        head, shadow, extra = lists.line[0], NEVER, np.int64(0)
+        if rules.depth > 0:
+            shadow, extra = find_shadow(state, rules, jobs, lists, head)
+            note_head(state, jobs, head, shadow)
+        count, place = 0, 0
+        while place < state.waiting and count < rules.ahead:
+            job = lists.back[place]
+            place += 1
+            if job == head or jobs[job].procs > state.free or not near_enough(state, rules, jobs, job, head):
+                continue
+            in_time = state.now + jobs[job].own <= shadow
+            if in_time or jobs[job].procs <= extra:
+                lists.other[count] = job
+                tables.procs[count], tables.in_time[count] = jobs[job].procs, 1 if in_time else 0
+                tables.worth[count] = worth(state, rules, jobs, job)
+                count += 1
+        if count == 0:
+            return True
+        free, extra = state.free, min(extra, state.free)
+        fill(tables, count, free, extra)
+        for k in range(count):
+            procs, in_time = tables.procs[k], tables.in_time[k] == 1
+            if procs > free or (not in_time and procs > extra):
+                continue
+            left = extra if in_time else extra - procs
+            if tables.worth[k] + best(tables, k + 1, free - procs, left) == best(tables, k, free, extra):
+                free, extra = free - procs, left
+                if not start(state, rules, jobs, lists, lists.other[k], BACKFILLED):
+                    return False
+
+
+@called_kernel
+def within_slack(state, rules, jobs, lists, profile):
+    """Newcomers go as early in the line as the slacks of the others allow (the idea of Talby and Feitelson 1999).
+
+    `lists.other[:line_of_slack]` is the line.
+    """
+    line, count = lists.other, 0
+    for k in range(state.line_of_slack):
+        if jobs[line[k]].phase == WAITING:
+            line[count] = line[k]
+            count += 1
+    build(state, jobs, lists, profile)
+    for k in range(count):
+        jobs[line[k]].reservation = reserve(state, jobs, profile, line[k])
+    for k in range(state.waiting):
+        job = lists.queue[k]
+        if jobs[job].latest >= 0:
+            continue  # it has its place in the line
+        place = first_place(state, jobs, lists, profile, job, count)
+        for k_of in range(count, place, -1):
+            line[k_of] = line[k_of - 1]
+        line[place] = job
+        count += 1
+        build(state, jobs, lists, profile)
+        for k_of in range(count):
+            jobs[line[k_of]].reservation = reserve(state, jobs, profile, line[k_of])
+        jobs[job].reserved = jobs[job].reservation
+        recent = min(state.started, rules.recent)
+        waited = 0
+        for k_of in range(recent):
+            waited += lists.recent[k_of]
+        mean = waited / recent if recent > 0 else 0.0
+        jobs[job].latest = jobs[job].reservation + int(rules.factor * max(mean, 1.0))
+    state.line_of_slack = count
+    for k in range(count):
+        lists.scratch[k] = line[k]
+    for k in range(count):
+        job = lists.scratch[k]
+        if jobs[job].reservation == state.now:
+            kind = kind_behind(state, jobs, job, lists.queue, state.waiting)
+            if not start(state, rules, jobs, lists, job, kind):
+                return False
+    return True
+
+
+@called_kernel
+def first_place(state, jobs, lists, profile, job, count):
+    """The first place in the line at which a newcomer moves nobody beyond their slack."""
+    for place in range(count):
+        build(state, jobs, lists, profile)
+        for k in range(place):
+            reserve(state, jobs, profile, lists.other[k])
+        reserve(state, jobs, profile, job)
+        fits = True
+        for k in range(place, count):
+            other = lists.other[k]
+            if reserve(state, jobs, profile, other) > max(jobs[other].latest, jobs[other].reservation):
+                fits = False
+                break
+        if fits:
+            return place
+    return count

@@ -1,0 +1,220 @@
+"""What the auditor checks on a machine of several pools; independent of the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from walltime.auditor.nodes import broken_on_nodes
+from walltime.auditor.pool_decisions import differences, keeps_reservations
+from walltime.auditor.pool_flows import broken_by_unions, broken_in_outages, used_at_starts
+from walltime.auditor.slurm_decisions import slurm_differences
+from walltime.machine import Placement
+from walltime.machine.placing import NEVER
+from walltime.policy import Policy, Slurm, Wfp
+from walltime.predictors import Prediction
+from walltime.workload import Workload
+
+Array = np.ndarray
+MACHINE_CHECKS = {
+    "pool_capacity": "no job starts in a pool that has not enough left, outages considered",
+    "pool_order": "a job takes what stays free of its partition's pools in their order",
+    "limit_exceeded": "no job starts over one of its limits",
+    "dependency": "no job starts before those end that it depends on",
+    "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs of its nodes",
+    "node_order": "a job gets the nodes that Slurm chooses for it",
+    "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
+}
+"""Further rules of the auditor for machines of several pools."""
+DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
+"""Rules on what a policy starts in the state that the schedule has led to."""
+
+
+def broken_rules(
+    workload: Workload,
+    placement: Placement,
+    start: Array,
+    end: Array,
+    given: Array | None,
+    slots: tuple[Array, Array, Array, Array] | None = None,
+    limit: Array | None = None,
+    *,
+    policy: Policy | None = None,
+    prediction: Prediction | None = None,
+    overrun: str = "kill",
+) -> Iterator[tuple[str, str, int, int]]:
+    """What breaks the rules of a machine: the rule, a message, the job's index and the time. One entry per job; times int64 s.
+
+    `slots`, `limit`: as in `Schedule`. Without a `policy` only the rules for all schedules are checked; `prediction`: what it plans with.
+    """
+    yield from _dependencies(workload, placement, start, end)
+    yield from _limits(workload, placement, start, end)
+    if limit is not None:
+        yield from _shortened(workload, start, limit, may_be_shortened(workload, policy))
+    if slots is not None:
+        yield from broken_on_nodes(workload, placement, start, end, slots)
+    elif given is not None:
+        yield from _pools(workload, placement, start, end, given)
+    else:
+        yield from _somewhere(workload, placement, start, end)
+    if policy is None or _why_undecided(policy) is not None:
+        return
+    if isinstance(policy, Slurm):
+        yield from slurm_differences(workload, placement, start, end, slots, limit, policy, overrun)
+    else:
+        yield from differences(workload, placement, start, end, given, policy, prediction, overrun)
+
+
+def skipped_rules(
+    placement: Placement,
+    given: Array | None,
+    slots: object = None,
+    limit: object = None,
+    *,
+    policy: Policy | None = None,
+) -> Mapping[str, str]:
+    """Rules that cannot be checked, and why."""
+    no_nodes = "the schedule does not say which nodes the jobs had"
+    skipped = {"node_capacity": no_nodes, "node_order": no_nodes} if slots is None else {}
+    if limit is None:
+        skipped["limit_shortened"] = "the schedule does not say that limits were shortened"
+    if slots is not None:
+        skipped["pool_capacity"] = "nodes are checked one by one"
+    if given is None or slots is not None:
+        skipped["pool_order"] = "the schedule does not say which pools the jobs had" if given is None else "nodes are checked one by one"
+    why = _why_undecided(policy)
+    if why is not None:
+        return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), why)
+    assert policy is not None
+    if isinstance(policy, Slurm):
+        skipped["pool_order"] = "under Slurm nodes are chosen one by one"
+        skipped["reserved_start_missed"] = "Slurm makes its reservations anew in every cycle"
+    else:
+        skipped["node_order"] = f"{policy.label} chooses pools, not nodes"
+        if not keeps_reservations(policy):
+            skipped["reserved_start_missed"] = f"{policy.label} does not keep its reservations"
+    return skipped
+
+
+def _why_undecided(policy: Policy | None) -> str | None:
+    """Why it is not known what the policy starts; None if it is."""
+    if policy is None:
+        return "no policy was given"
+    if isinstance(policy, Slurm):
+        return None
+    return _why_not_followed(policy)
+
+
+def _why_not_followed(policy: Policy) -> str | None:
+    """Why the decisions of a policy on a machine of pools are not known; None if they are."""
+    own = getattr(policy, "backfill_order", None)
+    if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
+        return "a threshold of scores is not known on a machine of several pools"
+    passes = policy.passes
+    if passes is None or passes.kind not in ("head", "fresh", "kept") or passes.window or not passes.every_arrival:
+        return f"{policy.label} does not run on a machine of several pools"
+    return None
+
+
+def may_be_shortened(workload: Workload, policy: Policy | None) -> Array:
+    """The jobs whose limits may be shorter than what they asked for: under Slurm, without soft limits, those with a shorter `time_min`.
+
+    Without a policy all with a `time_min`.
+    """
+    least = workload.columns.get("time_min", np.full(len(workload), -1))
+    if policy is None:
+        return np.asarray(least > 0)
+    if not isinstance(policy, Slurm) or policy.time_min_as_soft_limit:
+        return np.zeros(len(workload), bool)
+    return np.asarray((least > 0) & (least < workload.believed))
+
+
+def believable_limits(
+    workload: Workload, policy: Policy | None, job: Array, requested: Array, said: Array | None, row: Array, lasted: Array
+) -> Array:
+    """The limits by which jobs are ended: what they asked for, or, where that may be shortened, what the schedule says.
+
+    `job`, `row`: which jobs of the workload and rows of the schedule are meant. A schedule without limits says them by how long the jobs
+    `lasted`, if it is no less than their `time_min`.
+    """
+    shorter = may_be_shortened(workload, policy)[job]
+    if said is not None:
+        return np.where(shorter, said[row], requested)
+    if not shorter.any():
+        return requested
+    least = workload.columns["time_min"][job]
+    return np.where(shorter & (lasted < requested), np.maximum(lasted, least), requested)
+
+
+def _dependencies(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[str, str, int, int]]:
+    for job, others in enumerate(placement.after):
+        for other in others:
+            if start[job] < end[other]:
+                message = f"job {workload.job_id[job]} starts before job {workload.job_id[other]} ends at {end[other]}, on which it depends"
+                yield "dependency", message, job, int(start[job])
+
+
+def _limits(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[str, str, int, int]]:
+    members: dict[int, list[int]] = {}
+    for job, limits in enumerate(placement.limits_of):
+        for limit in limits:
+            members.setdefault(limit, []).append(job)
+    amounts = np.stack([np.ones(len(workload), np.int64), workload.procs, placement.second], axis=1)
+    for limit, of in members.items():
+        jobs = np.array(of)
+        used = used_at_starts(start[jobs], end[jobs], amounts[jobs])
+        for k in np.flatnonzero((used > np.array(placement.limits[limit])).any(axis=1)):
+            job = int(jobs[k])
+            if placement.since[job] == NEVER:
+                message = f"job {workload.job_id[job]} starts, and then {used[k, 0]} jobs run of a group that is limited"
+                yield "limit_exceeded", message, job, int(start[job])
+
+
+def _shortened(workload: Workload, start: Array, limit: Array, allowed: Array) -> Iterator[tuple[str, str, int, int]]:
+    least = workload.columns.get("time_min", np.full(len(workload), -1))
+    shorter = (limit < workload.requested) & (limit < workload.believed)
+    for job in np.flatnonzero(shorter & (~allowed | (limit < least))).tolist():
+        message = f"job {workload.job_id[job]} runs under a limit of {limit[job]} s; it asked for {workload.requested[job]} s"
+        message += f", and for {least[job]} s at least" if allowed[job] else ", and its limit may not be shortened"
+        yield "limit_shortened", message, job, int(start[job])
+
+
+def _pools(workload: Workload, placement: Placement, start: Array, end: Array, given: Array) -> Iterator[tuple[str, str, int, int]]:
+    """Where jobs start, what they and those that run have of each pool, against what the pool has then."""
+    needed = np.stack([workload.procs, placement.second], axis=1)
+    for job in np.flatnonzero((given.sum(axis=1) != needed).any(axis=1)).tolist():
+        has = given[job].sum(axis=0)
+        message = f"job {workload.job_id[job]} has {has[0]} processors and {has[1]} of the second resource; it needs {needed[job].tolist()}"
+        yield "pool_capacity", message, job, int(start[job])
+    machine = placement.machine
+    for p, pool in enumerate(machine.pools):
+        outside = [k for k, one in enumerate(machine.partitions) if pool.name not in one.pools]
+        for job in np.flatnonzero(np.isin(placement.partition, outside) & (given[:, p] > 0).any(axis=1)).tolist():
+            message = f"job {workload.job_id[job]} has processors of the pool {pool.name}, which its partition has not"
+            yield "pool_capacity", message, job, int(start[job])
+        jobs = np.flatnonzero((given[:, p] > 0).any(axis=1))
+        used = used_at_starts(start[jobs], end[jobs], given[jobs, p])
+        missing = np.zeros_like(used)
+        for at, procs, second, begin, until, _ in placement.outages:
+            if at == p:
+                missing[(start[jobs] >= begin) & (start[jobs] < until)] += (procs, second)
+        left = np.array([pool.nodes * pool.procs, pool.nodes * pool.second]) - missing
+        for k in np.flatnonzero(((used > left) & (given[jobs, p] > 0)).any(axis=1)).tolist():
+            job = int(jobs[k])
+            if placement.since[job] == NEVER:
+                had = f"{used[k].tolist()} of {left[k].tolist()} of the pool {pool.name}"
+                yield "pool_capacity", f"job {workload.job_id[job]} starts, and then {had} is in use", job, int(start[job])
+
+
+def _somewhere(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[str, str, int, int]]:
+    """Whether there is any way to place the jobs."""
+    seen = set()
+    for job, had in broken_by_unions(workload, placement, start, end):
+        if placement.since[job] == NEVER and job not in seen:
+            seen.add(job)
+            yield "pool_capacity", f"job {workload.job_id[job]} starts, and then {had} is in use", job, int(start[job])
+    for job, why in broken_in_outages(workload, placement, start, end):
+        if job not in seen:
+            seen.add(job)
+            yield "pool_capacity", f"job {workload.job_id[job]} starts at {start[job]}, but {why}", job, int(start[job])

@@ -1,0 +1,146 @@
+"""The rows of a schedule beside the jobs of its workload, and what holds for every schedule, whatever the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from walltime.auditor.report import Violation
+from walltime.machine import Placement
+from walltime.machine.placing import NEVER
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+
+class Rows:
+    """The columns side by side: one entry per job that stands in both, in the workload's order of arrival; times int64 s.
+
+    `job`: places in the workload. `submit`: with feedback, as it follows from the schedule. `ran`: effective runtime. `estimate`: what the
+    scheduler believes without predictions. `unmatched`: the violations of rows and jobs that have no counterpart.
+    """
+
+    def __init__(self, workload: Workload, schedule: Mapping[str, Array], runtime: Array, estimate: Array, placement: Placement | None):
+        self.workload, self.file, self.placement = workload, schedule, placement
+        self.row: Array
+        self.job: Array
+        self.unmatched = tuple(self._match())
+        self.submit = self._eligible()[self.job]
+        if workload.feedback:
+            order = np.lexsort((self.job, schedule["start"][self.row], self.submit))
+            self.row, self.job, self.submit = self.row[order], self.job[order], self.submit[order]
+        self.ids = workload.job_id[self.job]
+        self.procs = workload.procs[self.job]
+        self.ran, self.estimate = runtime[self.job], estimate[self.job]
+        self.start, self.end = schedule["start"][self.row], schedule["end"][self.row]
+
+    def column(self, name: str) -> Array | None:
+        """A column of the schedule, None if it has none of this name."""
+        return self.file[name][self.row] if name in self.file else None
+
+    def _match(self) -> Iterator[Violation]:
+        """Match the rows of the schedule to the jobs of the workload; all further checks use the matched ones only."""
+        w, ids = self.workload, self.file["job_id"]
+        by_id = np.argsort(w.job_id)
+        known = w.job_id[by_id]
+        place = np.searchsorted(known, ids)
+        found = (place < len(known)) & (known[np.minimum(place, len(known) - 1)] == ids) if len(known) else np.zeros(len(ids), bool)
+        for row in np.flatnonzero(~found):
+            job = int(ids[row])
+            message = f"job {job} is in the schedule but not in the workload"
+            yield Violation("unknown_job", message, (job,), int(self.file["start"][row]))
+        rows = np.flatnonzero(found)
+        jobs = by_id[place[rows]]
+        order = np.lexsort((rows, jobs))
+        rows, jobs = rows[order], jobs[order]
+        again = np.zeros(len(jobs), bool)
+        again[1:] = jobs[1:] == jobs[:-1]
+        for row in rows[again]:
+            job = int(ids[row])
+            yield Violation("duplicate_job", f"job {job} is in the schedule more than once", (job,), int(self.file["start"][row]))
+        self.row, self.job = rows[~again], jobs[~again]
+        for index in np.setdiff1d(np.arange(len(w)), self.job):
+            job = int(w.job_id[index])
+            yield Violation("missing_job", f"job {job} is not in the schedule", (job,), int(w.submit[index]))
+
+    def _eligible(self) -> Array:
+        """From when on each job waits: its submission, or the end of the last job that it depends on, if that is later."""
+        w, placement = self.workload, self.placement
+        submit = w.submit
+        end = np.full(len(w), np.iinfo(np.int64).max // 2)
+        end[self.job] = self.file["end"][self.row]
+        if w.feedback:
+            after, think = w.dependencies()
+            if placement is not None:
+                after[placement.since < NEVER] = -1  # they have been submitted before the beginning
+            submit = np.where(after >= 0, np.maximum(end[after] + think, 0), submit)
+        if placement is not None and any(placement.after):
+            submit = submit.copy()
+            for job, others in enumerate(placement.after):
+                submit[job] = max([submit[job], *(end[other] for other in others)])
+        return submit
+
+    # ------------------------------------------------- rules for every schedule
+
+    def differing(self, rule: str, name: str, true: Array) -> Iterator[Violation]:
+        """Jobs whose column of this name says something else."""
+        said = self.file[name][self.row]
+        for i in np.flatnonzero(said != true):
+            yield self._violation(rule, f"job {self.ids[i]} has {name} {said[i]} in the schedule and {true[i]} in the workload", i)
+
+    def wrong_times(self, limit: Array | None) -> Iterator[Violation]:
+        """Starts before the submission, and ends that do not follow from start and runtime; `limit`: where jobs are killed at one."""
+        at_first = np.zeros(len(self.job), bool) if self.placement is None else self.placement.since[self.job] < NEVER
+        for i in np.flatnonzero((self.start < self.submit) & ~at_first):
+            message = f"job {self.ids[i]} starts at {self.start[i]}, before it is submitted at {self.submit[i]}"
+            yield self._violation("start_before_submit", message, i)
+        due = self.start + self.ran
+        late = np.zeros(len(self.end), bool) if limit is None else self.end > self.start + limit
+        for i in np.flatnonzero(late):
+            assert limit is not None
+            until = self.start[i] + limit[i]
+            message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}, past its limit at {until}"
+            yield self._violation("over_limit", message, i)
+        for i in np.flatnonzero((self.end != due) & ~late):
+            message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}; it runs {self.ran[i]} s, so until {due[i]}"
+            yield self._violation("end_differs", message, i)
+
+    def over_capacity(self) -> Iterator[Violation]:
+        """Processors in use as a step function of time: jobs occupy theirs from their start until just before their end.
+
+        A job of no length needs its own at the instant of its start, among those that run before and after it: what ends then has ended,
+        and what starts then may start later.
+        """
+        if not len(self.job):
+            return
+        lasts = self.end > self.start  # those of negative length are told with the times
+        times = np.concatenate([self.start, self.end])
+        change = np.where(np.concatenate([lasts] * 2), np.concatenate([self.procs, -self.procs]), 0)
+        moments, place = np.unique(times, return_inverse=True)
+        used = np.cumsum(np.bincount(place, weights=change).astype(np.int64))
+        over = used > self.workload.machine_procs
+        for k in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])):
+            moment = int(moments[k])
+            running = np.flatnonzero((self.start <= moment) & (moment < self.end))
+            latest = running[np.argsort(-self.start[running], kind="stable")]
+            jobs = tuple(int(self.ids[i]) for i in latest[:5])
+            message = (
+                f"{used[k]} processors in use of {self.workload.machine_procs}, by {len(running)} jobs; the last to start: "
+                f"{', '.join(map(str, jobs))}"
+            )
+            yield Violation("capacity", message, jobs, moment)
+        at_once = np.flatnonzero(self.end == self.start)
+        if not len(at_once):
+            return
+        begun = np.bincount(place[: len(self.job)], weights=np.where(lasts, self.procs, 0), minlength=len(moments)).astype(np.int64)
+        busy = (used - begun)[np.searchsorted(moments, self.start[at_once])]
+        for k in np.flatnonzero(busy + self.procs[at_once] > self.workload.machine_procs):
+            i = at_once[k]
+            free = self.workload.machine_procs - busy[k]
+            message = f"job {self.ids[i]} runs for no time, but needs {self.procs[i]} processors at {self.start[i]}, where {free} are free"
+            yield self._violation("capacity", message, i)
+
+    def _violation(self, rule: str, message: str, place: Any) -> Violation:
+        return Violation(rule, message, (int(self.ids[place]),), int(self.start[place]))

@@ -1,0 +1,231 @@
+"""What a run along a schedule of Slurm's needs to know: what jobs want of nodes, which nodes an outage takes, accounts, priorities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.auditor.slurm_passes import NEVER, SLURM_RULES, Blocks
+from walltime.machine import Machine, Placement
+from walltime.policy.slurm import Settings
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+
+class Needs(NamedTuple):
+    """What each job wants; int64. `nodes`: the fewest; `whole`: 1 for whole nodes; `each`: what of the second resource each must have."""
+
+    nodes: Array
+    whole: Array
+    each: Array
+
+
+class Hardware(NamedTuple):
+    """The nodes, numbered pool by pool.
+
+    `capacity`: processors and second resource, shape (nodes, 2); `partitions`: the nodes of each in their order; `outages`: nodes, begin,
+    end and the time from which each is known, s.
+    """
+
+    capacity: Array
+    partitions: list[Array]
+    outages: list[tuple[Array, int, int, int]]
+
+
+def hardware(placement: Placement) -> Hardware:
+    """The nodes. An outage takes the last ones of its pool that are not gone at its begin."""
+    machine = placement.machine
+    counts = [pool.nodes for pool in machine.pools]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    capacity = np.array([(pool.procs, pool.second) for pool in machine.pools for _ in range(pool.nodes)], np.int64)
+    partitions = [
+        np.concatenate([np.arange(first[p], first[p + 1]) for p in map(machine.place_of, one.pools)]) for one in machine.partitions
+    ]
+    outages: list[tuple[Array, int, int, int]] = []
+    for pool, procs, _, begin, end, known in sorted(placement.outages, key=lambda one: one[3]):
+        gone = {int(n) for nodes, _, until, _ in outages if until > begin for n in nodes}
+        own = list(range(int(first[pool + 1]) - 1, int(first[pool]) - 1, -1))
+        chosen = [n for n in own if n not in gone] + [n for n in own if n in gone]
+        outages.append((np.array(chosen[: procs // machine.pools[pool].procs], np.int64), begin, end, known))
+    return Hardware(capacity, partitions, outages)
+
+
+def needs(workload: Workload, placement: Placement, nodes: Hardware) -> Needs:
+    """What the jobs of a placed workload want of the nodes of their partitions."""
+    machine, part = placement.machine, placement.partition
+    count = len(workload)
+    sizes = np.array([len(own) for own in nodes.partitions])[part]
+    alike = np.array([len(np.unique(nodes.capacity[own, 0])) == 1 for own in nodes.partitions])[part]
+    whole = np.array([one.exclusive for one in machine.partitions])[part]
+    whole = whole | (alike & (workload.columns.get("exclusive", np.zeros(count)) == 1))
+    asked = np.minimum(workload.columns.get("nodes", np.ones(count, np.int64)), sizes)
+    most = np.array([nodes.capacity[own].max(axis=0) for own in nodes.partitions])[part]
+    second = placement.second
+    wide = np.maximum(np.maximum(asked, -(-workload.procs // most[:, 0])), -(-second // np.maximum(most[:, 1], 1)))
+    shared = np.clip(np.where(second > 0, np.minimum(asked, second), asked), 1, workload.procs)
+    fewest = np.where(whole, np.maximum(wide, 1), shared)
+    each = np.where(second > 0, np.where(whole, -(-second // fewest), 1), 0)
+    return Needs(fewest.astype(np.int64), whole.astype(np.int64), each.astype(np.int64))
+
+
+def lasting_merit(workload: Workload, placement: Placement, settings: Settings, fewest: Array, nodes: Hardware) -> Array:
+    """The part of each job's priority that does not change, float64: of its size, partition and quality of service."""
+    procs, all_procs = workload.procs, int(nodes.capacity[:, 0].sum())
+    if settings.flag("SMALL_RELATIVE_TO_TIME"):
+        size = procs / np.maximum(workload.believed // 60, 1) / all_procs
+    else:
+        size = 0.5 * (fewest / len(nodes.capacity) + procs / all_procs)
+    size = 1 - size if settings["priority_favor_small"] else size
+    partitions = placement.machine.partitions
+    highest = max([1, *(one.job_factor for one in partitions)])
+    of_partition = np.array([one.job_factor / highest for one in partitions])[placement.partition]
+    merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * of_partition
+    return np.asarray(merit + settings["priority_weight_qos"] * _quality(workload, placement.machine), np.float64)
+
+
+def rules_of(settings: Settings) -> Any:
+    """Slurm's parameters as its schedulers take them."""
+    rules = np.zeros(1, SLURM_RULES).view(np.recarray)[0]
+    rules.partition_depth, rules.max_test = settings["partition_job_depth"], settings["bf_max_job_test"]
+    rules.min_prio, rules.min_age = settings["bf_min_prio_reserve"], settings["bf_min_age_reserve"]
+    rules.max_user, rules.max_part = settings["bf_max_job_user"], settings["bf_max_job_part"]
+    rules.max_user_part, rules.max_start = settings["bf_max_job_user_part"], settings["bf_max_job_start"] or NEVER
+    rules.max_reserve, rules.window = settings["bf_job_part_count_reserve"], 60 * settings["bf_window"]
+    rules.resolution, rules.soft = settings["bf_resolution"], settings["time_min_as_soft_limit"]
+    rules.half = settings["soft_limit_running"] == "half"
+    return rules
+
+
+def new_blocks(nodes: Hardware, count: int) -> Blocks:
+    """Memory for the outages, closed partitions, and so many reservations."""
+    gone, width = sum(len(own) for own, *_ in nodes.outages), max(len(own) for own in nodes.partitions)
+    more = count + len(nodes.partitions)
+    size = len(nodes.outages) + more
+    numbers = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    return Blocks(np.zeros((size, 4), np.int64), np.zeros(gone + more * width, np.int64), *numbers)
+
+
+def _quality(workload: Workload, machine: Machine) -> Array:
+    numbers = workload.columns.get("queue")
+    highest = max([1, *(one.priority for one in machine.qos)])
+    if numbers is None:
+        return np.zeros(len(workload))
+    factors = {one.name: one.priority / highest for one in machine.qos}
+    return np.array([factors.get(workload.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
+
+
+class Tree:
+    """Accounts and users, the root first: what they have used, decayed, and the fair-share factors; `association`: each job's user."""
+
+    def __init__(self, workload: Workload, machine: Machine, settings: Settings):
+        self.parent, self.shares, self.is_user = [-1], [1], [False]
+        self._places: dict[tuple[str | None, str | None], int] = {(None, None): 0}
+        self._accounts = {one.account: one for one in machine.shares if one.user is None}
+        own: dict[tuple[str, str | None], int] = {(one.account, one.user): one.shares for one in machine.shares if one.user is not None}
+        for name in self._accounts:
+            self._account(name)
+        self.association = [self._user(workload, own, *numbers) for numbers in self._numbers(workload)]
+        self.decay, self.by_tree = settings.decay, not settings.flag("NO_FAIR_TREE")
+        self.weighs = settings["priority_weight_fairshare"] > 0
+        self.children: list[list[int]] = [[] for _ in self.parent]
+        for k in range(1, len(self.parent)):
+            self.children[self.parent[k]].append(k)
+        self.used, self._factor = [0.0] * len(self.parent), [0.0] * len(self.parent)
+        self._is_ranked = False
+
+    @staticmethod
+    def _numbers(workload: Workload) -> list[tuple[int, int]]:
+        nobody = np.full(len(workload), -1)
+        group, user = (workload.columns.get(name, nobody).tolist() for name in ("group", "user"))
+        return list(zip(group, user, strict=True))
+
+    def _add(self, key: tuple[str | None, str | None], above: int, shares: int) -> int:
+        self._places[key] = len(self.parent)
+        self.parent.append(above)
+        self.shares.append(shares)
+        self.is_user.append(key[1] is not None)
+        return self._places[key]
+
+    def _account(self, name: str | None) -> int:
+        if (name, None) not in self._places:
+            one = self._accounts.get(name or "")
+            above = self._account(one.parent) if one is not None and one.parent != name else 0
+            self._add((name, None), above, 1 if one is None else one.shares)
+        return self._places[name, None]
+
+    def _user(self, workload: Workload, own: dict[tuple[str, str | None], int], group: int, user: int) -> int:
+        name = workload.origin.name_of("user", user)
+        account = workload.origin.name_of("group", group) if group >= 0 else None
+        if account is None:
+            known = [one for one, other in own if other == name]
+            account = known[0] if len(known) == 1 else None
+        if (account, name) not in self._places:
+            self._add((account, name), self._account(account), own.get((account or "", name), 1))
+        return self._places[account, name]
+
+    def add(self, used: dict[int, int]) -> None:
+        """A period is over: what was used before counts less, and what users have used in it (processor-seconds) is new."""
+        for k in range(len(self.parent)):
+            self.used[k] = self.used[k] * self.decay + used.get(k, 0) if self.is_user[k] else 0.0
+        for k in range(len(self.parent) - 1, 0, -1):
+            self.used[self.parent[k]] += self.used[k]
+        self._is_ranked = False
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody has used anything yet."""
+        return not any(self.used)
+
+    def factor(self, association: int) -> float:
+        """The fair-share factor of a user."""
+        if not self._is_ranked:
+            self._rank()
+            self._is_ranked = True
+        return self._factor[association]
+
+    def _rank(self) -> None:
+        if not self.weighs:
+            return
+        if self.by_tree:
+            groups = self._served(0)
+            users, before = sum(self.is_user), 0
+            for group in groups:
+                for k in group:
+                    self._factor[k] = (users - before) / users
+                before += len(group)
+        else:
+            self._classic(0, 1.0, 0.0)
+
+    def _level(self, k: int) -> float:
+        if self.shares[k] == 0:
+            return 0.0
+        return self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf
+
+    def _served(self, above: int) -> list[list[int]]:
+        """Users below an account, those served first first; brothers on one level are tied if none but users comes between them."""
+        groups: list[list[int]] = []
+        last: float | None = None
+        for k in sorted(self.children[above], key=lambda k: (-self._level(k), not self.is_user[k], k)):
+            if not self.is_user[k]:
+                groups += self._served(k)
+                last = None
+            elif last == self._level(k):
+                groups[-1].append(k)
+            else:
+                groups.append([k])
+                last = self._level(k)
+        return groups
+
+    def _classic(self, above: int, share: float, effective: float) -> None:
+        total = sum(self.shares[k] for k in self.children[above])
+        for k in self.children[above]:
+            part = self.shares[k] / total if total else 0.0
+            own = self.used[k] / self.used[0] if self.used[0] > 0 else 0.0
+            mine = own + (effective - own) * part if above else own
+            if self.is_user[k]:
+                self._factor[k] = math.exp(-mine / (share * part) * 0.6931471805599453) if share * part > 0 else 0.0
+            else:
+                self._classic(k, share * part, mine)

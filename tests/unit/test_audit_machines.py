@@ -1,0 +1,188 @@
+"""What the auditor finds on machines of pools, by hand: outages, jobs of no length, who is left waiting and who starts too early."""
+
+import numpy as np
+import pytest
+
+from walltime import simulate
+from walltime.auditor import audit
+from walltime.errors import PolicyError
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, place
+from walltime.policy import Conservative, Easy, Hybrid, NoBackfilling, Slurm
+from walltime.schedule.on_machine import placed_under
+from walltime.workload import Workload
+
+ONE = (Pool("a", 4, 1),)
+TWO = (Pool("a", 2, 2), Pool("b", 2, 2))
+
+
+def machine(pools=ONE, *outages, partitions=None, limits=()):
+    every = (Partition("1", tuple(pool.name for pool in pools)),)
+    return Machine(pools, partitions or every, outages, limits)
+
+
+def jobs(submit, runtime, procs, requested=None, **columns):
+    columns = {name: np.array(values) for name, values in columns.items()}
+    return Workload.from_arrays(submit=submit, runtime=runtime, procs=procs, requested=requested, machine_procs=8, columns=columns)
+
+
+def found(workload, on, start, policy=None, end=None, **options):
+    """The rules that a schedule with these starts breaks, without a word on which pools the jobs had."""
+    placed, placement = place(workload, on)
+    start = np.array(start)
+    columns = {"job_id": placed.job_id, "start": start, "end": start + placed.runtime if end is None else np.array(end)}
+    counts = audit(placed, columns, policy, placement=placement, **options).counts
+    return {rule: count for rule, count in counts.items() if rule != "capacity"}  # which is of the whole machine
+
+
+def test_outage__nobody_starts_while_all_nodes_are_out():
+    workload = jobs([0, 0], [10, 10], [1, 1])
+    assert found(workload, machine(ONE, Outage("a", 5, 50)), [0, 7]) == {"pool_capacity": 1}
+    assert found(workload, machine(ONE, Outage("a", 5, 50)), [0, 50]) == {}
+    sides = (Partition("1", ("a",)), Partition("2", ("a", "b")))
+    one_side = jobs([0, 0], [10, 10], [1, 1], partition=[1, 2])
+    assert found(one_side, machine(TWO, Outage("b", 5, 50), partitions=sides), [0, 7]) == {}, "the other pool is there"
+    assert found(one_side, machine(TWO, Outage("a", 5, 50), partitions=sides), [7, 0]) == {"pool_capacity": 1}
+
+
+def test_outage__a_pool_is_not_given_out_twice_beside_one():
+    """An outage far away switches nothing off: two jobs of 4 processors at once in a pool of 4."""
+    workload = jobs([0, 0], [10, 10], [4, 4])
+    assert found(workload, machine(ONE, Outage("a", 900, 910)), [0, 0]) == {"pool_capacity": 2}
+    assert found(workload, machine(ONE, Outage("a", 900, 910)), [0, 10]) == {}
+
+
+def test_outage__jobs_outlast_its_beginning_but_nobody_takes_what_they_hold():
+    """Of 4 nodes 2 go at 5 while 3 are in use: nobody starts before these end; the fourth is not there."""
+    workload = jobs([0, 0], [20, 10], [3, 1])
+    on = machine(ONE, Outage("a", 5, 50, 2))
+    assert found(workload, on, [0, 6]) == {"pool_capacity": 1}
+    assert found(workload, on, [0, 20]) == {}
+    two = machine(TWO, Outage("a", 5, 50, 1))
+    assert found(jobs([0, 0], [20, 10], [6, 2]), two, [0, 6]) == {}, "the job may have 4 of b and 2 of a, of which 2 are left"
+    assert found(jobs([0, 0], [20, 10], [7, 1]), two, [0, 6]) == {}, "3 of a and 4 of b, or 4 of a and 3 of b: the latter leaves one"
+    assert found(jobs([0, 0], [20, 10], [8, 1]), two, [0, 6]) == {"pool_capacity": 1}
+    assert found(jobs([0, 0, 0], [20, 10, 10], [4, 4, 2]), two, [0, 6, 7]) == {"pool_capacity": 1}, "6 are left in all"
+
+
+def test_no_length__its_processors_must_be_free():
+    workload = jobs([0, 1], [100, 0], [4, 4])
+    assert found(workload, machine(), [0, 1]) == {"pool_capacity": 1}
+    assert found(workload, machine(), [0, 100]) == {}, "what ends then has ended"
+    workload = jobs([0, 0, 0], [0, 0, 10], [4, 4, 4])
+    assert found(workload, machine(), [0, 0, 0]) == {}, "one after the other, and then the one that stays"
+    workload = jobs([0, 1], [100, 0], [1, 1], user=[1, 1])
+    assert found(workload, machine(limits=(Limit(("user",), jobs=1),)), [0, 1]) == {"limit_exceeded": 1}
+
+
+POLICIES = (NoBackfilling(), Easy(), Hybrid(depth=2), Conservative(variant="scratch"), Conservative())
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.label)
+def test_a_head_that_fits_does_not_wait(policy):
+    assert found(jobs([0], [10], [4]), machine(), [0], policy) == {}
+    assert found(jobs([0], [10], [4]), machine(), [1_000_000], policy) == {"head_waits": 1}
+    # While 2 of 4 run up to 100 and 3 are wanted then, the last of 4 may not go before.
+    workload = jobs([0, 1, 2], [100, 100, 100], [2, 3, 4])
+    assert found(workload, machine(), [0, 100, 200], policy) == {}
+    late = found(workload, machine(), [0, 101, 201], policy)
+    assert set(late) & {"head_waits", "reserved_start_missed"}, late
+    assert "out_of_turn" not in late, "the others go on as they should"
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:], ids=lambda policy: policy.label)
+def test_nobody_waits_who_delays_nobody__and_nobody_starts_who_would(policy):
+    # The second waits for the first up to 100; the third, of 50 s, delays nobody, the fourth, of 200 s, would.
+    workload = jobs([0, 1, 2, 3], [100, 100, 50, 200], [2, 4, 1, 1])
+    assert found(workload, machine(), [0, 100, 2, 200], policy) == {}
+    assert found(workload, machine(), [0, 100, 3, 200], policy) == {"left_waiting": 1}
+    broken = found(workload, machine(), [0, 203, 2, 3], policy)
+    assert broken["reservation_delayed"] == 1, broken
+
+
+def test_fcfs__nobody_overtakes():
+    workload = jobs([0, 1, 2], [100, 100, 50], [2, 4, 1])
+    assert found(workload, machine(), [0, 100, 200], NoBackfilling()) == {}
+    assert found(workload, machine(), [0, 100, 2], NoBackfilling()) == {"out_of_turn": 1}
+
+
+def test_a_job_of_no_length_hides_nothing():
+    """In the instant in which one starts, the head is overtaken."""
+    workload = jobs([0, 10, 10, 10], [20, 20, 0, 30], [2, 4, 1, 1])
+    assert found(workload, machine(), [0, 20, 10, 40], Easy()) == {}
+    assert "reservation_delayed" in found(workload, machine(), [0, 40, 10, 10], Easy())
+
+
+def test_kept_reservations__a_due_start_is_missed():
+    workload = jobs([0, 1], [100, 10], [4, 4], requested=[100, 10])
+    assert found(workload, machine(), [0, 100], Conservative()) == {}
+    assert found(workload, machine(), [0, 101], Conservative()) == {"reserved_start_missed": 1}
+
+
+def test_pools_are_taken_in_their_order():
+    schedule = simulate(jobs([0], [10], [2]), "easy", machine=machine(TWO))
+    assert schedule.given[:, :, 0].tolist() == [[2, 0]]
+    assert schedule.audit().ok
+    other = dict(schedule.columns(), given=schedule.given[:, ::-1])
+    assert audit(schedule.workload, other, schedule.policy, placement=schedule.placement).counts == {"pool_order": 1}
+
+
+def test_predictions_and_their_corrections_are_followed():
+    """The second job is predicted by the first run, 10 s, so it may pass the third; without predictions nobody could."""
+    workload = jobs([0, 100, 101, 102], [10, 40, 10, 15], [1, 2, 4, 2], requested=[100] * 4, user=[1] * 4)
+    schedule = simulate(workload, "easy:predictor=last", machine=machine())
+    assert schedule.audit().ok
+    columns = schedule.columns()
+    columns["start"], columns["end"] = columns["start"] + [0, 0, 1, 0], columns["end"] + [0, 0, 1, 0]
+    rules = {"prediction": schedule.predictions.prediction, "placement": schedule.placement}
+    assert audit(schedule.workload, columns, schedule.policy, **rules).counts
+    with pytest.raises(PolicyError, match="its own beliefs"):
+        audit(schedule.workload, columns, schedule.policy, own_beliefs=True, **rules)
+
+
+def test_what_is_not_decided_is_named():
+    placed, placement = place(jobs([0], [10], [4]), machine())
+    columns = {"job_id": placed.job_id, "start": np.array([0]), "end": np.array([10])}
+    report = audit(placed, columns, placement=placement)
+    assert report.ok
+    assert report.skipped["left_waiting"] == "no policy was given"
+    assert not set(report.checked) & set(report.skipped)
+
+
+def on_nodes(workload, on, start, policy, limit=None, end=None):
+    """The rules that a schedule on Slurm's nodes breaks, without a word on which nodes the jobs had."""
+    placed, placement = placed_under(workload, on, policy)
+    start = np.array(start)
+    columns = {"job_id": placed.job_id, "start": start, "end": start + placed.runtime if end is None else np.array(end)}
+    if limit is not None:
+        columns["limit"] = np.array(limit)
+    return audit(placed, columns, policy, placement=placement).counts
+
+
+FIRST_COME = Slurm(priority_type="basic", bf_interval=30, bf_resolution=1)
+
+
+def test_slurm__the_main_scheduler_keeps_the_order_of_priorities():
+    workload = jobs([0, 1, 2], [100, 100, 500], [2, 4, 1])
+    assert on_nodes(workload, machine(), [0, 100, 200], FIRST_COME) == {}
+    assert on_nodes(workload, machine(), [0, 502, 2], FIRST_COME)["reservation_delayed"] == 1
+
+
+def test_slurm__backfill_leaves_nobody_who_delays_nobody():
+    """The third job fits before the second, which waits until 100; backfill finds that at 30 s."""
+    workload = jobs([0, 1, 2], [100, 100, 40], [2, 4, 1])
+    assert on_nodes(workload, machine(), [0, 100, 30], FIRST_COME) == {}
+    assert on_nodes(workload, machine(), [0, 100, 60], FIRST_COME) == {"left_waiting": 1}
+    assert set(on_nodes(workload, machine(), [0, 100, 29], FIRST_COME)) & {"out_of_turn", "reservation_delayed"}
+    assert on_nodes(workload, machine(), [0, 101, 30], FIRST_COME) == {"head_waits": 1}
+
+
+def test_limits_are_believed_only_where_they_may_be_shortened():
+    workload = jobs([0], [100], [1], requested=[100])
+    assert on_nodes(workload, machine(), [0], FIRST_COME, limit=[1], end=[1]) == {"end_differs": 1, "limit_shortened": 2}
+    with_least = jobs([0, 1], [100, 100], [4, 4], requested=[100, 100], time_min=[-1, 60])
+    assert on_nodes(with_least, machine(), [0, 100], FIRST_COME) == {}
+    cut = on_nodes(with_least, machine(), [0, 100], FIRST_COME, limit=[100, 60], end=[100, 160])
+    assert cut == {"limit_shortened": 1}, "nobody waits for the nodes"
+    placed, placement = place(workload, machine())
+    columns = {"job_id": placed.job_id, "start": np.array([0]), "end": np.array([1]), "limit": np.array([1])}
+    assert "end_differs" in audit(placed, columns, Easy(), placement=placement).counts

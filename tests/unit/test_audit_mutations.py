@@ -1,0 +1,47 @@
+"""The auditor on schedules in which one thing was made wrong: no miss, no false alarm; and what is planted in the auditor is found so."""
+
+import pytest
+
+import walltime as wt
+from validation.faults import AUDITOR, FAULTS, in_a_process
+from validation.mutations import EVERY, POLICIES, scores
+
+
+def test_every_policy_of_the_registry__is_on_trial():
+    of_numbers = {kind for kind in wt.policy.POLICIES if kind is not wt.policy.Slurm}
+    assert {type(wt.policy.parse_policy(policy)) for policy in POLICIES} == of_numbers
+
+
+@pytest.mark.slow
+def test_auditor__misses_nothing_and_raises_no_false_alarm():
+    found = scores(1_000, 102)
+    wrong = {name: score.examples for name, score in found.items() if score.misses or score.false_alarms}
+    assert not wrong
+    assert {name.removesuffix(" with predictions") for name in found} == {policy.partition(":")[0] for policy in POLICIES} | {EVERY}
+    assert all(score.broken for score in found.values())
+
+
+@pytest.mark.nightly
+def test_auditor__misses_nothing_in_many():
+    found = scores(40_000, 103)
+    assert not {name: score.examples for name, score in found.items() if score.misses or score.false_alarms}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults__stand_where_the_auditor_can_have_them(name):
+    fault = FAULTS[name]
+    assert (AUDITOR / fault["file"]).read_text().count(fault["right"]) == 1
+    assert fault["wrong"] != fault["right"]
+    assert [policy for policy in POLICIES if policy.startswith(fault["policies"])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["labels are not compared", "the head needs more than is free"])
+def test_some_planted_faults__are_found(name):
+    assert in_a_process(name) is not None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_planted_fault__is_found(name):
+    assert in_a_process(name) is not None

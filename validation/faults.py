@@ -1,0 +1,91 @@
+"""Faults planted in the auditor, one by one: each must be found by the trial on schedules in which one thing was made wrong (mutations.py).
+
+A fault is one place of the auditor's source that says something else. The trial runs in a process of its own, uncompiled.
+
+python validation/faults.py [NAME...]
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).parent.parent
+AUDITOR = ROOT / "src" / "walltime" / "auditor"
+ENOUGH = 6_000
+"""So many schedules are tried at most before a fault counts as not found."""
+
+FAULTS: dict[str, dict[str, str]] = {
+    fault["name"]: fault for fault in tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["fault"]
+}
+"""By name, as faults.toml has them."""
+
+
+class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module of the auditor from another text."""
+
+    def __init__(self, name: str, path: Path, text: str):
+        self._name, self._path, self._text = name, path, text
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """This module only."""
+        return importlib.machinery.ModuleSpec(fullname, self, origin=str(self._path)) if fullname == self._name else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the other text."""
+        module.__file__ = str(self._path)
+        exec(compile(self._text, str(self._path), "exec"), module.__dict__)
+
+
+def plant(name: str) -> None:
+    """From now on this process has the fault; before anything of the auditor has been imported."""
+    file, right, wrong = (FAULTS[name][part] for part in ("file", "right", "wrong"))
+    path = AUDITOR / file
+    text = path.read_text()
+    if text.count(right) != 1:
+        raise ValueError(f"{name}: {path.name} has {right!r} {text.count(right)} times, not once")
+    module = ".".join(("walltime.auditor", *file.removesuffix(".py").split("/")))
+    sys.meta_path.insert(0, _Planted(module, path, text.replace(right, wrong)))
+
+
+def found_after(name: str, seed: int = 1) -> int | None:
+    """How many schedules it took until the auditor with this fault was wrong; None if it never was. Plants it for good."""
+    plant(name)
+    from validation.mutations import POLICIES, trial
+
+    policies = [policy for policy in POLICIES if policy.startswith(FAULTS[name]["policies"])]
+    tried = enumerate(trial(ENOUGH, seed, 2, policies), 1)
+    return next((number for number, (*_, valid, report) in tried if valid != report.ok), None)
+
+
+def in_a_process(name: str) -> int | None:
+    """The same in a process of its own."""
+    command = [sys.executable, "-c", f"from validation.faults import found_after; print(found_after({name!r}))"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1]}")
+    number = done.stdout.strip()
+    return None if number == "None" else int(number)
+
+
+def main() -> None:
+    """Print after how many schedules each fault was found; exit status 1 if one was not."""
+    missed = 0
+    for name in sys.argv[1:] or FAULTS:
+        number = in_a_process(name)
+        missed += number is None
+        print(f"{name:50} {'NOT FOUND' if number is None else f'found after {number:,} schedules'}", flush=True)
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()

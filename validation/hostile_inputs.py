@@ -1,0 +1,284 @@
+"""The inputs that the hostile trial damages, whole and small: one of each kind, and the commands that read it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+import walltime as wt
+from tests.batch_text import COBALT, LSF, MAPPING, PBS, TABLE
+from tests.cli import HEADER, record
+from tests.slurm_text import TEXT
+from walltime.benchmark.suite import Suite, parse_suite
+
+Command = tuple[str, ...]
+Counter = Callable[[bytes], int | None]
+SWF = HEADER + "".join(record(k, 10 * k, 5 + k, 1 + k % 4, 30 + k, user=k % 3) for k in range(1, 13))
+CLUSTER = """name = "site"
+second = "gpus"
+policy = "easy"
+[[pool]]
+name = "cpu"
+nodes = 4
+procs = 8
+[[pool]]
+name = "gpu"
+nodes = 2
+procs = 8
+gpus = 2
+[[partition]]
+name = "main"
+pools = ["cpu", "gpu"]
+max_time = "1-00:00:00"
+[[partition]]
+name = "whole"
+pools = ["cpu"]
+exclusive = true
+tier = 2
+[[outage]]
+pool = "cpu"
+begin = 40
+end = 90
+nodes = 2
+announced = 10
+[[limit]]
+by = ["user"]
+jobs = 3
+[[share]]
+account = "a"
+shares = 3
+[[qos]]
+name = "high"
+priority = 10
+"""
+PLAN = """[campaign]
+name = "small"
+seeds = 2
+trim = "p3"
+groups = ["class"]
+[fixed]
+trace = "log.swf"
+procs = 4
+shake = 5
+[grid]
+policy = ["easy", "conservative", "hybrid:2"]
+estimates = ["exact", "f:2"]
+[[zip]]
+order = ["fcfs", "sjf"]
+backfill_order = ["default", "default"]
+"""
+SUITE = """name = "classic"
+version = 1
+title = "a small one"
+metrics = ["mean_bounded_slowdown", "mean_wait"]
+overrun = "kill"
+baselines = ["fcfs"]
+[[subject]]
+name = "small"
+windows = [{}]
+model = "lublin99"
+jobs = 40
+procs = 32
+load = 0.8
+first_seed = 1
+seeds = 2
+warm_jobs = 5
+users = 5
+estimates = "f:4"
+"""
+
+
+@dataclass(frozen=True)
+class Input:
+    """Files by their names, those of them that are damaged, and the commands that read them; `{folder}` stands for where they are.
+
+    `is_log`: the first command describes a log, and what it counts is checked. `records`: how many records a file has, by a rule that is
+    independent of the program; None where no simple one is.
+    """
+
+    kind: str
+    files: Mapping[str, bytes]
+    damaged: tuple[str, ...]
+    commands: tuple[Command, ...]
+    is_log: bool = False
+    records: Counter | None = None
+
+
+def _log(
+    kind: str, name: str, content: bytes, *options: str, records: Callable[[bytes], int | None] | None = None, **files: bytes
+) -> Input:
+    of_log = (f"{{folder}}/{name}", "--procs", "64", *options)
+    commands = (
+        ("info", *of_log, "--json"),
+        ("info", *of_log, "--json", "--skip-bad-lines"),
+        ("simulate", *of_log, "--policy", "fcfs", "--json", "--skip-bad-lines"),
+    )
+    return Input(kind, {name: content} | {f"{key}.toml": text for key, text in files.items()}, (name,), commands, True, records)
+
+
+def _swf_records(content: bytes) -> int | None:
+    """Lines that are neither empty nor comments."""
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")
+    lines = [line.strip() for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    return sum(1 for line in lines if line and not line.startswith(b";"))
+
+
+def _slurm_json() -> bytes:
+    def job(number: int, state: str, start: int, end: int) -> dict[str, object]:
+        limit = {"set": True, "infinite": False, "number": 30}
+        tres = {"requested": [], "allocated": [{"type": "cpu", "name": "", "id": 1, "count": 4}]}
+        times = {"submission": 1772445600 + number, "eligible": 1772445600 + number, "start": start, "end": end, "elapsed": end - start}
+        code = {"status": ["SUCCESS"], "return_code": {"set": True, "infinite": False, "number": 0}, "signal": {"id": {"set": False}}}
+        known = {"job_id": number, "user": "anna", "account": "a", "partition": "main", "qos": "normal", "name": "run"}
+        return known | {"state": {"current": [state]}, "time": times | {"limit": limit}, "tres": tres, "exit_code": code, "nodes": "n1"}
+
+    jobs = [job(k, "COMPLETED" if k % 3 else "TIMEOUT", 1772445700 + 10 * k, 1772446300 + 20 * k) for k in range(1, 8)]
+    return json.dumps({"meta": {"plugin": {}, "slurm": {"version": {"major": "24", "minor": "11"}}}, "jobs": jobs}, indent=1).encode()
+
+
+def _parquet() -> bytes:
+    from walltime.logs import read_log
+    from walltime.logs.convert import write_log
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "log.swf").write_text(SWF)
+        write_log(Path(folder) / "log.parquet", read_log(Path(folder) / "log.swf"))
+        return (Path(folder) / "log.parquet").read_bytes()
+
+
+def _csv() -> bytes:
+    from walltime.logs import read_log
+    from walltime.logs.convert import write_log
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "log.swf").write_text(SWF)
+        write_log(Path(folder) / "log.csv", read_log(Path(folder) / "log.swf"))
+        return (Path(folder) / "log.csv").read_bytes()
+
+
+def _schedule(ending: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.swf"
+        log.write_text(SWF)
+        return wt.simulate(wt.read(log), "easy").write(Path(folder) / f"s.{ending}").read_bytes()
+
+
+def _audited(kind: str, ending: str) -> Input:
+    of_both = ("{folder}/log.swf", f"{{folder}}/s.{ending}")
+    commands = (("audit", *of_both, "--policy", "easy", "--json"), ("audit", *of_both))
+    return Input(kind, {"log.swf": SWF.encode(), f"s.{ending}": _schedule(ending)}, (f"s.{ending}",), commands)
+
+
+def _snapshot() -> Input:
+    from walltime.live import snapshot_at
+    from walltime.logs import write_swf
+
+    random = np.random.default_rng(5)
+    count = 60
+    requested = 3600 * 2 ** random.integers(0, 3, count)
+    jobs = wt.Workload.from_arrays(
+        submit=np.sort(random.integers(0, 40_000, count)),
+        runtime=requested // 2,
+        procs=random.integers(1, 9, count),
+        requested=requested,
+        machine_procs=16,
+        columns={"user": random.integers(1, 5, count)},
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        snapshot_at(wt.simulate(jobs, "easy"), 30_000).write(Path(folder) / "now.json")
+        write_swf(Path(folder) / "log.swf", jobs)
+        files = {name: (Path(folder) / name).read_bytes() for name in ("now.json", "log.swf")}
+    command = ("slurm", "start-times", "{folder}/now.json", "--history", "{folder}/log.swf", "--samples", "2", "--no-arrivals", "--json")
+    return Input("snapshot", files, ("now.json",), (command,))
+
+
+def _agent() -> Input:
+    from walltime import learn
+    from walltime.logs import write_swf
+
+    jobs = wt.Lublin99().generate(jobs=640, machine_procs=32, load=0.8, seed=3)
+    tiny = learn.Settings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(4,), hidden_value=(4,))
+    with tempfile.TemporaryDirectory() as folder:
+        write_swf(Path(folder) / "log.swf", jobs)
+        learn.train(wt.read(Path(folder) / "log.swf"), Path(folder) / "agent", seed=1, task=learn.Task(window=32), settings=tiny)
+        files = {f"agent/{file.name}": file.read_bytes() for file in (Path(folder) / "agent").iterdir()}
+        files["log.swf"] = (Path(folder) / "log.swf").read_bytes()
+    names = tuple(name for name in files if name != "log.swf")
+    commands = (("learn", "evaluate", "{folder}/agent", "--log", "{folder}/log.swf", "--json"),)
+    return Input("agent", files, names, commands)
+
+
+def _small_suite() -> Suite:
+    loose = parse_suite(SUITE.format("").encode())
+    sums = ", ".join(f'"{one.checksum}"' for one in loose.subjects[0].windows(check=False))
+    return parse_suite(SUITE.format(sums).encode())
+
+
+@contextlib.contextmanager
+def _result() -> Iterator[Input]:
+    """A result of a small suite, which is in the place of all others meanwhile."""
+    from walltime.benchmark import run_suite
+
+    suite = _small_suite()
+    places = ("benchmark.result", "benchmark.standings", "report.benchmark")
+    with contextlib.ExitStack() as stack:
+        for place in places:
+            stack.enter_context(mock.patch(f"walltime.{place}.read_suite", return_value=suite))
+        with tempfile.TemporaryDirectory() as folder:
+            content = run_suite(suite, "easy", Path(folder) / "r.json", workers=1).read_bytes()
+        commands = (
+            ("benchmark", "verify", "{folder}/r.json", "--sample", "1", "--workers", "1"),
+            ("benchmark", "leaderboard", "{folder}/r.json", "--json"),
+        )
+        yield Input("result", {"r.json": content}, ("r.json",), commands)
+
+
+def _mapping() -> Input:
+    commands = (("info", "{folder}/log.csv", "--mapping", "{folder}/m.toml", "--procs", "64", "--json"),)
+    return Input("mapping", {"log.csv": TABLE.encode(), "m.toml": MAPPING.encode()}, ("m.toml",), commands, is_log=True)
+
+
+def _machine() -> Input:
+    commands = (("simulate", "{folder}/log.swf", "--cluster", "{folder}/c.toml", "--policy", "easy", "--json"),)
+    return Input("machine", {"log.swf": SWF.encode(), "c.toml": CLUSTER.encode()}, ("c.toml",), commands)
+
+
+def _plan() -> Input:
+    commands = (("campaign", "status", "{folder}/plan.toml"),)
+    return Input("plan", {"log.swf": SWF.encode(), "plan.toml": PLAN.encode()}, ("plan.toml",), commands)
+
+
+def _still(make: Callable[[], Input]) -> Callable[[], AbstractContextManager[Input]]:
+    return lambda: contextlib.nullcontext(make())
+
+
+INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
+    "swf": _still(lambda: _log("swf", "log.swf", SWF.encode(), records=_swf_records)),
+    "sacct": _still(lambda: _log("sacct", "log.txt", TEXT.encode())),
+    "slurm-json": _still(lambda: _log("slurm-json", "log.json", _slurm_json())),
+    "pbs": _still(lambda: _log("pbs", "log.pbs", PBS.encode())),
+    "lsf": _still(lambda: _log("lsf", "log.lsf", LSF.encode())),
+    "cobalt": _still(lambda: _log("cobalt", "log.csv", COBALT.encode())),
+    "table": _still(lambda: _log("table", "log.csv", TABLE.encode(), "--mapping", "{folder}/m.toml", m=MAPPING.encode())),
+    "parquet": _still(lambda: _log("parquet", "log.parquet", _parquet())),
+    "csv": _still(lambda: _log("csv", "log.csv", _csv())),
+    "mapping": _still(_mapping),
+    "machine": _still(_machine),
+    "plan": _still(_plan),
+    "snapshot": _still(_snapshot),
+    "agent": _still(_agent),
+    "result": _result,
+    "schedule-csv": _still(lambda: _audited("schedule-csv", "csv")),
+    "schedule-swf": _still(lambda: _audited("schedule-swf", "swf")),
+    "schedule-parquet": _still(lambda: _audited("schedule-parquet", "parquet")),
+}
+"""What makes the input of each kind, as a context in which its commands are called."""
