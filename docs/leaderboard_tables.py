@@ -8,8 +8,9 @@ from typing import Any
 
 from performance_tables import table
 
-from walltime.benchmark import SUITES, read_suite
+from walltime.benchmark import SUITES, Standing, read_suite
 from walltime.metrics import Interval
+from walltime.report.benchmark import behind_cells
 from walltime.report.changes import changes_figure
 from walltime.report.workloads import figure_bytes
 
@@ -39,16 +40,27 @@ def standings(name: str, file: Path = FILE) -> str:
     for place, one in enumerate(found["rows"]):
         if place >= BEST and "order=" in one["scheduler"]:
             continue
-        total, behind = one["total"], one["behind"]
+        total = one["total"]
         span = f"{number(total['mean'])} ({number(total['low'])} to {number(total['high'])})"
-        far = "" if behind is None else f"{behind['mean']:+.1f} % ({behind['low']:+.1f} to {behind['high']:+.1f})"
+        above, behind = behind_cells(Standing(**one | {"behind": Interval(**one["behind"])}))
         won = f"{one['wins']} of {one['windows']}"
         wait = f"{one['totals']['mean_wait'] / 3600:.2f}"
         late = f"{one['totals']['p99_wait'] / 3600:.1f}"
-        rows.append((f"`{one['scheduler']}`", span, far, one["remark"], won, wait, late))
-    head = ("scheduler", "mean bounded slowdown", "behind the best", "difference", "windows won", "mean wait, h", "99 % wait, h")
+        rows.append((f"`{one['scheduler']}`", span, above, behind, one["remark"], won, wait, late))
+    head = (
+        "scheduler",
+        "mean bounded slowdown",
+        "above the lowest",
+        "behind the best, 90 %",
+        "verdict",
+        "windows won",
+        "mean wait, h",
+        "99 % wait, h",
+    )
     note = "" if read_suite(name).definition == found["definition"] else "*Of an earlier definition of the suite.*\n\n"
-    picture = f"![How far all others are behind {found['rows'][0]['scheduler']}, with 90 % intervals](leaderboard-{name}.svg)\n\n"
+    picture = (
+        f"![How far all others are above {found['rows'][0]['scheduler']}, with 90 % intervals behind the best](leaderboard-{name}.svg)\n\n"
+    )
     return note + picture + table(head, rows)
 
 
@@ -57,9 +69,9 @@ def pictures(file: Path = FILE) -> dict[str, bytes]:
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     drawn = {}
     for name, found in stored.items():
-        best, *others = found["rows"]
-        series = [("", [Interval(**{"what": "", **one["behind"]}) for one in others])]
-        axis = f"mean bounded slowdown against that of {best['scheduler']}"
+        _, *others = found["rows"]
+        series = [("", [Interval(**one["behind"]) for one in others])]
+        axis = "mean bounded slowdown behind the best"
         figure = changes_figure([one["scheduler"] for one in others], series, axis)
         drawn[f"leaderboard-{name}.svg"] = figure_bytes(figure, "svg")
     return drawn

@@ -9,6 +9,8 @@ from typing import Any
 
 from performance_tables import table
 
+from walltime.wording import shown_change
+
 FILE = Path(__file__).with_name("tuning.json")
 
 
@@ -48,4 +50,5 @@ def weekly(stored: dict[str, Any]) -> str:
 def change(interval: dict[str, Any]) -> str:
     """A change in percent with its interval."""
     mark = "" if interval["low"] <= 0 <= interval["high"] else "**"
-    return f"{mark}{interval['mean']:+.1f} %{mark} ({interval['low']:+.1f} to {interval['high']:+.1f})"
+    mean, low, high = (shown_change(interval[end], interval["low"], interval["high"]) for end in ("mean", "low", "high"))
+    return f"{mark}{mean}{mark} ({low} to {high})"

@@ -2,8 +2,9 @@
 
     python validation/leaderboard.py [--only SUITE ...] [--results DIR] [--workers N] [--out FILE]
 
-Stores them in docs/leaderboard.json, which docs/guides/benchmark.md is made from; the results themselves stay in DIR, where an
-interrupted run goes on. The logs of the suite `archive` are looked for as the command does. One core takes a quarter of an hour.
+Stores them in docs/leaderboard.json, which docs/guides/benchmark.md is made from; the results themselves stay in DIR: an interrupted run
+goes on, and results that are there are not run again. The logs of the suite `archive` are looked for as the command does. One core takes
+a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import ROOT
 from validation.run import rounded
 from walltime.benchmark import SUITES, leaderboard, read_result, read_suite, run_suite
+from walltime.benchmark.result import file_name
 from walltime.policy import ORDERS
 
 OUT = ROOT / "docs" / "leaderboard.json"
@@ -34,7 +36,7 @@ POLICIES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, store, and print the best of each suite."""
+    """Run, store, and print the lowest of each suite."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=SUITES, metavar="SUITE", help=f"of {', '.join(SUITES)}")
     parser.add_argument("--results", type=Path, default=Path("benchmark-results"), help="the folder of the results (benchmark-results)")
@@ -45,14 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in given.only or SUITES:
         suite, results = read_suite(name), []
         for policy in POLICIES:
-            path = run_suite(suite, policy, given.results, workers=given.workers)
+            path = given.results / file_name(suite, policy)
+            if not path.exists():
+                run_suite(suite, policy, path, workers=given.workers)
+                print(name, policy, flush=True)
             results.append(read_result(path))
-            print(name, policy, results[-1]["totals"][suite.metrics[0]], flush=True)
-        rows = [rounded(asdict(one) | {"remark": one.remark}) for one in leaderboard(results)[name]]
+        rows = [rounded(asdict(one)) for one in leaderboard(results)[name]]
         found = {"version": suite.version, "definition": suite.definition, "title": suite.title, "rows": rows}
         stored = {one: found if one == name else stored[one] for one in SUITES if one == name or one in stored}
         given.out.write_text(json.dumps(stored, indent=1, allow_nan=False) + "\n")
-        print(name, "best:", rows[0]["scheduler"], flush=True)
+        print(name, f"{rows[0]['remark']}:", rows[0]["scheduler"], flush=True)
     return 0
 
 

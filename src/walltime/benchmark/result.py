@@ -16,13 +16,14 @@ import numpy as np
 from walltime.benchmark.suite import Suite, read_suite
 from walltime.errors import OutputError, PolicyError
 from walltime.logs import whole_file
-from walltime.metrics import mean_interval
-from walltime.policy import files_in
+from walltime.metrics import stratified_interval
+from walltime.policy import NotRunError, files_in, only
 from walltime.provenance import version
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.threads import in_threads
 from walltime.schedule.windows import Window, log_cost
+from walltime.workload import MAX_TIME
 
 Result = dict[str, Any]
 Numbered = tuple[str, int, Window]
@@ -90,10 +91,14 @@ def measure(window: Window, scheduler: Scheduler, suite: Suite, check: Callable[
 
 
 def totals(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> dict[str, Any]:
-    """Of each metric the geometric mean over windows with its 90 % interval; to times 1 s is added."""
+    """Of each metric the geometric mean over windows with its 90 % interval; to times 1 s is added.
+
+    Only how windows of one subject differ is chance: a suite's subjects are these, not drawn from others.
+    """
     found = {}
     for name in metrics:
-        interval = mean_interval(log_cost(np.array([row[name] for row in rows]), name))
+        subjects = [row["subject"] for row in rows]
+        interval = stratified_interval(log_cost(np.array([row[name] for row in rows]), name), subjects)
         back = 0.0 if "slowdown" in name else 1.0
         found[name] = {key: math.exp(getattr(interval, key)) - back for key in ("mean", "low", "high")}
     return found
@@ -109,16 +114,28 @@ def read_result(path: str | Path) -> Result:
     """A result's file; raises OutputError for one that is not."""
     try:
         found: Any = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OutputError(f"{path}: is no result of a benchmark ({type(error).__name__}); name a file that benchmark run wrote") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("windows"), list):
+    texts = isinstance(found, dict) and all(isinstance(found.get(name), str) for name in ("suite", "policy"))
+    if not texts or found.get("schema") != SCHEMA or not _are_rows(found.get("windows")):
         raise OutputError(f"{path}: is no result of a benchmark; name a file that benchmark run wrote")
     return found
+
+
+def _are_rows(windows: Any) -> bool:
+    return isinstance(windows, list) and all(isinstance(row, dict) for row in windows)
+
+
+def metric_of(row: Mapping[str, Any], name: str) -> float:
+    """A metric of a window, a time (s) or a slowdown; nan where the row has none, or a number that it cannot be."""
+    value: Any = row.get(name)
+    return float(value) if type(value) in (int, float) and 0 <= value < MAX_TIME else math.nan
 
 
 def verify_result(
     path: str | Path,
     *,
+    own: Sequence[str | Path] = (),
     sample: int | None = 3,
     seed: int = 0,
     workers: int | None = None,
@@ -127,19 +144,28 @@ def verify_result(
     """What is wrong with a result, as sentences; none if it holds.
 
     The suite's version and definition, every window's jobs, the totals, and the files of a policy of your own must be the same; a random
-    `sample` of windows (None for all) is simulated again, and the schedules must be equal, job for job. Raises as `run_suite` does.
+    `sample` of windows (None for all) is simulated again, and the schedules must be equal, job for job. `own`: the Python files that a
+    result's policy may run; no other file that a result names is run. Raises PolicyError where it names one, else as `run_suite` does.
     """
     found = read_result(path)
-    suite = read_suite(str(found.get("suite")))
-    policy = str(found.get("policy"))
-    header = _header(suite, policy, Scheduler.of(policy))
+    suite, policy = read_suite(found["suite"]), found["policy"]
+    theirs = {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in own if Path(file).is_file()}
+    said_files = found.get("files")
+    if own and isinstance(said_files, dict) and any(theirs.get(name, text) != text for name, text in said_files.items()):
+        return ["the files of the policy are not that of this program or machine"]  # so they are not run
+    try:
+        with only(*own):
+            scheduler = Scheduler.of(policy)
+    except NotRunError as error:
+        raise PolicyError(f"{path}: {error}; read that file, and if you trust it, name it (--own FILE.py; in Python own=[...])") from None
+    header = _header(suite, policy, scheduler)
     said = {"version": "the suite's version is", "definition": "the definition of the suite is", "files": "the files of the policy are"}
     wrong = [f"{what} not that of this program or machine" for name, what in said.items() if found.get(name) != header[name]]
     rows, everything = found["windows"], _windows(suite)
     names = [(row.get("subject"), row.get("window"), row.get("jobs")) for row in rows]
     if names != [(subject, place, window.checksum) for subject, place, window in everything]:
         return [*wrong, "the windows are not those of the suite"]
-    if any(not math.isfinite(row.get(name, math.nan)) for row in rows for name in suite.metrics):
+    if any(not math.isfinite(metric_of(row, name)) for row in rows for name in suite.metrics):
         return [*wrong, "a metric of a window is missing"]
     if not _same(found.get("totals"), totals(rows, suite.metrics)):
         wrong.append("the totals are not those of the windows")
@@ -149,7 +175,7 @@ def verify_result(
     def make_worker() -> Callable[[int, Callable[[int], None]], list[str]]:
         def run(number: int, check: Callable[[int], None]) -> list[str]:
             subject, place, window = everything[chosen[number]]
-            row, again = rows[chosen[number]], measure(window, Scheduler.of(policy), suite, check)
+            row, again = rows[chosen[number]], measure(window, scheduler, suite, check)
             differ = [name for name in again if not _same(row.get(name), again[name])]
             return [f"{subject}, window {place}: another {' and '.join(differ)}"] if differ else []
 

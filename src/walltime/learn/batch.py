@@ -13,11 +13,11 @@ import numpy as np
 from walltime.engine import decisions as kernel
 from walltime.engine.load import load
 from walltime.errors import PolicyError
+from walltime.estimates.overrun import effective_times
 from walltime.learn.features import FEATURES, QUEUE, still_features
 from walltime.learn.formulas import FORMULAS, formula_terms
 from walltime.learn.sources import Episode
-from walltime.metrics import summarize
-from walltime.schedule.overrun import effective_times
+from walltime.metrics import offered_load, summarize
 
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
@@ -212,7 +212,8 @@ class Batch:
         runtime, _ = effective_times(jobs, self.rules.overrun)
         columns = {"submit": jobs.submit, "start": self.starts(environment), "runtime": runtime, "procs": jobs.procs}
         nobody = np.zeros(len(jobs), np.bool_)
-        found = summarize(**columns, backfilled=nobody, machine_procs=jobs.machine_procs, offered_load=jobs.offered_load)
+        load = offered_load(jobs.submit, runtime, jobs.procs, jobs.machine_procs)
+        found = summarize(**columns, backfilled=nobody, machine_procs=jobs.machine_procs, offered_load=load)
         return AT_THE_END[name] * float(getattr(found, name))
 
     def baseline(self, episode: int, formula: str | None = None) -> float:

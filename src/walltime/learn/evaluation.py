@@ -14,9 +14,10 @@ from walltime.learn import ppo
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
 from walltime.learn.training import Trained, load, simple_outcomes
-from walltime.metrics import Interval, mean_interval
+from walltime.metrics import Interval, halves_differ, mean_interval, series_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.schedule.windows import log_cost, percent
+from walltime.wording import shown_change
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ SCHEDULERS: dict[str, tuple[str, str | None]] = {
     **{f"fcfs:order={name}": (formula, None) for name, formula in _ORDERS.items()},
 }
 """The schedulers that an agent is compared with: the formulas for the queue and for backfilling (None: nobody is backfilled)."""
+PAIR = ("easy:order=saf", "easy")
+"""The schedulers whose difference says whether the halves of a log are alike: the agent has seen too much of the earlier one."""
+CAUTIONS = (
+    "The intervals are of such windows of one log, over five blocks of neighbours; on another machine the agent may be worse.",
+    "Each interval holds its 90 % alone. The best of so many schedulers is known only afterwards, and partly luck; the interval against it "
+    "does not include that choice.",
+    "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
+    "A mean says nothing of single jobs: look at the longest waits, too.",
+)
+"""What to read with care in every evaluation."""
 SMALL = 0.1
 """How far a feature is moved to see what it does to scores."""
 
@@ -42,7 +53,8 @@ class Compared:
     """A scheduler on the held-out windows, and the agents against it.
 
     `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
-    windows, in each of which the agents count as one. `over_seeds`: the same over agents; None for a single one.
+    five blocks of neighbouring windows, in each of which the agents count as one. `over_seeds`: the same over agents; None for a single
+    one.
     """
 
     scheduler: str
@@ -70,6 +82,15 @@ class Importance:
 
 
 @dataclass(frozen=True)
+class Halves:
+    """The change in % from EASY to smallest area first in the halves of a log, and whether these differ beyond chance."""
+
+    early: float
+    late: float
+    differ: bool
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """The result of `walltime.learn.evaluate`. `costs`: of each scheduler and agent, one per window; all else says itself.
 
@@ -87,6 +108,7 @@ class Evaluation:
     longest_wait: float
     compared: tuple[Compared, ...]
     importances: tuple[Importance, ...]
+    halves: Halves
     costs: dict[str, list[float]]
 
     @property
@@ -100,14 +122,34 @@ class Evaluation:
         by_name = {one.scheduler: one for one in self.compared}
         hardest = max(self.compared, key=lambda one: one.change.mean)
         chosen = dict.fromkeys(("easy", "easy:order=f4", hardest.scheduler))
-        best = f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the best on these windows, which is known only afterwards."
+        best = (
+            f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the lowest on these windows, which is known only "
+            "afterwards: the "
+            "interval against it does not include that choice."
+        )
         return (*(self._sentence(by_name[name]) for name in chosen), best)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to read with care, in sentences."""
+        if not self.halves.differ:
+            return CAUTIONS
+        early, late = (f"{change:+.0f} %" for change in (self.halves.early, self.halves.late))
+        return (
+            f"The halves of this log differ: {PAIR[0]} changes the {self.metric.replace('_', ' ')} of {PAIR[1]} by {early} in "
+            "the earlier one "
+            f"and by {late} in the later one. So the intervals are of these months only: other months of this log lie outside "
+            "far more often "
+            "than one time in ten.",
+            *CAUTIONS,
+        )
 
     def _sentence(self, one: Compared) -> str:
         name = self.metric.replace("_", " ")
-        span = (
-            f"{one.change.mean:+.1f} % (90 % interval {one.change.low:+.1f} to {one.change.high:+.1f} %, {self.windows} held-out windows)"
+        mean, low, high = (
+            shown_change(value, one.change.low, one.change.high) for value in (one.change.mean, one.change.low, one.change.high)
         )
+        span = f"{mean} (90 % interval of such windows: {low} to {high}; {self.windows} held out)"
         if not one.is_clear:
             return f"There is no clear difference between the {name} of the agent and that of {one.scheduler}: {span}."
         return f"The {name} of the agent is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
@@ -115,7 +157,14 @@ class Evaluation:
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         compared = [asdict(one) | {"is_clear": one.is_clear} for one in self.compared]
-        return asdict(self) | {"compared": compared, "windows": self.windows, "verdict": list(self.verdict), "version": version()}
+        return (
+            asdict(self)
+            | {"compared": compared, "windows": self.windows, "version": version()}
+            | {
+                "verdict": list(self.verdict),
+                "cautions": list(self.cautions),
+            }
+        )
 
     def table(self) -> pl.DataFrame:
         """A row for each window: its number, and the cost of each scheduler and agent."""
@@ -138,6 +187,9 @@ def evaluate(
     windows, each with the jobs that the warm start has left. Costs are compared by their logarithms, so that each window counts alike, and
     changes are in %. `importances`: whether each feature is shuffled in turn, with this `seed`; `progress` is called with the number of
     schedulers, agents and features done (see `work`).
+
+    Intervals are over five blocks of neighbouring windows (`walltime.metrics.series_interval`), as neighbours are alike, and `halves` says
+    whether the log itself changes.
 
     Raises PolicyError for agents that were trained differently, WorkloadError for a log with fewer than two windows to test with.
     """
@@ -186,6 +238,7 @@ def evaluate(
         longest_wait=max(float(one[1].max()) for one in of_agents),
         compared=compared,
         importances=_importances(trained, episodes, logs, metric, seed, tell) if importances else (),
+        halves=_halves(first.task.windows(workload, "all"), first.task.rules, metric),
         costs={name: cost.tolist() for name, cost in costs.items()}
         | {f"agent {number}, seed {one.seed}": cost.tolist() for number, (one, cost) in enumerate(zip(trained, own, strict=True), 1)},
     )
@@ -201,7 +254,15 @@ def _compared(name: str, outcome: Array, agents: Array, metric: str) -> Compared
     costs, longest = outcome
     differences = agents - log_cost(costs, metric)
     over_seeds = _percent(mean_interval(differences.mean(axis=1))) if len(agents) > 1 else None
-    return Compared(name, float(costs.mean()), float(longest.max()), _percent(mean_interval(differences.mean(axis=0))), over_seeds)
+    return Compared(name, float(costs.mean()), float(longest.max()), _percent(series_interval(differences.mean(axis=0))), over_seeds)
+
+
+def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
+    """Whether the halves of the whole log differ in what one scheduler gains over another."""
+    one, other = (log_cost(simple_outcomes(episodes, rules, SCHEDULERS[name])[0], metric) for name in PAIR)
+    gain = one - other
+    middle = len(gain) // 2
+    return Halves(percent(float(gain[:middle].mean())), percent(float(gain[middle:].mean())), halves_differ(gain))
 
 
 def _percent(found: Interval) -> Interval:
@@ -228,7 +289,7 @@ def _importances(
             losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
             tell()
         slope = float(slopes[column]) if column < len(COMPACT) else None
-        found.append(Importance(ppo.INPUTS[column], _percent(mean_interval(np.mean(losses, axis=0))), slope))
+        found.append(Importance(ppo.INPUTS[column], _percent(series_interval(np.mean(losses, axis=0))), slope))
     return tuple(sorted(found, key=lambda one: -one.loss.mean))
 
 

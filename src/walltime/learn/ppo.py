@@ -28,6 +28,8 @@ INPUTS = (*(feature.name for feature in COMPACT), *(feature.name for feature in 
 PROCESSORS = INPUTS.index("processors")
 BOUND = np.float32(5.0)
 """Advantages beyond so many standard deviations count as this."""
+WIDEST = 4096
+"""The most units of a layer."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.together < 1 or self.group < 1 or self.together % self.group:
             raise PolicyError(f"groups of {self.group} episodes do not make up {self.together} played together; take a divisor of it")
+        if not all(type(width) is int and 1 <= width <= WIDEST for width in (*self.hidden, *self.hidden_value)):
+            raise PolicyError(f"the layers of a network are 1 to {WIDEST:,} wide, not {self.hidden} and {self.hidden_value}")
         for name in ("episodes", "epochs", "decisions", "batch"):
             if getattr(self, name) < 1:
                 raise PolicyError(f"{name} must be 1 or more, not {getattr(self, name)}")

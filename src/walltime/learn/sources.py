@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.estimates.overrun import effective_times
 from walltime.learn.features import scales_of
 from walltime.policy import Policy
-from walltime.schedule.overrun import effective_times
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.workload import Workload, check_workload

@@ -67,6 +67,10 @@ class Task:
         return windows(workload, self.window, part=part, test_share=self.test_share, warm=self.warm, overrun=self.overrun)
 
 
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""What a file of an agent raises that is not as it was written."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """An agent as it was kept: the state that was best on the validation windows.
@@ -193,28 +197,49 @@ def load(folder: str | Path) -> Trained:
     folder = Path(folder)
     try:
         plan = json.loads((folder / SETTINGS).read_text())
-        task, settings = Task(**plan["task"]), _settings(plan["settings"])
+        task, settings = Task(**_like(Task(), plan["task"])), _settings(plan["settings"])
         agent = ppo.Agent(settings, np.random.default_rng(0))
         best = _Best(agent, settings)
         done, rows = _Folder(folder, None).restore(agent, best)
-    except (OSError, ValueError, KeyError, TypeError) as error:  # also that it is damaged
+        trained = _trained(best.shown(agent), task, settings, plan, done, rows)
+    except _DAMAGE as error:  # also that it is damaged
         raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one") from error
     if not done:
         raise PolicyError(f"{printable(folder)}: the training has not kept an agent yet; let it go on for a while")
-    return _trained(best.shown(agent), task, settings, plan, done, rows)
+    return trained
+
+
+OWN = {"seed": int, "log": str, "jobs_sha256": str, "source": dict}
+"""What else the settings of an agent have, and of which kind it is."""
+
+
+def _of_kind(plan: Mapping[str, Any], name: str, kind: type) -> Any:
+    if type(plan[name]) is not kind:
+        raise TypeError(f"{name} is of another kind")
+    return plan[name]
 
 
 def _settings(plain: Mapping[str, Any]) -> ppo.Settings:
     """From JSON, which has lists for tuples."""
-    values: dict[str, Any] = {field.name: plain[field.name] for field in fields(ppo.Settings)}
-    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return ppo.Settings(**values)
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    return ppo.Settings(**_like(ppo.Settings(), values))
+
+
+def _like(usual: Task | ppo.Settings, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of these fields; raises KeyError or TypeError unless each is of the kind that it usually has."""
+    found = {}
+    for field in fields(usual):
+        value, kind = values[field.name], type(getattr(usual, field.name))
+        if type(value) is not kind and not (kind is float and type(value) is int) and not (field.name == "warm" and value is None):
+            raise TypeError(f"{field.name} is of another kind")
+        found[field.name] = value
+    return found
 
 
 def _trained(
     agent: ppo.Agent, task: Task, settings: ppo.Settings, plan: Mapping[str, Any], done: int, rows: list[dict[str, Any]]
 ) -> Trained:
-    own = {name: plan[name] for name in ("seed", "log", "jobs_sha256", "source")}
+    own = {name: _of_kind(plan, name, kind) for name, kind in OWN.items()}
     return Trained(agent, task, settings, done=done, progress=tuple(rows), **own)
 
 
@@ -250,10 +275,10 @@ class _Folder:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / SETTINGS
             there = json.loads(file.read_text()) if file.exists() else None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or "its settings cannot be read"
             raise OutputError(f"{printable(folder)}: cannot be used ({reason.lower()}); name another place") from error
-        if there is not None and any(there.get(name) != plan[name] for name in plan if name != "source"):
+        if there is not None and (not isinstance(there, dict) or any(there.get(name) != plan[name] for name in plan if name != "source")):
             raise OutputError(f"{printable(folder)}: has an agent of other settings or another log; name another folder")
         if there is None:
             with whole_file(file) as sink:
@@ -279,18 +304,34 @@ class _Folder:
             return 0, []
         try:
             return self._restore(agent, best)
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        except (*_DAMAGE, EOFError, BadZipFile) as error:
             raise OutputError(f"{printable(self.folder)}: the agent in it is damaged; train another one in another folder") from error
 
     def _restore(self, agent: ppo.Agent, best: _Best) -> tuple[int, list[dict[str, Any]]]:
         rows = json.loads((self.folder / PROGRESS).read_text())
+        numbers = [value for row in rows for value in row.values()]
+        if any(type(value) not in (int, float) for value in numbers):
+            raise ValueError("a row of the progress has something else than numbers")
         with (self.folder / STATE).open("rb") as file, np.load(file) as arrays:
             done = int(arrays["done"])
             agent.scale, best.cost = arrays["scale"], float(arrays["best_cost"])
             best.agent.scale = agent.scale
+            shapes = {name: _shapes(network) for name, network in (("policy", agent.policy), ("value", agent.value))}
             for name, network in (("policy", agent.policy), ("value", agent.value)):
                 network.parameters = [arrays[f"{name}_{number}"] for number in range(len(network.parameters))]
                 network.moments = [arrays[f"{name}_moment_{number}"] for number in range(len(network.moments))]
                 network.steps = int(arrays[f"{name}_steps"])
+                _check_shapes(network, shapes[name])
             best.agent.policy.parameters = [arrays[f"best_{number}"] for number in range(len(best.agent.policy.parameters))]
+            _check_shapes(best.agent.policy, shapes["policy"])
         return done, rows[:done]
+
+
+def _shapes(network: ppo.Network) -> list[tuple[Any, ...]]:
+    return [(one.shape, one.dtype) for one in network.parameters]
+
+
+def _check_shapes(network: ppo.Network, usual: list[tuple[Any, ...]]) -> None:
+    """Raise ValueError for weights of another network than the settings say; compiled code would not notice."""
+    if _shapes(network) != usual or not all(np.isfinite(one).all() for one in network.parameters):
+        raise ValueError("the weights are not those of this network")

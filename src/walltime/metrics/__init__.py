@@ -1,13 +1,15 @@
 """Metrics: one definition per function, with its source. All functions take plain arrays."""
 
+from walltime.metrics.batches import BatchMeans, batch_means, jobs_needed
 from walltime.metrics.confidence import (
-    BatchMeans,
     Interval,
-    batch_means,
     bootstrap,
+    ends_of_runs,
     mean_interval,
     paired_difference,
     percentile_band,
+    range_meaning,
+    range_of_runs,
     relative_spread,
 )
 from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
@@ -23,7 +25,16 @@ from walltime.metrics.jobs import (
     wait,
     weighted_wait,
 )
-from walltime.metrics.machine import busy_processors, levels_at, offered_load, queue_length, steps, utilization
+from walltime.metrics.machine import (
+    FEW_WAITING,
+    busy_processors,
+    levels_at,
+    offered_load,
+    queue_length,
+    queue_stretches,
+    steps,
+    utilization,
+)
 from walltime.metrics.months import Month, month_starts, monthly
 from walltime.metrics.predictions import (
     AdjustmentClass,
@@ -39,11 +50,13 @@ from walltime.metrics.predictions import (
     weighted_wait_under,
 )
 from walltime.metrics.recorded import RecordedWaits, correlation, rank_correlation, recorded_waits
+from walltime.metrics.series import halves_differ, series_interval, stratified_interval
 from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
 from walltime.metrics.timeline import means_between, timeline
 from walltime.metrics.trim import TRIMS, measured
 
 __all__ = [
+    "FEW_WAITING",
     "TRIMS",
     "AdjustmentClass",
     "AskedTime",
@@ -69,9 +82,12 @@ __all__ = [
     "bounded_slowdown",
     "busy_processors",
     "correlation",
+    "ends_of_runs",
     "field_values",
     "gains",
+    "halves_differ",
     "how_jobs_end",
+    "jobs_needed",
     "levels_at",
     "mean_gain",
     "mean_interval",
@@ -85,15 +101,20 @@ __all__ = [
     "percentile_band",
     "priority_at_start",
     "queue_length",
+    "queue_stretches",
+    "range_meaning",
+    "range_of_runs",
     "rank_correlation",
     "recorded_waits",
     "relative_difference",
     "relative_spread",
     "reservations",
     "response",
+    "series_interval",
     "slowdown",
     "spread_within_groups",
     "steps",
+    "stratified_interval",
     "summarize",
     "summarize_dynamics",
     "summarize_predictions",

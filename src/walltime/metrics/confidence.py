@@ -1,4 +1,4 @@
-"""How far a mean can be trusted: batch means, bands over replications, paired differences, bootstrap, relative spread."""
+"""How far a mean can be trusted: bands over replications, paired differences, bootstrap, relative spread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from walltime.errors import WorkloadError
 
 Array = np.ndarray
 
-ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "saturated", "out of jobs"
+FEW_RUNS = 20
+"""Of fewer runs the smallest and the largest are shown, as percentiles of so few hold much less than they say."""
 
 
 @dataclass(frozen=True)
@@ -30,63 +31,6 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-@dataclass(frozen=True)
-class BatchMeans:
-    """A mean from batch means: its confidence interval, the number of batches, and the stopping rule that applied."""
-
-    interval: Interval
-    batches: int
-    stopped: str
-
-
-def batch_means(
-    values: Array,
-    *,
-    batch: int = 3333,
-    discard: int = 1,
-    most: int = 100,
-    least: int = 10,
-    precision: float = 0.05,
-    saturation: float = 30_000,
-    confidence: float = 0.90,
-) -> BatchMeans:
-    """Steady-state mean with a confidence interval, from values in order of termination.
-
-    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as
-    warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done), `precise`
-    (the half-width is below `precision` of the mean, and `least` batches are done), `saturated` (the mean exceeds `saturation`,
-    so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if fewer than two batches remain.
-
-    Source: mualem01, section 3.1. Interpretation: "smaller than 5 percent" refers to the half-width. `least` is ours: the width
-    of an interval over few batches is itself noisy, and stopping as soon as it happens to be small gives poor coverage.
-
-    >>> result = batch_means(np.tile([1.0, 3.0], 10_000), batch=1000)
-    >>> result.interval.mean, result.batches, result.stopped
-    (2.0, 10, 'precise')
-    """
-    if batch < 1 or discard < 0 or most < 2 or least < 2:
-        given = f"{batch=}, {discard=}, {most=}, {least=}"
-        raise WorkloadError(f"batch means need batches of 1 job or more, 2 of them at least, not {given}")
-    count = len(values) // batch
-    if count < discard + 2:
-        raise WorkloadError(f"{len(values)} jobs make {count} batches of {batch}; batch means need {discard + 2} with the warm-up")
-    means = np.asarray(values[: count * batch], np.float64).reshape(count, batch).mean(axis=1)[discard:]
-    stopped = OUT_OF_JOBS
-    for k in range(2, min(len(means), most) + 1):
-        used = means[:k]
-        interval = mean_interval(used, confidence)
-        if interval.mean > saturation:
-            stopped = SATURATED
-        elif k >= least and interval.half_width < precision * interval.mean:
-            stopped = PRECISE
-        elif k == most:
-            stopped = ALL_BATCHES
-        else:
-            continue
-        break
-    return BatchMeans(interval, k, stopped)
-
-
 def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
     """Confidence interval of the mean of independent values, by Student's t.
 
@@ -101,9 +45,10 @@ def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
 
 
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
-    """Mean of the results of replications, and the band between two of their percentiles.
+    """Mean of the results of replications, and the band between two of their percentiles, of these replications alone.
 
-    The band shows the range of single results; it is not a confidence interval of the mean, though tsafrir06 calls it one.
+    It is no confidence interval of the mean, though tsafrir06 calls it one, and says little of further replications: of those, 63 % lie
+    between the 5th and the 95th percentile of 5, 84 % between those of 25. `range_of_runs` is of a further one.
     Source: tsafrir06, section III. Raises WorkloadError without any replication.
 
     >>> band = percentile_band(np.arange(101))
@@ -115,6 +60,43 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
         raise WorkloadError("a band of percentiles needs at least 1 replication")
     below, above = np.percentile(values, [low, high])
     return Interval(float(values.mean()), float(below), float(above), f"{low:g}th to {high:g}th percentile of {len(values)} replications")
+
+
+def range_of_runs(values: Array) -> Interval:
+    """Mean of runs that differ by their seeds, and the range in which a further one would lie.
+
+    The smallest to the largest of fewer than 20 runs, which holds a further one with a probability of (n - 1) / (n + 1), as `what` says;
+    from 20 on the 5th to the 95th percentile, taken so that it is 90 %. `values`: float64. Raises WorkloadError without any.
+    Source: order statistics of n independent values divide a further one's probability into n + 1 equal parts (Wilks, Ann. Math. Statist.
+    12, 1941); percentiles by Weibull's rule, p (n + 1).
+
+    >>> range_of_runs(np.arange(5.0)).what, range_of_runs(np.arange(19, 70)).low
+    ('smallest to largest of 5 runs; a further one lies between with 67 %', 20.6)
+    """
+    values = np.asarray(values, np.float64)
+    count = len(values)
+    if not count:
+        raise WorkloadError("a range of runs needs at least 1 run")
+    low, high = ends_of_runs(values)
+    return Interval(float(values.mean()), float(low), float(high), range_meaning(count))
+
+
+def ends_of_runs(values: Array) -> tuple[Array, Array]:
+    """The ends of `range_of_runs`; `values`: float64, shape (runs, ...); the ends have the shape of a run."""
+    low, high = np.percentile(values, [0, 100] if len(values) < FEW_RUNS else [5, 95], axis=0, method="weibull")
+    return low, high
+
+
+def range_meaning(runs: int) -> str:
+    """What the range of so many runs is, and how often a further one lies in it.
+
+    >>> range_meaning(1), range_meaning(25)
+    ('the only run', '5th to 95th percentile of 25 runs; a further one lies between with 90 %')
+    """
+    if runs < 2:
+        return "the only run"
+    what, share = ("smallest to largest", (runs - 1) / (runs + 1)) if runs < FEW_RUNS else ("5th to 95th percentile", 0.90)
+    return f"{what} of {runs} runs; a further one lies between with {100 * share:.0f} %"
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:

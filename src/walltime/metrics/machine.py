@@ -99,3 +99,21 @@ def _area(procs: Array, seconds: Array) -> int:
     if float(np.dot(procs.astype(np.float64), seconds.astype(np.float64))) < 2.0**62:
         return int(np.dot(procs.astype(np.int64), seconds.astype(np.int64)))
     return sum(p * s for p, s in zip(procs.tolist(), seconds.tolist(), strict=True))
+
+
+FEW_WAITING = 10
+"""A queue of fewer jobs, on average, is none to speak of."""
+
+
+def queue_stretches(submit: Array, start: Array, until: int) -> tuple[Array, Array]:
+    """Each stretch of time in which some job is always waiting: its length up to `until`, s, and its mean number of waiting jobs, float64.
+
+    >>> lengths, means = queue_stretches(np.array([0, 0, 5, 20]), np.array([0, 10, 10, 20]), until=20)
+    >>> lengths[lengths > 0].tolist(), means[lengths > 0].tolist()
+    ([10.0], [1.5])
+    """
+    times, queued = queue_length(submit, start)
+    length = np.diff(np.minimum(times, until), append=until)
+    stretch = np.cumsum(queued == 0)  # the same number until the queue is empty again
+    waiting = np.bincount(stretch, weights=length * (queued > 0))
+    return waiting, np.bincount(stretch, weights=length * queued) / np.maximum(waiting, 1)

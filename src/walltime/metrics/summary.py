@@ -41,7 +41,7 @@ class Summary(Averages):
     utilization: float
     """of the machine from the first submit to the last end, all jobs"""
     offered_load: float
-    """of the workload"""
+    """of the workload, with the simulated runtimes"""
     backfilled_percent: float
     """of the measured jobs"""
     mean_bounded_slowdown_p1: float

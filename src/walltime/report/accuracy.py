@@ -11,12 +11,13 @@ from typing import Any
 
 from walltime.logs import whole_file
 from walltime.metrics.estimates import FAILED
+from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.care import cautions_of
 from walltime.report.live import TABLES, scripts
 from walltime.report.shell import CONTENTS, CSS_OF_RESULTS, care, facts, figure, page, with_contents
 from walltime.report.tables import provenance_table, rules_table, table, text, unbroken
-from walltime.report.text import UNDEFINED, human_difference, human_number, human_percent, human_time
+from walltime.report.text import ELSEWHERE, UNDEFINED, human_difference, human_number, human_percent, human_time
 from walltime.schedule.accuracy import WalltimeAccuracy
 from walltime.schedule.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.schedule.advice import RISK, UserAdvice
@@ -261,7 +262,7 @@ def _adjusted(found: WalltimeAccuracy) -> list[str]:
         said += (
             f" Each simulation was repeated on {a.spread.copies} copies of the log whose submissions are shaken by up to "
             f"{a.spread.seconds} s. Below the change is its mean over the log and the copies, and the distance within which a further copy "
-            "would lie with a probability of 95 %; a change smaller than that is called unclear."
+            f"would lie with a probability of {SHOWN_LEVEL}; a change smaller than that is called unclear. {ELSEWHERE}"
         )
     return [
         "<h2>What adjusted walltimes would gain</h2>",

@@ -7,16 +7,19 @@ from pathlib import Path
 
 from walltime.benchmark import Standing, leaderboard, read_suite
 from walltime.benchmark.result import Result
+from walltime.benchmark.standings import BEST, LOWEST
 from walltime.logs import whole_file
 from walltime.report.changes import changes_figure
 from walltime.report.live import TABLES, scripts
 from walltime.report.shell import CSS_OF_RESULTS, care, figure, page
 from walltime.report.tables import table, text, unbroken
-from walltime.report.text import human_number, human_time
+from walltime.report.text import human_number, human_time, shown_change
 
 CAUTIONS = (
-    "Schedulers are compared on these windows only; another machine's jobs may order them otherwise.",
-    "Many comparisons are made: of twenty equal schedulers some would seem clearly behind by chance.",
+    "The intervals are of such windows of these subjects; on another machine's jobs the order may be another.",
+    "How far schedulers are behind the best is bounded for all of them at once, the choice of the best included. So these "
+    "intervals are wide; "
+    "two schedulers that were named beforehand may differ clearly.",
     "A mean says nothing of single jobs: look at the longest waits, too.",
 )
 
@@ -43,28 +46,44 @@ def write_leaderboard(path: str | Path, results: Sequence[Result]) -> Path:
 
 def _figure(name: str, rows: Sequence[Standing]) -> str:
     """How far the others are behind the best, drawn; nothing where there is one scheduler only."""
-    behind = {one.scheduler: one.behind for one in rows if one.behind is not None}
+    behind = {one.scheduler: one.behind for one in rows[1:] if one.behind is not None}
     if not behind:
         return ""
     metric = _named(read_suite(name).metrics[0])
-    drawn = changes_figure(list(behind), [(metric, list(behind.values()))], f"{metric} against that of {rows[0].scheduler}")
-    said = "; ".join(f"{scheduler}: {one.mean:+.1f} %" for scheduler, one in behind.items())
-    caption = f"{metric.capitalize()} behind {rows[0].scheduler}, the best, with 90 % intervals."
+    drawn = changes_figure(list(behind), [(metric, list(behind.values()))], f"{metric} behind the best")
+    said = "; ".join(f"{scheduler}: {shown_change(one.mean, one.low, one.high)}" for scheduler, one in behind.items())
+    caption = (
+        f"{metric.capitalize()}: marks are above {rows[0].scheduler}, the lowest; bars are 90 % intervals behind the best, "
+        "whichever that is, "
+        "that hold all at once. Where a bar begins at 0, the scheduler may be the best."
+    )
     return figure(drawn, f"behind-{name}", f"{metric.capitalize()} behind the best: {said}.", caption)
 
 
 HOW = (
-    "Geometric means over the windows, with 90 % intervals; behind the best: paired by windows. Without a clear difference the order of "
-    "two rows means nothing."
+    "Geometric means over the windows, with 90 % intervals of such windows of these subjects, each alone. Behind the best: "
+    "paired by windows; "
+    "with 90 % all rows hold at once, whichever scheduler is the best. The order of those that may be the best means nothing."
 )
 
 
 def answer(rows: Sequence[Standing]) -> str:
-    """Who is best in a suite, and who is not clearly behind."""
-    best, *others = rows
+    """Who is best in a suite, or who is lowest and which others may be the best."""
+    lowest, *others = rows
+    name = _named(read_suite(lowest.suite).metrics[0])
+    if not others:
+        return f"{lowest.suite}: {lowest.scheduler} is the only scheduler."
     near = [one.scheduler for one in others if not one.is_clear]
-    rest = f"; no clear difference to {', '.join(near)}" if near else "; all others are clearly behind" if others else ""
-    return f"{best.suite}: {best.scheduler} is best in {_named(read_suite(best.suite).metrics[0])}{rest}."
+    if not near:
+        return f"{lowest.suite}: {lowest.scheduler} is best in {name}; all others are behind."
+    rest = "" if len(near) == len(others) else "; all others are behind"
+    return f"{lowest.suite}: {lowest.scheduler} is lowest in {name}, but is not shown to be the best: {_listed(near)} may be, too{rest}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Up to six names, and how many more."""
+    shown = list(names) if len(names) <= 6 else [*names[:5], f"{len(names) - 5} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def cells(name: str, rows: Sequence[Standing]) -> tuple[str, list[str], list[list[str]]]:
@@ -73,12 +92,29 @@ def cells(name: str, rows: Sequence[Standing]) -> tuple[str, list[str], list[lis
     first, *others = suite.metrics
     lines = []
     for one in rows:
-        behind = "" if one.behind is None else f"{one.behind.mean:+.1f} % ({one.behind.low:+.1f} to {one.behind.high:+.1f})"
         total = [_shown(first, value) for value in (one.total.mean, one.total.low, one.total.high)]
         further = [_shown(metric, one.totals[metric]) for metric in others]
-        lines.append([one.scheduler, total[0], f"{total[1]} to {total[2]}", behind, one.remark, str(one.wins), *further])
-    head = ["scheduler", _named(first), "90 % interval", "behind the best", "difference", "windows won", *map(_named, others)]
+        lines.append([one.scheduler, total[0], f"{total[1]} to {total[2]}", *behind_cells(one), one.remark, str(one.wins), *further])
+    head = [
+        "scheduler",
+        _named(first),
+        "90 % interval",
+        "above the lowest",
+        "behind the best, 90 %",
+        "verdict",
+        "windows won",
+        *map(_named, others),
+    ]
     return f"{name} {suite.version}: {rows[0].windows} windows", head, lines
+
+
+def behind_cells(one: Standing) -> tuple[str, str]:
+    """How far a scheduler is above the lowest, and behind the best."""
+    if one.behind is None:
+        return "", ""
+    mean, low, high = (shown_change(value, one.behind.low, one.behind.high) for value in (one.behind.mean, one.behind.low, one.behind.high))
+    within = f"{low} to {high}" if one.is_clear else f"up to {high}" if one.behind.high > 0 else "0"
+    return ("" if one.remark in (BEST, LOWEST) else mean), within
 
 
 def _named(metric: str) -> str:

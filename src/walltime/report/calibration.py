@@ -80,7 +80,7 @@ def render(found: Calibration, workload: Workload, settings: Mapping[str, Any] |
             bias_figure(found),
             "bias",
             "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
-            "Simulated minus recorded mean wait; bars: 90 % intervals from resampling weeks. Grey: cannot be trusted.",
+            "Simulated minus recorded mean wait; bars: 90 % intervals of the mean over such weeks. Grey: cannot be trusted.",
         ),
         *sections(found),
         "<h2>What was dropped or changed</h2>",
@@ -93,10 +93,11 @@ def render(found: Calibration, workload: Workload, settings: Mapping[str, Any] |
 
 RULE = (
     '<p class="note">A difference in mean wait between two simulations of this log is trusted if it is larger than the discrepancy between '
-    "the simulation and the log can be: the largest absolute value in the 90 % interval of simulated minus recorded mean wait, over "
-    "resampled weeks. A group cannot be trusted with under 50 jobs or 4 weeks, where that is more than the recorded mean wait, or where "
-    "the rank correlation is below 0.2. The rule is a convention of this program. It is a cautious one: what a simulation leaves out is "
-    "left out on both sides of a difference, and cancels in part.</p>"
+    "the simulation and the log can be: the largest absolute value in the 90 % interval of simulated minus recorded mean wait over such "
+    "weeks, or in a fifth of the log where that interval is withheld (under 20 weeks, or a lasting queue). A group cannot be trusted with "
+    "under 50 jobs or 4 weeks, where that is more than the recorded mean wait, or where the rank correlation is below 0.2. The rule is a "
+    "convention of this program. It is a cautious one: what a simulation leaves out is left out on both sides of a difference, and cancels "
+    "in part.</p>"
 )
 
 

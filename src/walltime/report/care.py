@@ -10,6 +10,7 @@ import numpy as np
 from walltime import metrics
 from walltime.estimates import FModel, UserEstimates
 from walltime.metrics import Summary
+from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.report.text import CLOSE, distinct, human_percent, human_time, in_prose, labels
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.spread import Spread
@@ -23,8 +24,8 @@ HEAVY = 50.0
 LONG_QUEUE = 0.3
 """Share of the arrivals' time for which the queue may stay without a caveat. Of eight real logs, first come, first served reaches
 0.32 to 0.92 on those that it cannot cope with, backfilling 0.25 at most."""
-FEW_WAITING = 10
-"""A queue of fewer jobs, on average, is none to speak of."""
+MANY_POLICIES = 5
+"""From so many on, the lowest of them is told to be chosen afterwards."""
 MANY_KILLED = 5.0
 """Percentage of jobs that may be killed at their estimates without a caveat."""
 
@@ -48,11 +49,17 @@ def cautions(
     if not len(workload):
         return []
     found = []
-    load = workload.offered_load
+    load = schedules[0].offered_load
     if load >= 1:
         found.append(
             f"Saturated: the offered load is {human_percent(100 * load)} of the capacity. The queue grows as long as "
             "jobs arrive, so the waits depend more on the length of the log than on the policy."
+        )
+    if len(schedules) >= MANY_POLICIES:
+        found.append(
+            f"The lowest of {len(schedules)} policies is partly luck: it is chosen from these results, and what is said of its "
+            "difference to "
+            "another does not include that choice."
         )
     for name, schedule in zip(names, schedules, strict=True):
         queued, share = longest_queue(schedule)
@@ -111,13 +118,9 @@ def longest_queue(schedule: Schedule) -> tuple[float, float]:
 
     The share is of the time from the first to the last arrival; both are 0 where there is no such stretch.
     """
-    times, queued = metrics.queue_length(schedule.submit, schedule.start)
     last, first = schedule.last_submit, int(schedule.submit.min())
-    length = np.diff(np.minimum(times, last), append=last)
-    stretch = np.cumsum(queued == 0)  # the same number until the queue is empty again
-    waiting = np.bincount(stretch, weights=length * (queued > 0))
-    mean = np.bincount(stretch, weights=length * queued) / np.maximum(waiting, 1)
-    longest = float(np.max(waiting * (mean >= FEW_WAITING), initial=0.0))
+    lengths, means = metrics.queue_stretches(schedule.submit, schedule.start, last)
+    longest = float(np.max(lengths * (means >= metrics.FEW_WAITING), initial=0.0))
     return longest, longest / (last - first) if last > first else 0.0
 
 
@@ -203,7 +206,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
         ]
         found.append(
             f"No clear difference: in mean wait {_list(told)}, over the log and {spread.copies} copies of it with each submission moved by "
-            f"up to {spread.seconds} s (mean, and band of single copies)."
+            f"up to {spread.seconds} s (mean, and {SHOWN_LEVEL} band of single copies)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from walltime.learn.evaluation import Evaluation
-from walltime.logs import whole_file
 from walltime.metrics import Interval
-from walltime.provenance import provenance
 from walltime.report.changes import changes_figure
-from walltime.report.live import TABLES, scripts
-from walltime.report.shell import CSS_OF_RESULTS, care, figure, page
-from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
-from walltime.report.text import human_number
+from walltime.report.result import Table, write_result
+from walltime.report.shell import figure
+from walltime.report.text import human_number, shown_change
 from walltime.workload import Workload
-
-Table = tuple[str, Sequence[str], list[list[str]]]
-"""A title, the heads of the columns, and rows of text."""
-CAUTIONS = (
-    "The intervals are over the held-out windows of one log; on another machine the agent may be worse.",
-    "The best of so many schedulers is known only afterwards, and partly luck.",
-    "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
-    "A mean says nothing of single jobs: look at the longest waits, too.",
-)
 
 
 def write_learned_report(path: str | Path, found: Evaluation, workload: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
@@ -34,26 +21,8 @@ def write_learned_report(path: str | Path, found: Evaluation, workload: Workload
     `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line. Raises
     OutputError if it cannot be written.
     """
-    record = provenance(workload, **(settings or {}))
-    heading = f"A trained agent on {found.log}"
-    body = [
-        '<p class="eyebrow">walltime: learning</p>',
-        f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{unbroken(text(" ".join(found.verdict)))}</p>',
-        facts(workload, record),
-        care(CAUTIONS),
-        *_figures(found),
-    ]
-    for title, columns, rows in tables(found):
-        body.append(f"<h2>{text(title[:1].upper() + title[1:])}</h2>")
-        body.append(table(columns, [[text(cell) for cell in row] for row in rows], title))
-    body += ["<h2>What was dropped or changed</h2>", rules_table(workload), "<h2>Where this comes from</h2>", provenance_table(record)]
-    kept = json.dumps(found.as_dict(), indent=2)
-    body.append(f'<details><summary>The same as JSON</summary><pre tabindex="0">{text(kept)}</pre></details>')
-    path = Path(path)
-    with whole_file(path) as file:
-        file.write(page(heading, body, [scripts(TABLES)], CSS_OF_RESULTS).encode())
-    return path
+    heading, parts = f"A trained agent on {found.log}", _figures(found)
+    return write_result(path, "learning", heading, found.verdict, found.cautions, parts, tables(found), found.as_dict(), workload, settings)
 
 
 def _figures(found: Evaluation) -> list[str]:
@@ -62,13 +31,16 @@ def _figures(found: Evaluation) -> list[str]:
     names, changes = [one.scheduler for one in found.compared], [one.change for one in found.compared]
     drawn = changes_figure(names, [("", changes)], f"{name} of the agent against that of each scheduler")
     said = "; ".join(f"{label}: {change.mean:+.1f} %" for label, change in zip(names, changes, strict=True))
-    caption = f"The agent's {name} against each scheduler's, with 90 % intervals: to the left the agent is better."
+    caption = f"The agent's {name} against each scheduler's, with 90 % intervals of such windows: to the left the agent is better."
     parts = [figure(drawn, "against", f"The agent's {name} against each scheduler's: {said}.", caption)]
     if found.importances:
         names, changes = [one.feature for one in found.importances], [one.loss for one in found.importances]
         drawn = changes_figure(names, [("", changes)], f"{name} with the feature shuffled, against that without")
         said = "; ".join(f"{label}: {change.mean:+.1f} %" for label, change in zip(names, changes, strict=True))
-        caption = "What it costs to shuffle a feature among all jobs or queues, with 90 % intervals: what matters is to the right."
+        caption = (
+            "What it costs to shuffle a feature among all jobs or queues, with 90 % intervals of such windows: what matters is to "
+            "the right."
+        )
         parts.append(figure(drawn, "importances", f"What it costs to shuffle each feature: {said}.", caption))
     return parts
 
@@ -90,7 +62,7 @@ def tables(found: Evaluation) -> list[Table]:
 
 
 def _change(one: Interval) -> list[str]:
-    return [f"{one.mean:+.1f} %", f"{one.low:+.1f} %", f"{one.high:+.1f} %"]
+    return [shown_change(value, one.low, one.high) for value in (one.mean, one.low, one.high)]
 
 
 def _days(seconds: float) -> str:

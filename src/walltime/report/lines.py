@@ -6,20 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.campaign.comparison import CONFIDENCE, Line
+from walltime.campaign.comparison import Line
+from walltime.metrics import range_meaning
+from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.report.combinations import panels_of, said, series_of, varying
 from walltime.report.measures import Measure, measure
 from walltime.report.tables import raw, table, text, unbroken
 
-LEVEL = f"{100 * CONFIDENCE:.0f} %"
+LEVEL = SHOWN_LEVEL
+OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"
 MOST_COLUMNS = 6
 """A table of groups has a column for each of so many combinations at most."""
 LONG = 14
 """Values of parameters with more letters take several lines of a table."""
 MEANING = (
-    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t). The percentiles "
-    "are of single runs; the spread is their standard deviation over their mean. Point at a value for its exact number."
+    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t), of {OF}: "
+    f"{SCOPES[OF]}. The spread is the standard deviation of the runs over their mean. Point at a value for its exact number."
 )
 DIFFERENCES = (
     f"A difference is the mean over pairs of runs with the same seed, ± half the width of its {LEVEL} confidence interval; where that "
@@ -28,23 +31,25 @@ DIFFERENCES = (
 
 
 def metric_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) -> str:
-    """All combinations in one measure: mean with its interval, percentiles, spread, and the difference to the baseline."""
+    """All combinations in one measure: mean with its interval, range of single runs, spread, and the difference to the baseline."""
     words = varying(lines)
     shown = measure(lines[0].metric)
     rows = []
     for line in lines:
         cells = [text(_value(line.combination[words[0]]) if words else shown.label)]
         cells += [word_cell(line.combination[name]) for name in words[1:]]
-        cells += [f"{line.runs:,}", mean_cell(line, shown), *_percentiles(line, shown)]
+        cells += [f"{line.runs:,}", mean_cell(line, shown), *_range(line, shown)]
         cells.append(f"{100 * line.spread:.1f} %" if math.isfinite(line.spread) else "-")
         if baseline:
             cells.append(difference_cell(line, shown))
         rows.append(cells)
     head = [text((words or ["measure"])[0].replace("_", " ")), *(text(name.replace("_", " ")) for name in words[1:])]
-    head += ["runs", f"mean, {LEVEL} interval", "5th to 95th percentile", "spread"]
+    head += ["runs", f"mean, {LEVEL} interval", "single runs", "spread"]
     if baseline:
         head.append(f"difference to {text(', '.join(str(value) for value in baseline.values()))}")
-    return table(head, rows, f"{shown.label}, one row per combination", f"words{max(len(words), 1)}")
+    meaning = [range_meaning(count) for count in sorted({line.runs for line in lines} - {1})]
+    note = f'<p class="note">Single runs: {text(", ".join(meaning))}.</p>' if meaning else ""
+    return table(head, rows, f"{shown.label}, one row per combination", f"words{max(len(words), 1)}") + note
 
 
 def overview_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) -> str:
@@ -63,7 +68,7 @@ def overview_table(lines: Sequence[Line], baseline: Mapping[str, Any] | None) ->
             cells.append(mean_cell(line, shown).replace("</td>", f"{_change(line, shown)}</td>") if baseline else mean_cell(line, shown))
         rows.append(cells)
     head = ["policy", "replications", *(text(measure(name).label) for name in names)]
-    note = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t)."
+    note = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t), of {OF}: {SCOPES[OF]}."
     if baseline:
         first = ", ".join(str(value) for value in baseline.values())
         note += f" Below: the mean difference to {first} over pairs with the same seed, with its {LEVEL} confidence interval."
@@ -192,7 +197,7 @@ def _with_interval(line: Line, shown: Measure) -> str:
     return f"{shown.show(line.band.mean)}{half}"
 
 
-def _percentiles(line: Line, shown: Measure) -> list[str]:
+def _range(line: Line, shown: Measure) -> list[str]:
     return [text(f"{shown.show(line.band.low)} to {shown.show(line.band.high)}")] if line.runs > 1 else ["-"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from walltime.report.text import human_number, human_percent, human_time
+from walltime.wording import to_error
 
 TIMES = frozenset(
     f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("wait", "response", "delay", "miss", "reservation_error")
@@ -37,7 +38,9 @@ class Measure:
 
     def with_half(self, mean: float, half: float) -> str:
         """A difference and the half-width of its interval."""
-        return f"{self.signed(mean).removesuffix(' points')} ± {self.change(half)}"
+        if self.unit or self.points or not half > 0:
+            return f"{self.signed(mean).removesuffix(' points')} ± {self.change(half)}"
+        return f"{'+' if mean > 0 else '-'}{to_error(abs(mean), half)} ± {to_error(half, half)}"
 
     @property
     def axis(self) -> str:

@@ -12,6 +12,7 @@ from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.logs import whole_file
 from walltime.policy import Backfilling
+from walltime.policy.kind import Kind
 from walltime.provenance import provenance
 from walltime.report import shell, tables
 from walltime.report.breakdowns import breakdown_tables
@@ -33,7 +34,6 @@ from walltime.report.recorded import recorded_section
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.tables import text, unbroken
 from walltime.report.text import answer, human_percent, human_time, in_prose, labels
-from walltime.schedule.kind import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.spread import Spread
 

@@ -33,8 +33,6 @@ WAITS = np.geomspace(1, 4e7, 260)
 """Waits (s) at which distributions are taken, up to over a year."""
 SLOWDOWNS = np.geomspace(1, 4e6, 230)
 """Bounded slowdowns at which distributions are taken."""
-BAND = (5, 95)
-"""Percentiles of the single replications between which a band lies."""
 
 
 def write_replicated_report(
@@ -90,7 +88,7 @@ def render(
     about = [("log", log), ("jobs", f"{len(workload):,}"), ("processors", f"{workload.machine_procs:,}")]
     about += [("replications", f"{len(seeds):,}"), ("intervals", f"{LEVEL} confidence")]
     if combinations is None:
-        about.insert(3, ("offered load", human_percent(100 * workload.offered_load)))
+        about.insert(3, ("offered load of the log", human_percent(100 * workload.offered_load)))
     command, estimates = (record["settings"].get(name) for name in ("command", "estimates"))
     body = [
         f'<p class="eyebrow">walltime: what every job would have waited, {counted}</p>',
@@ -159,7 +157,7 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
 
 
 def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, xlabel: str) -> None:
-    """Mean cumulative distributions, and bands between the 5th and the 95th percentile of the single replications.
+    """Mean cumulative distributions, and bands in which a further run would lie.
 
     `curves`: for each label float64 percent, shape (replications, points). `grid`: where the curves were taken.
     """
@@ -172,7 +170,7 @@ def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, xlabel: str
     lowest = 100.0
     for k, (name, values) in enumerate(curves.items()):
         look: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
-        low, high = np.percentile(values, BAND, axis=0)
+        low, high = metrics.ends_of_runs(values)
         axes.fill_between(grid[:end], low[:end], high[:end], color=look["color"], alpha=0.25, linewidth=0)
         axes.plot(grid[:end], values.mean(axis=0)[:end], label=name, marker="o", markevery=[0], markersize=4, clip_on=False, **look)
         lowest = min(lowest, float(low[0]))
@@ -197,7 +195,7 @@ def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> li
     from walltime.report.figures import TIME_TICKS, style
 
     parts = ["<h2>How the waits are spread</h2>", '<div class="pair">']
-    what = "Lines: means over the replications; bands: from the 5th to the 95th percentile of single ones."
+    what = f"Lines: means over the replications; bands, at each point: {metrics.range_meaning(len(results[0].kept))}."
     for k, (prefix, said, grid, xlabel) in enumerate(
         (
             ("wait", "wait less than a time", WAITS, "wait less than"),

@@ -116,7 +116,7 @@ def facts(workload: Workload, record: Mapping[str, Any]) -> str:
         ("jobs", f"{len(workload):,}"),
         ("processors", f"{workload.machine_procs:,}"),
         ("submitted over", human_time(span)),
-        ("offered load", human_percent(100 * workload.offered_load)),
+        ("offered load of the log", human_percent(100 * workload.offered_load)),
     ]
     start = workload.origin.unix_start_time
     if start is not None and len(workload):

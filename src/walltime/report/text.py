@@ -6,12 +6,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from walltime.metrics import Summary, relative_difference
+from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.spread import Spread
 from walltime.wording import UNDEFINED as UNDEFINED
 from walltime.wording import human_time as human_time
 from walltime.wording import in_prose as in_prose
+from walltime.wording import shown_change as shown_change
+from walltime.wording import to_error as to_error
 
+ELSEWHERE = "Clear is meant of this log, shaken; other logs may differ."
+"""Said beside every clear difference, which is mistaken for more."""
 CLOSE = 5.0
 """Difference in percent below which two means count as close."""
 MOST_IN_ONE_SENTENCE = 4
@@ -96,7 +101,7 @@ def answer(
             f"{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
-        return _best(log, names, summaries, spread)
+        return f"{_best(log, names, summaries, spread)}{_of_this_log(names, summaries, spread)}"
     second = summaries[1]
     unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
     if unclear:
@@ -107,7 +112,14 @@ def answer(
         f"{in_prose(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}{_share(schedule, s)}"
         for name, schedule, s in zip(names[2:], schedules[2:], summaries[2:], strict=True)
     ]
-    return "; ".join([told, *others]) + "."
+    return "; ".join([told, *others]) + "." + _of_this_log(names[:2], summaries, spread)
+
+
+def _of_this_log(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
+    """What clear differences are of, where one of these schedules has one to the first of them."""
+    if spread is None or not any(distinct(field, 0, k, summaries, spread) for field in SHOW for k in range(1, len(names))):
+        return ""
+    return f" {ELSEWHERE}"
 
 
 def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: Spread | None) -> bool:
@@ -132,7 +144,7 @@ def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[
         why = f"; a difference below {CLOSE:.0f} % may be chance, and its spread is not known"
     else:
         scatters = "the difference scatters" if len(unclear) == 1 else "the differences scatter"
-        why = f", while {scatters} by {' and '.join(moved)} in copies of the log shaken by {spread.seconds} s"
+        why = f", while {scatters} by {' and '.join(moved)} ({SHOWN_LEVEL}) in copies of the log shaken by {spread.seconds} s"
     if len(unclear) == len(SHOW):
         return f"there is no clear difference {both}, neither in the {' nor in the '.join(values)}{why}"
     field = next(f for f in SHOW if f not in unclear)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.logs import whole_file
+from walltime.metrics import range_meaning
+from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report import calibration as calibrated
 from walltime.report import shell
@@ -192,7 +194,14 @@ def became_list(found: WhatIf) -> str:
     return f'<ul class="note change">{"".join(items)}</ul>' if items else ""
 
 
-SURE = ("difference", "copies scatter by", "these weeks, 90 %", "other weeks", "trusted from")
+SURE = (
+    "difference",
+    f"{KINDS['shaken.copy'].of}, {SHOWN_LEVEL}",
+    f"{KINDS['weeks'].of}, {SHOWN_LEVEL}",
+    "weeks that agree",
+    KINDS["weeks.logs"].of,
+    "trusted from",
+)
 
 
 def sure_rows(found: WhatIf) -> list[list[str]]:
@@ -203,10 +212,11 @@ def sure_rows(found: WhatIf) -> list[list[str]]:
         threshold = "never" if found.calibration.overall.doubt else human_time(found.calibration.overall.threshold)
     for effect in found.effects:
         one = effect.differences["mean_wait"]
-        weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else UNDEFINED
+        weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
+        agree = human_percent(100 * one.agree) if math.isfinite(one.agree) else UNDEFINED
         scatter = f"±{human_time(one.scatter)}" if math.isfinite(one.scatter) else UNDEFINED
         others = f"{signed(one.other_low)} to {signed(one.other_high)}" if math.isfinite(one.other_low) else UNDEFINED
-        rows.append([signed(one.difference), scatter, weeks, others, threshold])
+        rows.append([signed(one.difference), scatter, weeks, agree, others, threshold])
     return rows
 
 
@@ -218,24 +228,40 @@ def sure_table(found: WhatIf) -> str:
         rows.append(
             [
                 f'<span class="change">{breakable(effect.label)}</span>',
-                *(text(cell).replace(" to ", " to<br>") for cell in cells),
+                *(_sure_cell(cell) for cell in cells),
                 f'<td class="wrap">{text(why)}</td>',
             ]
         )
-    note = (
-        f"Of the mean wait. Copies: {found.replications} of the log, each submission moved by up to 30 s, the same for every setting; "
-        "a further one lies in the band with a probability of 95 %. These weeks: the weeks of the two schedules drawn with replacement, "
-        f"as they are. Other weeks: {effect_others(found)} logs made of weeks of this one, simulated under each setting"
-        f"{'' if found.feedback else '; a job that followed another one of its user within 20 min waits for its end'}: the smallest "
-        "and the largest difference. Trusted from: by the calibration, below."
+    kinds = [KINDS[name].of for name in ("shaken.copy", "weeks", "weeks.logs")]
+    details = (
+        f"a further copy lies within, judged by {found.replications} copies that are the same for every setting",
+        "by how five parts of the log differ, the schedules taken as they are",
+        f"{effect_others(found)} logs, simulated under each setting"
+        f"{'' if found.feedback else '; a job that followed another one of its user within 20 min waits for its end'}"
+        f"{_of_others(found)}",
     )
-    head = ["change", *SURE, "what speaks against it"]
+    said = [f"{of[0].upper()}{of[1:]}: {SCOPES[of]} ({how})." for of, how in zip(kinds, details, strict=True)]
+    note = f"Of the mean wait. {' '.join(said)} Weeks that agree: with the sign of the difference. Trusted from: by the calibration, below."
+    head = ["change", *(unbroken(text(name)) for name in SURE), "what speaks against it"]
     return table(head, rows, "How sure each difference is", "sure") + f'<p class="note">{text(note)}</p>'
 
 
+def _sure_cell(cell: str) -> str:
+    """An interval in two lines, a reason in several."""
+    if cell.startswith("withheld"):
+        return f'<td class="wrap">{text(cell)}</td>'
+    return text(cell).replace(" to ", " to<br>")
+
+
 def effect_others(found: WhatIf) -> str:
-    """How many logs of other weeks were simulated."""
+    """How many logs of its weeks were simulated."""
     return str(max((effect.differences["mean_wait"].others for effect in found.effects), default=0) or "no")
+
+
+def _of_others(found: WhatIf) -> str:
+    """What the range over the other logs holds."""
+    counts = {effect.differences["mean_wait"].others for effect in found.effects} - {0}
+    return f": {range_meaning(max(counts)).replace('runs', 'logs')}" if counts else ""
 
 
 def groups_tables(found: WhatIf) -> list[str]:
@@ -366,7 +392,7 @@ def _figures(found: WhatIf) -> list[str]:
     labels = [effect.label for effect in found.effects]
     mean = [signed(effect.differences["mean_wait"].difference) for effect in found.effects]
     said = "; ".join(f"{label}: {change}" for label, change in zip(labels, mean, strict=True))
-    caption = "Difference in mean wait from today. Thick: 90 % from resampling weeks; thin: how far shaken copies scatter, 95 %."
+    caption = f"Difference in mean wait from today. Thick: of such weeks; thin: of this log, shaken; both {SHOWN_LEVEL}."
     if found.calibration is not None and not found.calibration.overall.doubt:
         caption += " Grey: below what the calibration trusts."
     parts = [shell.figure(differences_figure(found), "differences", f"Differences in mean wait from today: {said}.", caption)]

@@ -28,7 +28,7 @@ from walltime.site.begin import carried_over
 from walltime.site.evidence import Evidence, Waited, find_evidence
 from walltime.site.occupancy import Island, islands
 from walltime.site.setting import Setting, without_warnings
-from walltime.site.weeks import over_weeks, weeks_of
+from walltime.site.weeks import FEWEST_WEEKS, largest_of_parts, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 
@@ -53,8 +53,9 @@ ALL = "all jobs"
 class Agreement:
     """Recorded and simulated waits of a group of jobs, s, and from which difference of mean waits on a simulation says something.
 
-    `bias`: mean simulated minus mean recorded wait; `low, high`: its interval from resampling weeks, nan for under 4 weeks. `threshold`:
-    the largest absolute value of the bias in that interval. `doubt`: why no difference can be trusted, empty if some can.
+    `bias`: mean simulated minus mean recorded wait; `low, high`: the interval of its mean over such weeks, nan where there is none.
+    `threshold`: the largest absolute value of the bias in that interval, or in a fifth of the log where there is none. `doubt`: why no
+    difference can be trusted, empty if some can.
     `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
     """
 
@@ -242,7 +243,7 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name what walltime calibrate wrote") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LogError(f"{where}: this is no JSON; name what walltime calibrate wrote") from error
     try:
         return _of(found)
@@ -298,29 +299,41 @@ def verdict(calibration: Calibration) -> list[str]:
     return said
 
 
+@dataclass(frozen=True)
+class Known:
+    """The week and the part of the log that each job is submitted in, the share of the time with a queue, and if there is an interval."""
+
+    weeks: Array
+    parts: Array
+    queued: float
+    interval: bool
+
+
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
     jobs = schedule.workload
-    weeks = weeks_of(jobs.submit)
+    queued = queued_share(schedule.submit, schedule.start)
+    known = Known(weeks_of(jobs.submit), parts_of(jobs.submit), queued, not why_no_interval(schedule.submit, queued))
     every = Groups([ALL], np.zeros(len(jobs), np.int64))
-    rows = _agreements(ALL, every, schedule, recorded, mask, weeks)
+    rows = _agreements(ALL, every, schedule, recorded, mask, known)
     for by in GROUPED_BY:
-        groups = group_jobs(jobs, by, jobs.submit, schedule.end)
+        groups = group_jobs(jobs, by, jobs.submit, schedule.end, runtime=schedule.runtime)
         if list(groups.names) != [UNKNOWN] and len(groups.names) <= MOST_GROUPS:
-            rows += _agreements(by, groups, schedule, recorded, mask, weeks)
-    months = recorded_groups(jobs, "month")
+            rows += _agreements(by, groups, schedule, recorded, mask, known)
+    months = recorded_groups(jobs, "month", schedule.runtime)
     if list(months.names) == [UNKNOWN]:
         return rows, []
-    return rows, _agreements("month", months, schedule, recorded, mask, weeks)
+    return rows, _agreements("month", months, schedule, recorded, mask, known)
 
 
-def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, weeks: Array) -> list[Agreement]:
-    return [_agreement(by, name, recorded[inside], schedule.wait[inside], weeks[inside]) for name, inside in groups.members(mask)]
+def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, known: Known) -> list[Agreement]:
+    return [_agreement(by, name, recorded[inside], schedule.wait[inside], known, inside) for name, inside in groups.members(mask)]
 
 
-def _agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: Array) -> Agreement:
+def _agreement(by: str, group: str, recorded: Array, simulated: Array, known: Known, inside: Array) -> Agreement:
     waits = metrics.recorded_waits(recorded, simulated)
     off = (simulated - recorded).astype(np.float64)
-    bias, interval = float(off.mean()), over_weeks(off, weeks)
+    bias, parts = float(off.mean()), known.parts[inside]
+    interval = over_weeks(off, parts, known.queued) if known.interval else None
     low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
     row = Agreement(
         by=by,
@@ -329,10 +342,10 @@ def _agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: Ar
         bias=bias,
         low=low,
         high=high,
-        threshold=abs(bias) if interval is None else max(abs(low), abs(high), abs(bias)),
+        threshold=largest_of_parts(off, parts) if interval is None else max(abs(low), abs(high), abs(bias)),
         **{f.name: getattr(waits, f.name) for f in fields(waits) if f.name in Agreement.__dataclass_fields__},
     )
-    return replace(row, doubt=_doubt(row, interval is not None))
+    return replace(row, doubt=_doubt(row, len(np.unique(known.weeks[inside])) >= FEWEST_WEEKS))
 
 
 def _doubt(row: Agreement, weeks: bool) -> str:

@@ -10,12 +10,13 @@ import numpy as np
 
 from walltime import metrics
 from walltime.metrics.averages import Averages
+from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.site.calibration import ALL, Calibration
 from walltime.site.cost import Cost
 from walltime.site.setting import Setting
-from walltime.site.weeks import over_weeks, weeks_of
+from walltime.site.weeks import over_weeks, parts_of, queued_share, share_that_agrees, weeks_of, why_no_interval
 from walltime.wording import human_time
 
 Array = np.ndarray
@@ -27,17 +28,16 @@ MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
 GROUPED_BY = ("user", "class", "size", "partition", "queue")
 MOST_GROUPS = 40
 """A grouping with more groups has no rows."""
-CONFIDENCE = 0.95
-"""Of the band in which a further shaken copy would lie."""
 
 
 @dataclass(frozen=True)
 class Difference(Averages):
     """A measure under today's setting and under the changed one, over the jobs that run in both.
 
-    `scatter`: half the width of the band in which the difference of a further shaken copy lies with a probability of 95 %, `copies`: of
-    how many it is known. `low, high`: the 90 % interval from resampling the weeks of the two schedules. `other_low, other_high`: the
-    smallest and the largest difference in logs of other weeks, of which `others` were simulated. nan where unknown.
+    `scatter`: half the width of the band in which the difference of a further shaken copy lies with a probability of 90 %, `copies`: of
+    how many it is known. `low, high`: the 90 % interval of the mean over such weeks, `withheld`: why there is none, `agree`: the share of
+    the log's weeks with the sign of the difference. `other_low, other_high`: the smallest and the largest difference in logs made of
+    this one's weeks, of which `others` were simulated. nan where unknown.
     """
 
     measure: str
@@ -51,6 +51,8 @@ class Difference(Averages):
     other_low: float = float("nan")
     other_high: float = float("nan")
     others: int = 0
+    agree: float = float("nan")
+    withheld: str = ""
 
     @property
     def clear(self) -> bool:
@@ -58,14 +60,14 @@ class Difference(Averages):
         return abs(self.difference) > self.scatter
 
     @property
-    def every_week(self) -> bool:
-        """Whether the interval from resampling weeks leaves out 0; never where it is not known."""
+    def not_0_over_weeks(self) -> bool:
+        """Whether the interval over such weeks leaves out 0; never where it is not known."""
         return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
 class GroupEffect(Averages):
-    """The mean wait of a group of jobs, s, with its interval from resampling weeks; `trusted`: above the calibration's threshold."""
+    """The mean wait of a group of jobs, s, with its interval over such weeks; `trusted`: above the calibration's threshold."""
 
     by: str
     group: str
@@ -129,34 +131,54 @@ def differences(
     shaken: Sequence[Mapping[str, float]],
     resampled: Sequence[Mapping[str, float]] = (),
 ) -> dict[str, Difference]:
-    """The difference of each measure; `shaken`, `resampled`: the same in shaken copies and in logs of other weeks, a mapping for each."""
+    """The difference of each measure; `shaken`, `resampled`: the same in shaken copies and in logs of its weeks, a mapping for each."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
-    weeks = weeks_of(today.workload.submit)[both[0]]
+    submit = today.workload.submit
+    weeks, parts = weeks_of(submit)[both[0]], parts_of(submit)[both[0]]
+    queued = _queued(today, changed)
+    why = why_no_interval(submit, queued)
     found = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
         scatter = float("nan")
         if len(values) > 2:
-            scatter = metrics.mean_interval(np.array(values), CONFIDENCE).half_width * float(np.sqrt(len(values) + 1))
-        interval = None
-        if name.startswith("mean"):
+            scatter = metrics.mean_interval(np.array(values)).half_width * float(np.sqrt(len(values) + 1))
+        interval, agree = None, float("nan")
+        if name.startswith("mean") and len(weeks):
             single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
-            interval = over_weeks(single[1] - single[0], weeks) if len(weeks) else None
+            interval = None if why else over_weeks(single[1] - single[0], parts, queued)
+            agree = share_that_agrees(single[1] - single[0], weeks)
         low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
         others = [copy[name] for copy in resampled]
-        ends = (min(others), max(others)) if others else (float("nan"), float("nan"))
-        found[name] = Difference(name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others))
+        ends = _ends(others)
+        known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)
+        withheld = "" if interval is not None or not name.startswith("mean") else why or "a part of the log has no such jobs"
+        found[name] = Difference(*known, withheld=withheld)
     return found
+
+
+def _ends(others: Sequence[float]) -> tuple[float, float]:
+    """The range of one further log of the same weeks; nan without any."""
+    if not others:
+        return float("nan"), float("nan")
+    found = metrics.range_of_runs(np.array(others))
+    return found.low, found.high
+
+
+def _queued(today: Schedule, changed: Schedule) -> float:
+    """Share of the time with a queue in the schedule that has the longer ones."""
+    return max(queued_share(schedule.submit, schedule.start) for schedule in (today, changed))
 
 
 def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
     """The mean wait of each group of each grouping that the log knows."""
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
-    weeks = weeks_of(today.workload.submit)[mine]
+    submit, queued = today.workload.submit, _queued(today, changed)
+    parts, why = parts_of(submit)[mine], why_no_interval(submit, queued)
     rows = []
     for by in GROUPED_BY:
-        groups = group_jobs(today.workload, by, today.submit, today.end)
+        groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
         if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:
             continue
         of = groups.of[mine]
@@ -165,7 +187,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
             if not inside.any():
                 continue
             a, b = float(before[inside].mean()), float(after[inside].mean())
-            interval = over_weeks((after - before)[inside].astype(np.float64), weeks[inside])
+            interval = None if why else over_weeks((after - before)[inside].astype(np.float64), parts[inside], queued)
             low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
             trusted = calibration is not None and calibration.trusts(by, name, b - a)
             rows.append(GroupEffect(by, name, int(inside.sum()), a, b, b - a, low, high, trusted))
@@ -193,11 +215,14 @@ def doubts(found: Difference, calibration: Calibration | None) -> list[str]:
     """Why a difference in mean wait may say nothing."""
     why = []
     if found.copies and not found.clear:
-        why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(found.scatter)}")
+        why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(found.scatter)} ({SHOWN_LEVEL})")
     if found.others and not (found.other_low > 0 or found.other_high < 0):
-        why.append(f"not every log of other weeks shows it: from {signed(found.other_low)} to {signed(found.other_high)} in {found.others}")
-    elif np.isfinite(found.low) and not found.every_week:
-        why.append(f"not all weeks show it: from {signed(found.low)} to {signed(found.high)} when weeks are resampled")
+        why.append(f"not every log of its weeks shows it: from {signed(found.other_low)} to {signed(found.other_high)} in {found.others}")
+    if np.isfinite(found.low) and not found.not_0_over_weeks:
+        share = f"; {100 * found.agree:.0f} % of the weeks have its sign" if np.isfinite(found.agree) else ""
+        why.append(f"the mean over such weeks may be 0: from {signed(found.low)} to {signed(found.high)} ({SHOWN_LEVEL}){share}")
+    elif "queue" in found.withheld:
+        why.append(f"what it is over such weeks is not known: {found.withheld}")
     if calibration is None:
         why.append("nothing is known of how far the simulation resembles the machine")
     elif calibration.overall.doubt:

@@ -41,7 +41,7 @@ class Simulated:
     """The schedules of all settings, which of today's jobs are measured (bool), and how measures differ from today's in each copy.
 
     `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure; `resampled`: the same for logs of
-    other weeks. `feedback`: whether users react there, or why they do not.
+    its weeks. `feedback`: whether users react there, or why they do not.
     """
 
     schedules: Sequence[Schedule]
@@ -102,7 +102,7 @@ def simulate_all(
 
 
 def _with_sessions(workload: Workload) -> tuple[Workload, str]:
-    """The log with feedback, so that users of other weeks submit when their jobs have ended, and whether that is known."""
+    """The log with feedback, so that users of logs of its weeks submit when their jobs have ended, and whether that is known."""
     if workload.feedback:
         return workload, ""
     try:

@@ -11,6 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError, shown
 from walltime.machine import Machine
+from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.recorded import recorded_wait
@@ -54,7 +55,7 @@ class WhatIf:
     replications: int
     trim: str
     feedback: str = ""
-    """why users do not react in the logs of other weeks; empty where they do"""
+    """why users do not react in the logs of its weeks; empty where they do"""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for today and each effect: the measures, their differences with intervals, what is lost, and the doubts."""
@@ -66,7 +67,9 @@ class WhatIf:
             for name in MEASURES:
                 found = effect.differences[name]
                 row |= {f"{name}_difference": found.difference, f"{name}_scatter": found.scatter}
-                row |= {f"{name}_low": found.low, f"{name}_high": found.high} if name.startswith("mean") else {}
+                row |= (
+                    {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_agree": found.agree} if name.startswith("mean") else {}
+                )
             rows.append(row | {"doubts": "; ".join(effect.doubts)})
         return [{name: plain(value) for name, value in row.items()} for row in rows]
 
@@ -119,6 +122,8 @@ class WhatIf:
             "trim": self.trim,
             "replications": self.replications,
             "shake": SHAKE if self.replications else 0,
+            "level": LEVEL,
+            "of": {"scatter": KINDS["shaken.copy"].of, "low, high": KINDS["weeks"].of, "other_low, other_high": KINDS["weeks.logs"].of},
             "today": {
                 "jobs": int(self.measured.sum()),
                 **self.measures,
@@ -151,7 +156,7 @@ def what_if(
 
     `changes`: as on the command line, such as `nodes+=10%`. `policy`: today's, by default that of the machine's file. `calibration`: of
     this log, machine and policy; by default it is made, if the log records waits. `replications`: copies of the log with each submission
-    moved by up to 30 s, and as many logs of other weeks, in which users submit when their jobs have ended; each the same for every setting;
+    moved by up to 30 s, and as many logs of its weeks, in which users submit when their jobs have ended; each the same for every setting;
     below 2 the scatter of differences is not known. `trim`: which of the jobs are
     measured, by today's schedule. `progress` is called with the number of simulations done, of `runs(changes, replications)`.
 
@@ -314,7 +319,7 @@ def _cautions(found: WhatIf) -> list[str]:
             "gone, which makes the waits of the others shorter than they would be."
         )
     said.append(
-        "In today's log users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. In logs of other "
+        "In today's log users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. In logs of its "
         "weeks "
         + (
             f"they do so, too: {found.feedback}."

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics import Interval, summarize
+from walltime.estimates.overrun import effective_times
+from walltime.metrics import Interval, halves_differ, summarize
 from walltime.policy import ORDERS, Policy, parse_order
 from walltime.provenance import version
-from walltime.schedule.overrun import effective_times
 from walltime.schedule.scheduler import Scheduler
 from walltime.schedule.simulation import simulate
 from walltime.schedule.windows import DAY, LEAST, check_cost, log_cost
 from walltime.tuning.fitting import change_interval
 from walltime.tuning.switching import Switching, can_switch
 from walltime.tuning.trials import with_order
+from walltime.wording import shown_change
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -29,12 +30,22 @@ EPSILON = 0.1
 CANDIDATES = tuple(name for name, one in ORDERS.items() if can_switch(one))
 
 
+CAUTIONS = (
+    "The intervals are of such weeks of one log, over five blocks of neighbours; on another machine it may be otherwise.",
+    "Each interval holds its 90 % alone: of many orders some seem clearly better or worse by chance, and the best of them is "
+    "chosen afterwards.",
+    "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
+)
+"""What to read with care in all weekly choices."""
+
+
 @dataclass(frozen=True)
 class Weekly:
     """The result of `walltime.choose_weekly`.
 
     `choices`: the order of each week. `against`: by scheduler with one order all along, the change of the metric in percent with its 90 %
-    interval over `weeks`; less is better.
+    interval over five blocks of neighbouring `weeks`; less is better. `halves_differ`: those against which the change differs between the
+    earlier and the later half of the weeks.
     """
 
     log: str
@@ -45,6 +56,7 @@ class Weekly:
     orders: tuple[str, ...]
     choices: tuple[str, ...]
     against: dict[str, Interval]
+    halves_differ: tuple[str, ...]
     weeks: int
     settings: dict[str, Any]
 
@@ -56,24 +68,42 @@ class Weekly:
         best = max(others, key=lambda label: self.against[label].mean)
         if len(others) == 1:
             return [*said, self._said(best)]
-        said.append(f"{self._said(best)} Nobody knew beforehand that this order would be the best of the {len(others)}.")
+        said.append(
+            f"{self._said(best)} Nobody knew beforehand that this order would be the best of the {len(others)}, and the "
+            "interval does not include that choice."
+        )
         changes = [self.against[label] for label in others]
         worse, better = sum(one.high < 0 for one in changes), sum(one.low > 0 for one in changes)
         rest = len(others) - worse - better
-        said.append(f"All along, {worse} of these orders are clearly worse than weekly choices, {better} clearly better, {rest} neither.")
+        said.append(
+            f"All along, {worse} of these orders are clearly worse than weekly choices, {better} clearly better, {rest} "
+            "neither, each compared alone."
+        )
         return said
 
     def _said(self, label: str) -> str:
         """The comparison with this scheduler all along, in a sentence."""
         name, change = self.metric.replace("_", " "), self.against[label]
-        span = f"{change.mean:+.1f} % (90 % interval {change.low:+.1f} to {change.high:+.1f} %, {self.weeks} weeks)"
+        mean, low, high = (shown_change(value, change.low, change.high) for value in (change.mean, change.low, change.high))
+        span = f"{mean} (90 % interval of such weeks: {low} to {high}; {self.weeks} weeks)"
         if change.low <= 0 <= change.high:
             return f"No clear difference of the {name} to {label} all along: {span}."
         return f"The {name} is {'lower' if change.high < 0 else 'higher'} than under {label} all along: {span}."
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to read with care, in sentences."""
+        if not self.halves_differ:
+            return CAUTIONS
+        names = ", ".join(self.halves_differ)
+        return (
+            f"The halves of this log differ beyond chance in the change against {names}: these intervals are of these weeks only.",
+            *CAUTIONS,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return asdict(self) | {"verdict": self.verdict, "version": version()}
+        return asdict(self) | {"verdict": self.verdict, "cautions": list(self.cautions), "version": version()}
 
 
 def choose_weekly(
@@ -150,7 +180,7 @@ def choose_weekly(
     running.finish()
     own, weeks = measure.by_week(running.start, begins)
     fixed = [with_order(base, one, "order") for one in candidates]
-    others = [measure.by_week(simulate(workload, one, overrun=overrun).start, begins)[0] for one in fixed]
+    changes = {one.label: own - measure.by_week(simulate(workload, one, overrun=overrun).start, begins)[0] for one in fixed}
     return Weekly(
         log=workload.origin.name,
         sha256=workload.origin.sha256,
@@ -159,7 +189,8 @@ def choose_weekly(
         strategy=strategy,
         orders=tuple(one.label for one in candidates),
         choices=tuple(candidates[which].label for which in choices),
-        against={one.label: change_interval(own - other) for one, other in zip(fixed, others, strict=True)},
+        against={label: change_interval(change) for label, change in changes.items()},
+        halves_differ=tuple(label for label, change in changes.items() if halves_differ(change)),
         weeks=weeks,
         settings={"days": days, "look": look, "seed": seed, "overrun": overrun},
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics import Interval, mean_interval
+from walltime.metrics import Interval, halves_differ, series_interval
 from walltime.policy import ORDERS, Policy
 from walltime.policy.scores import SCORES
 from walltime.provenance import version
@@ -19,6 +19,7 @@ from walltime.schedule.simulation import simulate
 from walltime.schedule.windows import DAY, Window, check_cost, percent, windows
 from walltime.tuning.search import check_optimiser, make_order, search
 from walltime.tuning.trials import Kept, Trials, with_order
+from walltime.wording import shown_change
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -30,11 +31,24 @@ SIMPLE = tuple(ORDERS)
 
 @dataclass(frozen=True)
 class Tried:
-    """A scheduler, and its cost against the baseline in percent, less is better: on the training windows, and on the later ones."""
+    """A scheduler, and its cost against the baseline in percent, less is better: on the training windows, and on the later ones.
+
+    What was chosen in training looks better there than it is, so there is no interval.
+    """
 
     scheduler: str
-    training: Interval
+    training: float
     test: Interval
+
+
+CAUTIONS = (
+    "The intervals are of such windows of one machine's log, over blocks of neighbours; on another machine the weights may gain nothing.",
+    "The fitted order and the best simple one were chosen in training, on other windows than those that they are tested on, so the choice "
+    "costs the test nothing. The other orders are listed as they came out in the test: the first of them is partly luck.",
+    "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
+)
+"""What to read with care in every fitting."""
+HALVES = "The halves of these windows differ beyond chance, so the log changes: the intervals are of these months only."
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,8 @@ class Tuning:
 
     `fitted`: the scheduler with the fitted order, and `others`, those with simple orders, each against the `baseline`. `against_simple`:
     the fitted one against `best_simple`, the simple one that was best in training, on the test windows. All intervals hold 90 %, over
-    windows. `evaluations`: candidates simulated. `windows`: how many of `training` and `test`.
+    five blocks of neighbouring windows. `evaluations`: candidates simulated. `training`, `test`: windows. `halves_differ`: whether the
+    change against the baseline differs between the earlier and the later half of the test.
     """
 
     log: str
@@ -58,6 +73,7 @@ class Tuning:
     """of each test window: its begin (s), and the costs of the baseline and of the fitted scheduler"""
     longest_wait: tuple[float, float]
     """of any job measured in the test, s: under the baseline, and under the fitted scheduler"""
+    halves_differ: bool
     evaluations: int
     training: int
     test: int
@@ -87,13 +103,20 @@ class Tuning:
             )
         return tuple(said)
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to read with care, in sentences."""
+        return (HALVES, *CAUTIONS) if self.halves_differ else CAUTIONS
+
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return asdict(self) | {"scheduler": self.scheduler, "is_clear": self.is_clear, "verdict": list(self.verdict), "version": version()}
+        said = {"verdict": list(self.verdict), "cautions": list(self.cautions)}
+        return asdict(self) | {"scheduler": self.scheduler, "is_clear": self.is_clear, **said, "version": version()}
 
 
 def _said(what: str, change: Interval, other: str, count: int) -> str:
-    span = f"{change.mean:+.1f} % (90 % interval {change.low:+.1f} to {change.high:+.1f} %, {count} held-out windows)"
+    mean, low, high = (shown_change(value, change.low, change.high) for value in (change.mean, change.low, change.high))
+    span = f"{mean} (90 % interval of such windows: {low} to {high}; {count} held out)"
     if change.high < 0:
         return f"{what} is lower than {other}: {span}."
     if change.low > 0:
@@ -102,8 +125,8 @@ def _said(what: str, change: Interval, other: str, count: int) -> str:
 
 
 def change_interval(differences: Array) -> Interval:
-    """Differences of logarithms (float64, one per window) as a mean change in percent, with the 90 % interval over the windows."""
-    found = mean_interval(differences)
+    """Differences of logarithms (float64, one per window) as a mean change in percent, with the 90 % interval over blocks of neighbours."""
+    found = series_interval(differences)
     what = f"{found.what}, of the logarithms, as a change in %"
     return Interval(percent(found.mean), percent(found.low), percent(found.high), what)
 
@@ -196,7 +219,7 @@ def tune(
     in_training = kept[0].costs(everyone, training.costs)
     in_test = kept[1].costs(everyone, test.costs)
     rows = [
-        Tried(one.label, change_interval(a - in_training[0]), change_interval(b - in_test[0]))
+        Tried(one.label, percent(float((a - in_training[0]).mean())), change_interval(b - in_test[0]))
         for one, a, b in zip(everyone, in_training, in_test, strict=True)
     ]
     best = 2 + int(np.argmin(in_training[2:].mean(axis=1)))
@@ -212,6 +235,7 @@ def tune(
         against_simple=change_interval(in_test[1] - in_test[best]),
         months=tuple((one.begin, float(a), float(b)) for one, a, b in zip(late, costs[0], costs[1], strict=True)),
         longest_wait=_longest(late, (base, fitted), overrun),
+        halves_differ=halves_differ(in_test[1] - in_test[0]),
         evaluations=done,
         training=len(early),
         test=len(late),

@@ -1,0 +1,56 @@
+"""The tables of how often intervals hold the truth, made from what `validation/coverage.py` stored, and of what each is of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from performance_tables import table
+
+from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+
+Numbers = dict[str, Any]
+FILE = Path(__file__).with_name("coverage.json")
+
+
+def coverage(what: str, file: Path = FILE) -> str:
+    """A part of the page as Markdown: `measured` or `apart`; or a note that it was not measured."""
+    stored: Numbers = json.loads(file.read_text()) if file.exists() else {}
+    return _rows(stored, meant=what == "measured") if stored else "*Not measured.*"
+
+
+def _rows(stored: Numbers, *, meant: bool) -> str:
+    """The cases that an interval claims, or those that it might be taken for."""
+    rows = [
+        (f"`{name}`", found["of_what"], found["command"], case["case"], *_shares(case))
+        for name, found in stored.items()
+        for case in found["cases"]
+        if case["meant"] == meant
+    ]
+    return table(("interval", "of", "where", "case", "nominal, %", "measured, %", "intervals", "withheld"), rows)
+
+
+def _shares(case: Numbers) -> tuple[str, ...]:
+    measured = "" if case["measured"] is None else f"{100 * case['measured']:.0f} ± {100 * case['error']:.{_digits(case['error'])}f}"
+    total = case["trials"] + case["withheld"]
+    withheld = f"{100 * case['withheld'] / total:.0f} %: {case['why'][0]}" if case["withheld"] else ""
+    return f"{100 * case['nominal']:.0f}", measured, f"{case['trials']:,}", withheld
+
+
+def _digits(error: float) -> int:
+    return 1 if error < 0.01 else 0
+
+
+def kinds(_: str = "") -> str:
+    """Every declared kind of interval."""
+    rows = []
+    for name, kind in KINDS.items():
+        level = "as it says" if kind.level is None else SHOWN_LEVEL if kind.level == 0.9 else f"{100 * kind.level:.0f} %"
+        rows.append((f"`{name}`", kind.of, level, kind.method))
+    return table(("interval", "of", "level", "how"), rows)
+
+
+def scopes(_: str = "") -> str:
+    """What an interval can be of."""
+    return table(("of", "that is"), [(f"**{of}**", meaning) for of, meaning in SCOPES.items()])

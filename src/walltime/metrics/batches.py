@@ -1,0 +1,191 @@
+"""The mean of one long run with a confidence interval: batches of neighbours, merged until they hardly resemble each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.metrics.confidence import Interval, mean_interval
+
+Array = np.ndarray
+
+PRECISE, WIDE, SATURATED, TOO_SHORT = "precise", "wide", "saturated", "too short"
+LEAST = 10
+"""Batches at least that an interval is made of."""
+MOST = 30
+"""And at most: more would make it hardly narrower, and neighbours more alike."""
+TIMES = 10
+"""A batch is at least so many times as long as values resemble each other: neighbours then correlate by about 0.05."""
+BUSY = 16_000
+"""Jobs that a run needs for an interval where the machine is never busy; more where it is (`jobs_needed`)."""
+PIECES = 1000
+"""The correlation is measured on the means of about so many pieces of the run."""
+
+
+@dataclass(frozen=True)
+class BatchMeans:
+    """The mean of one long run, and how far it is from that of a run without end.
+
+    `mean`: of all values after the warm-up, `whole`: with the warm-up. `interval`: of `mean`; None where there is none, which `verdict`
+    and `reason` explain. `batches`, each of `batch` values, merged of those that were asked for; `correlation`: between neighbouring ones,
+    and `correlation_asked` between neighbouring ones of those that were asked for (not a number where there are fewer than three).
+    `alike`: over how many values neighbours resemble each other (integrated autocorrelation time). `needed`: so many values would do.
+
+    `verdict`: `precise`, `wide` (the half-width is not below 5 % of the mean), `saturated` or `too short`.
+    """
+
+    mean: float
+    whole: float
+    interval: Interval | None
+    batches: int
+    batch: int
+    correlation: float
+    correlation_asked: float
+    alike: float
+    needed: int
+    verdict: str
+    busy: bool = False
+    """whether `needed` is so many for how busy the machine is"""
+
+    @property
+    def reason(self) -> str:
+        """Why there is no interval; empty where there is one."""
+        if self.interval is not None:
+            return ""
+        if self.verdict == SATURATED:
+            return "saturated: the mean exceeds the limit and its values have no steady state"
+        if self.busy:
+            return f"too short: on a machine as busy as this an interval needs about {self.needed:,} jobs"
+        return f"too short: neighbours are alike over about {self.alike:,.0f} jobs, so an interval needs about {self.needed:,} jobs"
+
+    @property
+    def contradiction(self) -> str:
+        """What to say where the mean of the whole run, with the warm-up, is outside the interval; empty where it is not."""
+        if self.interval is None or self.interval.low <= self.whole <= self.interval.high:
+            return ""
+        return (
+            f"the mean of the whole run, {self.whole:,.0f}, is outside this interval: its beginning differs from the rest; "
+            "leave it out, or take a longer run"
+        )
+
+
+def batch_means(
+    values: Array,
+    *,
+    batch: int = 3333,
+    discard: int = 1,
+    precision: float = 0.05,
+    saturation: float = 30_000,
+    confidence: float = 0.90,
+    least: int = 0,
+) -> BatchMeans:
+    """Steady-state mean with a confidence interval, from values in order of termination.
+
+    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up.
+    Batches are merged until each is ten times as long as neighbouring values resemble each other, so that their means are as good as
+    independent, and not more than 30 remain; the interval is Student's t over them. Where fewer than ten would remain, the run is too
+    short, and there is no interval: one that is made all the same holds far less than it says. There is none either where the run is
+    `saturated`: the lower end of the interval exceeds `saturation`, or, where it is too short for one, that over five batches, if ten or
+    more were asked for. `least`: values that a run needs whatever they show, as a short one may lack the long queue that others have
+    (`jobs_needed`). The lower end of positive values is not below 0. Raises WorkloadError if fewer than two batches remain.
+
+    Source: batches as in mualem01, section 3.1, whose own rules for when to stop are in `walltime.papers.mualem01.batches`; the integrated
+    autocorrelation time with the window of Sokal, in: Functional Integration, 1997, section 3 (up to five times the estimate). That a run
+    of a hundred such times is long enough is ours, by experiment.
+
+    >>> result = batch_means(np.tile([1.0, 3.0], 50_000), batch=1000)
+    >>> result.mean, result.batches, result.verdict
+    (2.0, 24, 'precise')
+    >>> batch_means(np.arange(50_000.0), batch=1000).verdict
+    'too short'
+    """
+    if batch < 1 or discard < 0:
+        raise WorkloadError(f"batch means need batches of 1 job or more, not {batch=}, {discard=}")
+    values = np.asarray(values, np.float64)
+    count = len(values) // batch - discard
+    if count < 2:
+        got = f"{len(values)} jobs make {count + discard} batches of {batch}"
+        raise WorkloadError(f"{got}; batch means need {discard + 2} with the warm-up")
+    used = values[discard * batch :]
+    alike = correlated_values(used)
+    asked = _means(used, batch, count)
+    length = max(1, int(np.ceil(max(TIMES * alike, len(used) / MOST) / batch - 1e-9))) * batch
+    long_enough = len(used) // length >= LEAST and len(values) >= least
+    if len(used) // length < LEAST:
+        length = max(1, count // LEAST) * batch
+    means = _means(used, length, len(used) // length)
+    found = mean_interval(means, confidence) if long_enough else None
+    if found is not None:
+        verdict = SATURATED if found.low > saturation else PRECISE if found.half_width < precision * found.mean else WIDE
+        what = f"{100 * confidence:g} % confidence interval of the mean of a run without end"
+        low = max(found.low, 0.0) if values.min() >= 0 else found.low
+        found = None if verdict == SATURATED else Interval(found.mean, low, found.high, what)
+    else:
+        few = _means(used, count // 5 * batch, 5) if count >= LEAST else None
+        verdict = SATURATED if few is not None and mean_interval(few, confidence).low > saturation else TOO_SHORT
+    by_correlation = int(np.ceil(LEAST * max(TIMES * alike, batch) / 1000)) * 1000 + discard * batch
+    return BatchMeans(
+        mean=float(used.mean()) if found is None else found.mean,
+        whole=float(values.mean()),
+        interval=found,
+        batches=len(means),
+        batch=length,
+        correlation=neighbour_correlation(means),
+        correlation_asked=neighbour_correlation(asked),
+        alike=alike,
+        needed=max(by_correlation, least),
+        verdict=verdict,
+        busy=least > by_correlation,
+    )
+
+
+def jobs_needed(utilization: float) -> int:
+    """Jobs that one run needs for an interval of its mean response, where so large a share of the machine is busy.
+
+    How long queues last, and so how many jobs it takes to see them, grows as 1 / (1 - utilization)^2. Source: Whitt, Management Science 35
+    (1989), section 3; the factor is ours, by experiment with the Lublin'99 model under EASY.
+
+    >>> jobs_needed(0.5), jobs_needed(0.8)
+    (64000, 400000)
+    """
+    return round(BUSY / max(1 - utilization, 0.02) ** 2 / 1000) * 1000
+
+
+def correlated_values(values: Array) -> float:
+    """Over how many values neighbours resemble each other: the integrated autocorrelation time, at least that of a piece.
+
+    A mean of n values varies as that of n over so many independent ones. `values`: float64, in order of time.
+
+    >>> correlated_values(np.tile([1.0, 3.0], 100))
+    1.0
+    """
+    piece = max(1, len(values) // PIECES)
+    means = _means(values, piece, len(values) // piece)
+    away = means - means.mean()
+    count, power = len(away), float(away @ away)
+    if power <= 1e-18 * max(1.0, float(means @ means)):
+        return float(piece)
+    total = 1.0
+    for lag in range(1, max(count // 2, 2)):
+        total += 2 * float(away[lag:] @ away[:-lag]) / power
+        if lag >= 5 * max(total, 1.0):
+            break
+    return piece * max(total, 1.0)
+
+
+def neighbour_correlation(values: Array) -> float:
+    """The correlation between neighbours (lag 1); not a number for fewer than three values, or equal ones.
+
+    >>> neighbour_correlation(np.array([1.0, 2.0, 3.0, 4.0]))
+    0.25
+    """
+    away = np.asarray(values, np.float64) - np.mean(values)
+    power = float(away @ away)
+    return float(away[1:] @ away[:-1]) / power if len(away) > 2 and power > 0 else float("nan")
+
+
+def _means(values: Array, length: int, count: int) -> Array:
+    """The means of `count` stretches of `length` values; the rest is left out."""
+    return np.asarray(values[: count * length].reshape(count, length).mean(axis=1))

@@ -1,0 +1,149 @@
+"""Every kind of interval that the program prints: what it is of, at which level, by which method, and where it is made.
+
+An interval speaks of one thing and is silent about others: that of shaken copies says nothing of other logs. So each kind is declared
+here, pages, terminal and JSON take their words from here, and `validation/coverage.py` measures for each how often it holds the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LEVEL = 0.90
+"""Of all intervals, unless it is said beside the number."""
+SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
+
+SCOPES: Mapping[str, str] = {
+    "this log, shaken": "the same jobs with each submission moved by up to half a minute; nothing about other weeks, users or logs",
+    "other seeds": "further runs made in the same way with other seeds: of one log shaken, or of one model, as it was asked for",
+    "these runs": "the runs that were made; nothing about further ones",
+    "such weeks": "the mean over many more weeks like those of the log, of the same machine and users, who submit as they did",
+    "logs of its weeks": "other logs put together of whole weeks of this one; weeks that the log does not have are in none of them",
+    "such users": "the mean over many more users like those of the log, in the schedule as it is",
+    "the long run": "the mean that one run would come to if it went on for ever, provided that it has one",
+    "such windows": "the mean over many more windows of the same log or subjects, users and load as they are",
+    "other trainings": "further agents trained in the same way with other seeds",
+    "this job": "one job, as far as its kind is like those before it",
+}
+"""What an interval can be of, in the words used everywhere, and what that means."""
+
+
+@dataclass(frozen=True)
+class IntervalKind:
+    """A kind of interval. `of`: one of `SCOPES`. `level`: its nominal share; None where that depends on the number of runs, which is said.
+
+    `method`: in a few words. `made_by`: the functions that make such intervals, in `walltime`, as module and name.
+    """
+
+    of: str
+    method: str
+    made_by: tuple[str, ...]
+    level: float | None = LEVEL
+
+
+KINDS: Mapping[str, IntervalKind] = {
+    "replications.mean": IntervalKind(
+        "other seeds",
+        "mean over runs, Student's t",
+        ("schedule.replication.Replications.interval", "campaign.comparison.compare_cells"),
+    ),
+    "replications.difference": IntervalKind(
+        "other seeds",
+        "mean over pairs of runs with the same seed, Student's t",
+        (
+            "schedule.replication.Replications.difference",
+            "campaign.comparison._difference",
+            "papers.gaussier15.shaken._difference",
+            "papers.gaussier15.shaken._claims",
+            "papers.tang13.easypp._relative",
+            "papers.zhang20.comparison.under_easy",
+        ),
+    ),
+    "replications.band": IntervalKind(
+        "other seeds",
+        "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more",
+        ("schedule.replication.Replications.band", "campaign.comparison.compare_cells", "report.replicated.draw_bands"),
+        level=None,
+    ),
+    "shaken.range": IntervalKind(
+        "this log, shaken",
+        "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
+        ("schedule.dialects._band",),
+        level=None,
+    ),
+    "runs.percentiles": IntervalKind(
+        "these runs",
+        "5th to 95th percentile, as in tsafrir06",
+        (
+            "metrics.confidence.percentile_band",
+            "papers.gaussier15.shaken.shaken",
+            "papers.gaussier15.shaken.shaken.draw",
+            "papers.tang13.easypp.easypp",
+            "papers.tang13.easypp.easypp.draw",
+        ),
+        level=None,
+    ),
+    "shaken.copy": IntervalKind(
+        "this log, shaken",
+        "the difference in one further copy, Student's t",
+        ("schedule.spread.Spread.difference", "site.effects.differences"),
+    ),
+    "shaken.mean": IntervalKind("this log, shaken", "mean over the log and its copies, Student's t", ("schedule.first_look._interval",)),
+    "weeks": IntervalKind(
+        "such weeks",
+        "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue",
+        ("site.weeks.over_weeks", "site.effects.differences", "site.effects.group_effects", "site.calibration._agreement"),
+    ),
+    "weeks.logs": IntervalKind(
+        "logs of its weeks",
+        "one further such log: smallest to largest of those simulated",
+        ("site.effects._ends",),
+        level=None,
+    ),
+    "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", ("estimates.suggestion._suggestion",), level=0.95),
+    "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled", ("metrics.confidence.bootstrap",)),
+    "batch-means": IntervalKind(
+        "the long run",
+        "Student's t over batches, merged until they hardly correlate; withheld where fewer than ten would be left",
+        ("schedule.schedule.Schedule.batch_means", "cli.simulate.simulate"),
+    ),
+    "batch-means.published": IntervalKind(
+        "the long run", "as in mualem01: batches taken for independent", ("papers.mualem01.models.run_model",)
+    ),
+    "benchmark.total": IntervalKind(
+        "such windows",
+        "geometric mean over windows, Student's t within subjects",
+        ("benchmark.result.totals", "benchmark.standings.leaderboard"),
+    ),
+    "benchmark.behind": IntervalKind(
+        "such windows", "paired over windows, for all pairs of schedulers at once", ("benchmark.standings._behind",)
+    ),
+    "tuning.change": IntervalKind(
+        "such windows", "paired, Student's t over five blocks of windows", ("tuning.fitting.change_interval", "report.tuning._figure")
+    ),
+    "learn.windows": IntervalKind(
+        "such windows",
+        "paired, Student's t over five blocks of windows",
+        ("learn.evaluation._compared", "learn.evaluation._importances"),
+    ),
+    "learn.seeds": IntervalKind("other trainings", "paired over agents, Student's t", ("learn.evaluation._compared",)),
+}
+"""By name. A new interval is declared here, has an experiment in `validation/`, and is shown in the words of its scope."""
+
+MAKERS: Mapping[str, str] = {
+    "Interval": "metrics.confidence.Interval",
+    "mean_interval": "metrics.confidence.mean_interval",
+    "percentile_band": "metrics.confidence.percentile_band",
+    "range_of_runs": "metrics.confidence.range_of_runs",
+    "ends_of_runs": "metrics.confidence.ends_of_runs",
+    "paired_difference": "metrics.confidence.paired_difference",
+    "bootstrap": "metrics.confidence.bootstrap",
+    "batch_means": "metrics.batches.batch_means",
+    "published_batch_means": "papers.mualem01.batches.published_batch_means",
+    "series_interval": "metrics.series.series_interval",
+    "stratified_interval": "metrics.series.stratified_interval",
+    "behind_best": "benchmark.best.behind_best",
+    "over_weeks": "site.weeks.over_weeks",
+    "wilson_upper": "estimates.suggestion.wilson_upper",
+}
+"""The functions that make intervals of whatever they are given, and where they are; a function that calls one is `made_by` of a kind."""

@@ -1,0 +1,120 @@
+"""Every interval of the program is declared, has an experiment that measures it, and holds about what it says."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from validation import coverage
+from validation.coverage import Sizes, Trials, load
+from walltime.metrics.intervals import KINDS, MAKERS, SCOPES
+
+SRC = Path(__file__).resolve().parents[2] / "src" / "walltime"
+DOCS = SRC.parents[1] / "docs"
+EXPERIMENTS = load()
+
+
+def makers_called() -> set[str]:
+    """The functions of the program that call one that makes intervals, as module and name."""
+    found = set()
+
+    def visit(node: ast.AST, names: list[str]) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = [*names, child.name] if isinstance(child, ast.FunctionDef | ast.ClassDef) else names
+            if isinstance(child, ast.Call):
+                called = child.func.id if isinstance(child.func, ast.Name) else getattr(child.func, "attr", "")
+                if called in MAKERS:
+                    found.add(".".join(names))
+            visit(child, inside)
+
+    for path in SRC.rglob("*.py"):
+        visit(ast.parse(path.read_text()), list(path.relative_to(SRC).with_suffix("").parts))
+    return found
+
+
+def test_intervals__each_is_declared_where_it_is_made():
+    declared = {place for kind in KINDS.values() for place in kind.made_by}
+    assert makers_called() - declared - set(MAKERS.values()) == set(), "declare the interval in walltime.metrics.intervals"
+    assert declared - makers_called() == set(), "declared, but no interval is made there"
+
+
+def test_intervals__each_is_of_something_that_is_explained():
+    assert {kind.of for kind in KINDS.values()} <= set(SCOPES)
+
+
+def test_intervals__each_has_an_experiment():
+    assert {one.kind for one in EXPERIMENTS.values()} == set(KINDS)
+    for one in EXPERIMENTS.values():
+        assert one.of_what == KINDS[one.kind].of
+
+
+def test_trials__count_what_is_held_and_what_is_withheld():
+    trials = Trials("by hand")
+    for truth in (0.0, 0.5, 1.0, 2.0):
+        trials.add(0, 1, truth)
+    trials.withhold("too few")
+    found = trials.as_dict()
+    assert (found["measured"], found["trials"], found["withheld"], found["why"]) == (0.75, 4, 1, ["too few"])
+    assert trials.error == pytest.approx((0.7 * 0.3 / 4) ** 0.5)
+    assert Trials("none").as_dict()["measured"] is None
+
+
+def test_trials__those_of_a_group_are_one_observation():
+    alone, together = Trials("alone"), Trials("together")
+    for group in range(10):
+        for _ in range(5):
+            alone.add(0, 1, 3.0 * (group % 2))
+            together.add(0, 1, 3.0 * (group % 2), group)
+    assert together.measured == alone.measured == 0.5
+    assert together.error == pytest.approx(5**0.5 * alone.error, rel=0.05)
+
+
+def test_experiment__of_an_undeclared_interval_is_refused():
+    with pytest.raises(ValueError, match="declare it in walltime"):
+        coverage.experiment("guesses", "other seeds", "none")
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.quick])
+def test_coverage__is_about_what_is_said(name):
+    for trials in EXPERIMENTS[name].run(Sizes(quick=True)):
+        if trials.meant and len(trials.held) >= coverage.FEW:
+            assert abs(trials.measured - trials.nominal) <= 0.06 + 3 * trials.error, f"{trials.case}: {trials.measured:.2f}"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if not one.quick])
+def test_coverage__of_what_takes_longer(name):
+    for trials in EXPERIMENTS[name].run(Sizes(quick=True)):
+        if trials.meant and len(trials.held) >= coverage.FEW:
+            assert trials.measured >= trials.nominal - 0.1 - 3 * trials.error, f"{trials.case}: {trials.measured:.2f}"
+
+
+def test_tables__say_what_was_stored(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(DOCS))
+    spec = importlib.util.spec_from_file_location("coverage_tables", DOCS / "coverage_tables.py")
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    file = tmp_path / "coverage.json"
+    assert tables.coverage("measured", file) == "*Not measured.*"
+    given, withheld, other = Trials("given"), Trials("never"), Trials("another log", meant=False)
+    for truth in range(10):
+        given.add(0, 8, truth)
+        other.add(0, 4, truth)
+    withheld.withhold("a lasting queue")
+    cases = [trials.as_dict() for trials in (given, withheld, other)]
+    coverage.store(file, EXPERIMENTS["shaken.copy"], cases, EXPERIMENTS, quick=False)
+    measured, apart = tables.coverage("measured", file), tables.coverage("apart", file)
+    assert "| given | 90 | 90 ± 11 | 10 |  |" in measured
+    assert "| never | 90 |  | 0 | 100 %: a lasting queue |" in measured
+    assert "another log" not in measured
+    assert "| another log | 90 | 50 ± 16 | 10 |  |" in apart
+    assert all(f"| `{name}` |" in tables.kinds() for name in KINDS)
+    assert all(f"| **{of}** |" in tables.scopes() for of in SCOPES)
+
+
+def test_coverage_main__refuses_an_unknown_experiment(capsys):
+    assert coverage.main(["--only", "nothing"]) == 2
+    assert "no experiment begins with nothing; known are replications.mean" in capsys.readouterr().err

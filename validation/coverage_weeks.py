@@ -1,0 +1,142 @@
+"""How often the intervals over weeks hold the mean over many more such weeks, of models, of a process with a formula, and of real logs.
+
+A model with users is run for a year with each seed; the truth is the mean over all other seeds. An interval is made from stretches of
+such a run as `what-if` makes it from a log. The autoregressive process has a known mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.common import find_log
+from validation.coverage import Sizes, Trials, experiment
+from walltime import Tsafrir05, Workload, read, simulate
+from walltime.site.simulations import FEWEST_WEEKS
+from walltime.site.weeks import WEEK, over_weeks, parts_of, queued_share, why_no_interval
+from walltime.workload.lublin99 import Lublin99
+from walltime.workload.resampling import resample_weeks
+from walltime.workload.users import with_users
+
+Array = np.ndarray
+Run = tuple[Array, list[Array]]
+"""Submissions, and the start of each job under each setting; int64 seconds."""
+
+LOADS = {0.6: 52, 0.7: 52, 0.8: 52, 1.1: 20}
+"""Weeks of a run by load. The last one is overloaded: its queue grows for ever."""
+PROCS, MORE_PROCS = 128, 134
+LENGTHS = (20, 26, 52)
+CHANGES = ("conservative instead of EASY", "5 % more processors")
+LOGS = ("KTH-SP2-1996-2.swf", "SDSC-SP2-1998-4.x-cln", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.x-cln")
+
+
+def runs_of(load: float, seed: int, weeks: int) -> Run:
+    """A generated log with users of so many weeks, under today's setting and each change."""
+    probe = Lublin99().generate(5000, PROCS, load, 1)
+    jobs = round(1.15 * len(probe) * weeks * WEEK / int(probe.submit[-1] - probe.submit[0]))
+    log = with_users(Lublin99().generate(jobs, PROCS, load, 1000 + seed), 50, seed).with_estimates(Tsafrir05(), seed)
+    schedules = [simulate(log, "easy"), simulate(log, "conservative"), simulate(log.with_machine(MORE_PROCS), "easy")]
+    return log.submit - log.submit[0], [schedule.start - log.submit[0] for schedule in schedules]
+
+
+def pool(load: float, seeds: int, weeks: int) -> list[Run]:
+    """The runs of all seeds."""
+    return [runs_of(load, seed, weeks) for seed in range(seeds)]
+
+
+def judge(trials: Trials, run: Run, change: int, begin: int, weeks: int, truth: float, group: int) -> None:
+    """Make the interval from a stretch of the run, as `what-if` does, and count whether it holds the truth."""
+    submit, starts = run
+    inside = (submit >= begin * WEEK) & (submit < (begin + weeks) * WEEK)
+    mine, today, changed = submit[inside], starts[0][inside], starts[change + 1][inside]
+    queued = max(queued_share(mine, today), queued_share(mine, changed))
+    why = why_no_interval(mine, queued)
+    found = None if why else over_weeks((changed - today).astype(np.float64), parts_of(mine), queued)
+    if found is None:
+        trials.withhold("a lasting queue" if "queue" in why else why)
+    else:
+        trials.add(found.low, found.high, truth, group)
+
+
+@experiment("weeks:models", of_what="such weeks", command="what-if, calibrate")
+def models(sizes: Sizes) -> list[Trials]:
+    """Differences in mean wait between today's setting and two changes."""
+    found = []
+    for load in sizes.some(list(LOADS)):
+        longest = 20 if sizes.quick else LOADS[load]
+        runs = pool(load, sizes.many(24, 20), longest)
+        for change, said in enumerate(CHANGES):
+            sums = np.array([[float((starts[change + 1] - starts[0]).sum()), len(submit)] for submit, starts in runs])
+            for weeks in (length for length in LENGTHS if length <= longest):
+                trials = Trials(f"load {load}, {weeks} weeks, {said}")
+                for seed, run in enumerate(runs):
+                    total, jobs = np.delete(sums, seed, axis=0).sum(axis=0)
+                    for begin in range(0, longest - weeks + 1, weeks):
+                        judge(trials, run, change, begin, weeks, total / jobs, seed)
+                found.append(trials)
+    return found
+
+
+@experiment("weeks:autoregressive", of_what="such weeks", command="what-if, calibrate", quick=True)
+def autoregressive(sizes: Sizes) -> list[Trials]:
+    """Weekly means that follow a first-order autoregressive process with a mean of 0."""
+    found = []
+    for correlation in sizes.some((0.0, 0.2, 0.5, 0.8)):
+        for weeks in (20, 52, 104):
+            trials = Trials(f"AR(1) weeks, correlation {correlation}, {weeks} weeks")
+            random = np.random.default_rng(weeks)
+            for _ in range(sizes.many(1000, 300)):
+                values = np.empty(weeks)
+                values[0] = random.normal() / np.sqrt(1 - correlation**2)
+                for week in range(1, weeks):
+                    values[week] = correlation * values[week - 1] + random.normal()
+                interval = over_weeks(values, np.arange(weeks) * 5 // weeks)
+                assert interval is not None
+                trials.add(interval.low, interval.high, 0.0)
+            found.append(trials)
+    return found
+
+
+@experiment("weeks:logs", of_what="such weeks", command="what-if, calibrate")
+def logs(sizes: Sizes) -> list[Trials]:
+    """What conservative backfilling adds to EASY in one stretch of a real log, against the mean over the rest, which has an error, too."""
+    found = []
+    for weeks in sizes.some((20, 24)):
+        trials = Trials(f"real logs, {weeks} weeks, the mean over the rest of the log", meant=False)
+        for name in LOGS:
+            path = find_log(name)
+            if path is None:
+                continue
+            log = read(path)
+            submit = log.submit - log.submit[0]
+            run = submit, [simulate(log, policy).start - log.submit[0] for policy in ("easy", "conservative")]
+            for begin in range(0, int(submit[-1]) // WEEK - weeks + 1, weeks):
+                rest = (submit < begin * WEEK) | (submit >= (begin + weeks) * WEEK)
+                judge(trials, run, 0, begin, weeks, float((run[1][1] - run[1][0])[rest].mean()), group=LOGS.index(name))
+        found.append(trials)
+    return found
+
+
+@experiment("weeks.logs", of_what="logs of its weeks", command="what-if")
+def logs_of_its_weeks(sizes: Sizes) -> list[Trials]:
+    """The difference in mean wait in one further log made of the same weeks, and the model's own difference."""
+    count, weeks = 5, 20
+    further, own = (
+        Trials(f"load 0.7, {count} logs: {what}", (count - 1) / (count + 1)) for what in ("one more such log", "the model's own")
+    )
+    own.meant = False
+    runs = [runs_of(0.7, seed, weeks) for seed in range(sizes.many(40, 20))]
+    sums = np.array([[float((starts[1] - starts[0]).sum()), len(submit)] for submit, starts in runs])
+    for seed, (submit, _) in enumerate(runs):
+        log = with_users(Lublin99().generate(len(submit), PROCS, 0.7, 1000 + seed), 50, seed).with_estimates(Tsafrir05(), seed)
+        differences = [_difference(resample_weeks(log, number)) for number in range(count + 1)]
+        total, jobs = np.delete(sums, seed, axis=0).sum(axis=0)
+        low, high = min(differences[1:]), max(differences[1:])
+        further.add(low, high, differences[0])
+        own.add(low, high, total / jobs)
+    assert weeks >= FEWEST_WEEKS
+    return [further, own]
+
+
+def _difference(log: Workload) -> float:
+    easy, other = (simulate(log, policy).summary().mean_wait for policy in ("easy", "conservative"))
+    return other - easy
