@@ -20,9 +20,9 @@ import numpy as np
 from walltime import read
 from walltime.engine.run import Simulation
 from walltime.estimates import ExactEstimates
+from walltime.estimates.overrun import effective_times
 from walltime.policy import Policy
 from walltime.provenance import version
-from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 from walltime.workload.models import MODELS
 

@@ -11,8 +11,8 @@ from types import TracebackType
 import numpy as np
 
 from benchmarks.common import Options, Result, kernel_run, lublin, paper_logs, show, take_turns
+from walltime.estimates.overrun import effective_times
 from walltime.policy import Easy
-from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 
 SOURCE = Path(__file__).with_name("easy.cpp")

@@ -27,8 +27,8 @@ from benchmarks.common import (
 )
 from walltime.engine.run import Simulation
 from walltime.estimates import FModel
+from walltime.estimates.overrun import effective_times
 from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, Policy
-from walltime.schedule.overrun import effective_times
 from walltime.workload import Workload
 
 POLICIES: dict[str, Policy] = {

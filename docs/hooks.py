@@ -4,6 +4,7 @@ A line `<!-- generated: NAME ARGUMENT -->` in a page is replaced by what the fun
 """
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import recipes_run
 import report_pictures
+from coverage_tables import coverage, kinds, scopes
 from later_tables import drawn, later
 from leaderboard_tables import pictures as leaderboards
 from leaderboard_tables import standings, suites
@@ -27,12 +29,16 @@ from tuning_tables import tuning
 from validation_tables import validation
 
 import walltime as wt
+from walltime.auditor.machine_promises import NOT_DECIDED, WORDS
+from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
+from walltime.auditor.rules import ALWAYS
 from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
+from walltime.policy import POLICIES, parse_policy
 from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule import CHECKS, replicate, simulate
@@ -105,9 +111,54 @@ def rules() -> str:
     return table(("rule", "effect", "what happens"), [(f"`{r.name}`", r.effect, r.meaning) for r in all_rules()])
 
 
-def checks() -> str:
-    """The rules that the auditor checks."""
-    return table(("rule", "what it demands"), [(f"`{name}`", what) for name, what in CHECKS.items()])
+def machine_promises() -> str:
+    """What schedules promise on machines of pools and on Slurm's nodes, in which words, and what is not decided."""
+    words = table(("", "what is meant"), [(f"`{word}`", meaning) for word, meaning in WORDS.items()])
+    rows = [(f"`{one.rule}`", one.says, ", ".join(one.policies), one.not_decided) for one in MACHINE_PROMISES]
+    rules = table(("rule", "what it means here", "promised by", "where it is not decided"), rows)
+    undecided = table(("not decided", "why"), list(NOT_DECIDED.items()))
+    return "\n\n".join((words, rules, undecided))
+
+
+def machine_mutations() -> str:
+    """The same on machines of pools and of Slurm's nodes."""
+    kept = json.loads(Path(__file__).with_name("mutations-machines.json").read_text())
+    numbers = ("mutants", "valid", "misses", "false_alarms", "not_decided")
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in kept["rows"]:
+        mine = found.setdefault((row["policy"].partition(":")[0], row["machine"]), [0] * len(numbers))
+        mine[:] = [total + row[name] for total, name in zip(mine, numbers, strict=True)]
+    rows = [(*name, *(f"{number:,}" for number in mine)) for name, mine in sorted(found.items())]
+    return table(("policy", "machine", "schedules", "of them valid", "missed", "false alarms", "not decided"), rows)
+
+
+def checks(which: str = "all") -> str:
+    """The rules that the auditor checks: all of them, or those that always hold."""
+    return table(("rule", "what it demands"), [(f"`{name}`", what) for name, what in {"all": CHECKS, "always": ALWAYS}[which].items()])
+
+
+def mutations() -> str:
+    """How the auditor did on schedules in which one thing was made wrong, by policy."""
+    kept = json.loads(Path(__file__).with_name("mutations.json").read_text())["policies"]
+    numbers = ("valid", "broken", "misses", "false_alarms")
+    rows = [(name, *(f"{row[number]:,}" for number in numbers)) for name, row in kept.items()]
+    rows.append(("**together**", *(f"{sum(row[number] for row in kept.values()):,}" for number in numbers)))
+    return table(("policy", "valid", "broken", "missed", "false alarms"), rows)
+
+
+SHOWN = ("los:ties=slowdown", "hybrid:depth=0", "hybrid:depth=3", "hybrid:depth=1,fit=greedy", "easy:ends=before,extra=none,shadow=kept")
+"""Policies whose options change what they promise, shown beside those of the registry."""
+
+
+def promises() -> str:
+    """What each policy promises."""
+    parts = []
+    names = [name for kind in POLICIES for name in kind.names if name not in ("slurm", "hybrid")]
+    for policy in dict.fromkeys(map(parse_policy, [*names, *SHOWN])):
+        if policy.promises:
+            rows = [(f"`{rule}`", what) for rule, what in policy.promises.items()]
+            parts.append(f"### `{policy.label}`\n\n{table(('rule', 'what it means here'), rows)}")
+    return "\n\n".join(parts)
 
 
 def slurm() -> str:
@@ -246,8 +297,15 @@ GENERATORS = {
     "gallery": gallery,
     "predictors": predictors,
     "columns": columns,
+    "coverage": coverage,
+    "interval-kinds": kinds,
+    "scopes": scopes,
     "rules": rules,
     "checks": checks,
+    "promises": promises,
+    "mutations": mutations,
+    "machine-promises": machine_promises,
+    "machine-mutations": machine_mutations,
     "errors": errors,
     "slurm": slurm,
     "help": help_text,

@@ -1,6 +1,7 @@
-"""How much the tests try: WALLTIME_PROFILE is `default`, `quick` (a tenth of it) or `nightly` (ten times as much, at random).
+"""How much the tests try: by WALLTIME_PROFILE `default` (what one waits for), `quick` (a part of it) or `nightly` (much more, at random).
 
-What is counted here are Hypothesis's examples and seeds. Which tests run at all is said by the markers in pyproject.toml.
+A test names a count, and SCALES says what part of it a profile takes. What is counted are Hypothesis's examples and seeds. Which tests run
+at all is said by the markers in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import os
 
 from hypothesis import settings
 
-SCALES = {"quick": 0.1, "default": 1, "nightly": 10}
+SCALES = {"quick": 0.1, "default": 0.3, "nightly": 10}
 PROFILE = os.environ.get("WALLTIME_PROFILE") or "default"
 if PROFILE not in SCALES:
     raise ValueError(f"WALLTIME_PROFILE is {PROFILE!r}; known are {', '.join(SCALES)}")
 
 
 def scaled(count: int) -> int:
-    """So many by default, fewer or more in another profile; one at least."""
+    """This part of the count in this profile; one at least."""
     return max(1, round(count * SCALES[PROFILE]))
 
 
@@ -26,10 +27,10 @@ settings.load_profile(PROFILE)
 
 
 def examples(count: int) -> settings:
-    """So many examples by default; everything else is the profile's."""
+    """So many examples, scaled; everything else is the profile's."""
     return settings(max_examples=scaled(count))
 
 
 def seeds(count: int) -> range:
-    """So many seeds by default, the first ones: for workloads too large for Hypothesis."""
+    """So many seeds, scaled, the first ones: for workloads too large for Hypothesis."""
     return range(scaled(count))

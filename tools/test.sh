@@ -17,7 +17,8 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   export WALLTIME_PROFILE=default
   .venv/bin/python tools/warm.py
   chosen=(-m "slurm and not nightly" -rs)
-  beside=(tests/slurm/test_adjust.py tests/slurm/test_adjust_failures.py tests/slurm/test_soft_limit.py tests/slurm/test_prolog.py)
+  beside=(tests/slurm/test_adjust.py tests/slurm/test_adjust_failures.py tests/slurm/test_soft_limit.py tests/slurm/test_prolog.py
+    tests/slurm/test_unlucky.py)
   # Schedules are compared with simulated ones alone: a real Slurm works in real time, and other work delays it.
   status=0
   .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" tests/slurm "${beside[@]/#/--ignore=}" "$@" || status=$?
@@ -30,9 +31,13 @@ WALLTIME_CACHE=$(mktemp -d)
 export WALLTIME_CACHE
 trap 'rm -rf "$WALLTIME_CACHE"' EXIT
 
-# Compiled once here, so that the workers do not all do it at the same time; a test looks at how much that was.
-export WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
-.venv/bin/python tools/warm.py "$WALLTIME_COUNTS"
-chosen=(-m "not nightly and not slurm")
-[ "$WALLTIME_PROFILE" = nightly ] && chosen=(-m "not slurm")
+# Compiled once here, so that the workers do not all do it at the same time; at night a test looks at how much that was.
+if [ "$WALLTIME_PROFILE" = nightly ]; then
+  export WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
+  .venv/bin/python tools/warm.py "$WALLTIME_COUNTS"
+  chosen=(-m "not slurm")
+else
+  .venv/bin/python tools/warm.py
+  chosen=(-m "not nightly and not slurm")
+fi
 .venv/bin/python -m pytest "${workers[@]}" "${chosen[@]}" "$@"

@@ -1,10 +1,15 @@
-"""Compiles what is not compiled yet of the engine. Says so, or notes how many functions each entry adds to those before it.
+"""Compiles what is not compiled yet of the engine, on two cores, and says so.
 
 python tools/warm.py [COUNTS.json]
+
+With a file it compiles in one process, and notes there how many functions each entry adds to those before it.
 """
 
 import json
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -14,23 +19,51 @@ from walltime.engine.compilation import Compilation, listen
 from walltime.engine.load import ENTRIES, load, load_predictor
 from walltime.predictors import PREDICTOR_NAMES, Jobs, predictor_class
 
-done: dict[str, int] = dict.fromkeys(ENTRIES, 0)
-counts = [Path(name) for name in sys.argv[1:]]
+PREDICTORS = "predictors"
 
 
-def note(state: Compilation) -> None:
-    """Keep the latest count of the entry."""
-    if not counts and state.done == 0 and not state.finished:
+def say(state: Compilation) -> None:
+    """Say what is about to be compiled."""
+    if state.done == 0 and not state.finished:
         print(f"warm: {state}", flush=True)
-    done[state.entry] = state.done
 
 
-listen(note)
-for name in ENTRIES:
-    load(name)
-columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable")}
-nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
-for predictor in PREDICTOR_NAMES:
-    load_predictor(predictor_class(predictor)().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
-for file in counts:
-    file.write_text(json.dumps(done))
+def warm(names: list[str]) -> None:
+    """Compile these entries, which share most of their functions."""
+    listen(say)
+    for name in names:
+        if name == PREDICTORS:
+            load_predictors()
+        else:
+            load(name)
+
+
+def load_predictors() -> None:
+    """Compile all of them."""
+    columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable")}
+    nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
+    for predictor in PREDICTOR_NAMES:
+        load_predictor(predictor_class(predictor)().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
+
+
+def counts() -> dict[str, int]:
+    """Compile everything, and count the functions that each entry adds."""
+    added = dict.fromkeys(ENTRIES, 0)
+
+    def note(state: Compilation) -> None:
+        added[state.entry] = state.done
+
+    listen(note)
+    for name in ENTRIES:
+        load(name)
+    load_predictors()
+    return added
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(json.dumps(counts()))
+    else:
+        families = [list(names) for _, names in groupby([*ENTRIES, PREDICTORS], key=lambda name: name.partition("-")[0])]
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(warm, families))

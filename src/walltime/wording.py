@@ -52,3 +52,27 @@ def human_time(seconds: float) -> str:
 
 def _two(seconds: int, unit: int, part: int, big: str, small: str) -> str:
     return f"{seconds // unit:,} {big} {seconds % unit // part:02d} {small}"
+
+
+def to_error(value: float, error: float) -> str:
+    """A number without digits that its error makes meaningless: two of the error's are kept.
+
+    >>> to_error(12_345.6, 789.0), to_error(12.3456, 0.789), to_error(3.0, 0.0)
+    ('12,350', '12.35', '3')
+    """
+    if not math.isfinite(value):
+        return UNDEFINED
+    digits = 0 if not 0 < error < math.inf else 1 - math.floor(math.log10(error))
+    return f"{round(value, digits):,.{min(max(digits, 0), 6)}f}"
+
+
+def shown_change(value: float, low: float, high: float) -> str:
+    """A change in percent that lies from `low` to `high`, without digits that the interval makes meaningless.
+
+    >>> shown_change(-12.345, -20.0, -4.0), shown_change(1.234, 0.9, 1.5), shown_change(-0.2, -9, 10)
+    ('-12 %', '+1.2 %', '±0 %')
+    """
+    half = (high - low) / 2
+    digits = 1 if not 0 < half < math.inf else min(max(0, -math.floor(math.log10(half))), 2)
+    shown = f"{value:+,.{digits}f}"
+    return f"{shown if shown.strip('+-0.') else '±0'} %"

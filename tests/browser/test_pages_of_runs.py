@@ -101,7 +101,11 @@ def learned_page(tmp_path_factory):
     return folder / "page.html"
 
 
-@pytest.mark.parametrize("which", ["campaign", "replicated", "walltimes", "calibration", "what_if", "tuning", "leaderboard", "learned"])
+LONG = [pytest.param(which, marks=pytest.mark.nightly) for which in ("replicated", "walltimes", "tuning", "leaderboard", "learned")]
+"""Pages whose runs take longer than the page."""
+
+
+@pytest.mark.parametrize("which", ["campaign", "calibration", "what_if", *LONG])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -54,10 +55,14 @@ def command(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
+PASSING = re.compile(r"walltime: (compiling the engine|.*, about .* left$)")
+"""What a slow machine says on the way."""
+
+
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit status, standard output, and standard error without the word on compilation."""
+    """Exit status, standard output, and standard error without the words on compilation and progress."""
     out, err = process.communicate(timeout=TIMEOUT)
-    return process.returncode, out, "".join(line for line in err.splitlines(keepends=True) if "compiling the engine" not in line)
+    return process.returncode, out, "".join(line for line in err.splitlines(keepends=True) if not PASSING.match(line))
 
 
 def run_plan(plan: Path, *arguments: object) -> None:

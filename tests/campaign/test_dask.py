@@ -43,6 +43,7 @@ def results(plan: Path) -> tuple[bytes, bytes]:
     return tables(plan.with_name("plan.results"))
 
 
+@pytest.mark.nightly
 def test_threads__give_the_same_however_many(expected, plan):
     told: list[tuple[int, int]] = []
     done = run_campaign(read_plan(plan), executor=Threads(2), progress=lambda state: told.append((state.done, state.cells)))
@@ -65,12 +66,14 @@ def test_dask__gives_what_threads_give(expected, plan, cluster):
     assert results(plan) == expected
 
 
+@pytest.mark.nightly
 def test_dask__with_one_worker_and_by_the_command(expected, plan):
     with dask_cluster(1) as cluster:
         run_plan(plan, "--dask", cluster.scheduler_address)
     assert results(plan) == expected
 
 
+@pytest.mark.nightly
 def test_dask__goes_on_where_threads_stopped(expected, plan, cluster):
     process = command("campaign", "run", plan)
     assert wait_for_files(process, plan.with_name("plan.results"), 5)
@@ -82,6 +85,7 @@ def test_dask__goes_on_where_threads_stopped(expected, plan, cluster):
     assert results(plan) == expected
 
 
+@pytest.mark.nightly
 def test_workers_that_are_killed__change_nothing(expected, plan):
     store = plan.with_name("plan.results")
     with dask_cluster(2) as cluster:
@@ -100,6 +104,7 @@ def test_workers_that_are_killed__change_nothing(expected, plan):
     assert results(plan) == expected
 
 
+@pytest.mark.nightly
 def test_scheduler_that_goes_away__is_said_in_one_line_and_loses_nothing(expected, plan):
     store = plan.with_name("plan.results")
     with dask_cluster(2) as cluster:
@@ -114,6 +119,7 @@ def test_scheduler_that_goes_away__is_said_in_one_line_and_loses_nothing(expecte
     assert results(plan) == expected
 
 
+@pytest.mark.nightly
 def test_interrupt__reaches_a_run_on_dask(expected, plan, cluster):
     store = plan.with_name("plan.results")
     process = command("campaign", "run", plan, "--dask", cluster.scheduler_address)

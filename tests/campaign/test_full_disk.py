@@ -58,6 +58,7 @@ def assert_says_that_the_disk_is_full(status: int, out: str, err: str, store: Pa
     assert "run the plan again" in err
 
 
+@pytest.mark.nightly
 def test_full_disk__loses_nothing_and_the_run_goes_on(expected, capsys, disk):
     plan = many_cells(disk, SEEDS)
     store = plan.with_name("plan.results")
@@ -75,6 +76,7 @@ def test_full_disk__loses_nothing_and_the_run_goes_on(expected, capsys, disk):
     assert tables(store) == tables(expected)
 
 
+@pytest.mark.nightly
 def test_full_disk__when_dask_workers_write(expected, disk):
     plan = many_cells(disk, SEEDS)
     store = plan.with_name("plan.results")

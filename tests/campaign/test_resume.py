@@ -13,11 +13,11 @@ import pytest
 
 from tests.campaign.plans import command, ended, files, many_cells, run_plan, tables, wait_for_files
 from tests.cli import call
-from tests.profiles import PROFILE
+from tests.profiles import PROFILE, scaled
 
-SEEDS = 500 if PROFILE == "nightly" else 250
+SEEDS = 500 if PROFILE == "nightly" else 60
 CELLS = 20 * SEEDS
-KILLS = 10
+KILLS = scaled(5)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def done(capsys, plan: Path) -> int:
     return count
 
 
-def test_kill__ten_times_at_random_moments_and_go_on(undisturbed, capsys, tmp_path):
+def test_kill__at_random_moments_and_go_on(undisturbed, capsys, tmp_path):
     """The moments are spread over the files of the run, so over the time that it takes, on a machine of any speed.
 
     A few come right after the start, while the store is looked through; the others a little after a file came into being, and
@@ -68,6 +68,7 @@ def test_kill__ten_times_at_random_moments_and_go_on(undisturbed, capsys, tmp_pa
     assert list(store.rglob("*.part")) == []
 
 
+@pytest.mark.nightly
 def test_interrupt__says_so_in_one_line_and_can_be_resumed(undisturbed, capsys, tmp_path):
     plan = many_cells(tmp_path, SEEDS)
     store = plan.with_name("plan.results")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from walltime import learn
 from walltime.engine import decisions as kernel
 from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
-from walltime.learn.evaluation import SCHEDULERS, work
+from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work
 from walltime.learn.training import simple_costs
 from walltime.logs import write_swf
 
@@ -159,6 +160,12 @@ def test_folder_of_another_training__is_refused(tmp_path):
     learn.train(LOG, tmp_path, seed=1, task=TASK, settings=TINY, minutes=0)
     with pytest.raises(wt.OutputError, match="other settings or another log"):
         learn.train(LOG, tmp_path, seed=2, task=TASK, settings=TINY)
+    for name, damage in (("settings.json", '"seed": "x"'), ("progress.json", '[{"iteration": null}]'), ("settings.json", "[" * 5000)):
+        whole = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(damage if damage.startswith("[") else whole.replace('"seed": 1', damage))
+        with pytest.raises(wt.PolicyError, match="has no trained agent"):
+            learn.load(tmp_path)
+        (tmp_path / name).write_text(whole)
     (tmp_path / "agent.npz").write_bytes(b"nothing")
     with pytest.raises(wt.PolicyError, match="has no trained agent"):
         learn.load(tmp_path)
@@ -299,3 +306,29 @@ def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
 def test_command_line__wrong_calls_get_one_line(tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     assert message in one_line(*call(capsys, "learn", *words))
+
+
+def test_evaluation__is_over_blocks_and_says_where_the_halves_of_a_log_differ(agents):
+    found = learn.evaluate(agents, LOG, importances=False)
+    own = np.mean([np.log(found.costs[f"agent {seed}, seed {seed}"]) for seed in (1, 2)], axis=0)
+    expected = wt.metrics.series_interval(own - np.log(found.costs["easy"]))
+    easy = found.compared[0].change
+    assert (easy.low, easy.high) == pytest.approx((100 * np.expm1(expected.low), 100 * np.expm1(expected.high)))
+    assert "blocks of neighbours" in easy.what
+    assert any("does not include that choice" in one for one in found.as_dict()["cautions"])
+    assert any("does not include that choice" in one for one in found.verdict)
+    changed = replace(found, halves=Halves(-10.0, -60.0, differ=True))
+    assert not any("halves" in one for one in replace(found, halves=Halves(-10.0, -12.0, differ=False)).cautions)
+    assert "-10 % in the earlier one" in changed.cautions[0]
+    assert changed.as_dict()["cautions"][0] == changed.cautions[0]
+
+
+def test_halves__of_a_log_whose_later_half_is_busy_differ():
+    first, last = (wt.Lublin99().generate(jobs=1280, machine_procs=32, load=load, seed=3) for load in (0.3, 1.2))
+    columns = {name: np.concatenate([getattr(first, name), getattr(last, name)]) for name in ("runtime", "procs")}
+    submit = np.concatenate([first.submit, last.submit - last.submit[0] + first.submit[-1] + 1])
+    log = wt.Workload.from_arrays(submit=submit, machine_procs=32, **columns)
+    found = _halves(TASK.windows(log, "all"), TASK.rules, "bounded_slowdown")
+    assert found.differ
+    assert found.late < found.early
+    assert not _halves(TASK.windows(LOG, "all"), TASK.rules, "bounded_slowdown").differ

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from walltime.estimates.overrun import effective_times
 from walltime.learn.batch import Rules
 from walltime.learn.sources import Episode
-from walltime.schedule.overrun import effective_times
 
 COLUMNS = ("requested_memory", "user", "group", "executable")
 WEEK, MONTH, DAY = 7 * 86_400, 30 * 86_400, 86_400

@@ -78,7 +78,7 @@ def test_run__goes_on_after_an_interruption(monkeypatch, tmp_path):
     assert study.jobs_simulated == (len(chosen) - seen[0]) * 28481
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_quick_run__reproduces_every_published_number(monkeypatch, tmp_path):
     done = run_paper("gaussier15", items_of("gaussier15"), [subject("KTH-SP2", monkeypatch)], tmp_path, quick=True, workers=1)
     values = [value for result in done.results for value in result.values() if value.verdict]

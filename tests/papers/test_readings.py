@@ -43,6 +43,7 @@ def rows(kth):
     return {(row.id, row.reading): row for row in rows}
 
 
+@pytest.mark.nightly
 def test_kth_readings__give_what_they_gave(rows):
     for key, expected in PINNED.items():
         row = rows[key]
@@ -51,6 +52,7 @@ def test_kth_readings__give_what_they_gave(rows):
             assert value == pytest.approx(float("nan") if pinned is None else pinned, abs=digits, nan_ok=True), key
 
 
+@pytest.mark.nightly
 def test_kth_readings__only_jobs_that_are_not_killed_give_the_printed_loads(rows):
     # November and February: jobs ran past their estimates there, and mualem01 did not kill them.
     kill, extend = rows["overrun", "killed at their estimate"], rows["overrun", "estimate raised to the runtime"]
@@ -59,12 +61,14 @@ def test_kth_readings__only_jobs_that_are_not_killed_give_the_printed_loads(rows
     assert rows["overrun", "run on, overdue"].load_off < 0.0006
 
 
+@pytest.mark.nightly
 def test_kth_readings__of_the_month_are_told_apart_by_the_jobs_column(rows):
     off = [rows["month", name].jobs_off for name in ("it ends then", "it starts then", "it is submitted then")]
     assert off == [13, 67, 130]
     assert rows["load", "busy share of the machine"].load_off < rows["load", "work of the jobs that end in it"].load_off
 
 
+@pytest.mark.nightly
 def test_kth_readings__together_give_all_loads_and_five_of_ten_months_to_the_printed_digit(kth, rows):
     policy = wt.Easy(extra="literal", shadow="kept")
     schedule = wt.simulate(later_number_first(kth), policy, coincident="one-by-one", overrun="extend")

@@ -85,7 +85,7 @@ def test_p2_table_2_kth__every_number(tmp_path):
     assert [value.verdict for value in values] == ["reproduced"] * 7
 
 
-@pytest.mark.parametrize(("item", "count", "off"), [("T3", 32, [15_391, 15_651]), ("T4", 8, [])])
+@pytest.mark.parametrize(("item", "count", "off"), [pytest.param("T3", 32, [15_391, 15_651], marks=pytest.mark.nightly), ("T4", 8, [])])
 def test_p2_tables_3_and_4_kth__within_the_criteria_or_the_chaos(item, count, off, tmp_path):
     values, claims, _ = run("mualem01", item, "KTH", tmp_path)
     assert len(values) == count
@@ -120,11 +120,12 @@ def sweeps(tmp_path_factory):
     return get
 
 
-LOGS = pytest.mark.parametrize("log", ["CTC", "KTH", "SDSC", "BLUE"])
+BLUE = pytest.param("BLUE", marks=pytest.mark.nightly)
+LOGS = pytest.mark.parametrize("log", ["CTC", "KTH", "SDSC", BLUE])
 
 
 @pytest.mark.parametrize("metric", ["mean_wait", "mean_bounded_slowdown"])
-@pytest.mark.parametrize("log", ["CTC", "KTH", "BLUE"])
+@pytest.mark.parametrize("log", ["CTC", "KTH", BLUE])
 def test_p3__almost_all_f_over_0_are_better_than_0(log, metric, sweeps):
     mean = sweeps(log).mean(metric)
     assert (mean[1:7] < mean[0]).all()
@@ -140,8 +141,8 @@ def test_p3__sdsc_is_the_exception(sweeps):
     [
         ("CTC", "mean_wait", "L"),
         ("CTC", "mean_bounded_slowdown", "L"),
-        ("BLUE", "mean_wait", "V"),
-        ("BLUE", "mean_bounded_slowdown", "V"),
+        pytest.param("BLUE", "mean_wait", "V", marks=pytest.mark.nightly),
+        pytest.param("BLUE", "mean_bounded_slowdown", "V", marks=pytest.mark.nightly),
         ("SDSC", "mean_wait", "V"),
     ],
 )
@@ -185,6 +186,7 @@ def test_p3__the_truncated_model_crosses_the_real_line_and_the_vanilla_one_does_
     assert sweeps(log).crossing(metric) is None
 
 
+@pytest.mark.nightly
 def test_p3_sdsc__the_modal_model_comes_nearest(tmp_path):
     _, claims, _ = run("tsafrir06", "modal", "SDSC", tmp_path)
     assert any("nearer to the real estimates" in what and holds for what, holds, _ in claims)

@@ -36,6 +36,25 @@ def test_predictsim__equals_published_schedules_job_for_job(log, name):
     assert np.array_equal(schedule.start - workload.submit, published.columns["wait"])
 
 
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("log", [log if log == "KTH-SP2" else pytest.param(log, marks=pytest.mark.nightly) for log in LOGS])
+def test_audit__of_published_schedules_raises_no_alarm(log, name):
+    workload, _ = both(log, name)
+    text, exact = SCHEDULES[name]
+    if exact:
+        workload = workload.with_estimates(wt.ExactEstimates(), 0)
+    scheduler, columns = wt.parse_scheduler(text), wt.read_schedule(published_path(f"sc15/{log}.{name}.swf.gz"))
+    rules = {"dialect": "predictsim", "prediction": scheduler.prediction}
+    report = wt.audit(workload, columns, scheduler.policy, **rules)
+    assert report.ok, report
+    assert {"head_waits", "left_waiting", "reservation_delayed"} <= set(report.checked)
+    columns["start"], columns["end"] = columns["start"].copy(), columns["end"].copy()
+    late = int(np.argmax(columns["start"] - columns["submit"]))
+    columns["start"][late] += 1
+    columns["end"][late] += 1
+    assert not wt.audit(workload, columns, scheduler.policy, **rules).ok, "one second later"
+
+
 def test_pass_at_expiry__is_what_differs_under_easy_plus_plus():
     workload, published = both("KTH-SP2", "easypp")
     schedule = wt.simulate(workload, "easy++", dialect="pyss")

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import walltime as wt
-from tests.cli import call
+from tests.cli import call, one_line
 from tests.traces import trace_folder
 from walltime.benchmark import SUITES, leaderboard, parse_suite, read_suite, result, run_suite, verify_result
 from walltime.errors import OutputError, PolicyError, WorkloadError
@@ -122,9 +123,52 @@ def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, mo
     own.write_text("def widest(procs):\n    return procs\n")
     path = run_suite(suite, "easy:order=own.py:widest", tmp_path / "r", workers=1)
     assert list(json.loads(path.read_text())["files"]) == ["own.py"]
-    assert verify_result(path, workers=1) == []
+    with pytest.raises(PolicyError, match=r"would run the Python file own\.py.*--own"):
+        verify_result(path, workers=1)
+    assert verify_result(path, own=[own], workers=1) == []
     own.write_text("def widest(procs):\n    return 2 * procs\n")
-    assert verify_result(path, workers=1) == ["the files of the policy are not that of this program or machine"]
+    assert verify_result(path, own=[own], workers=1) == ["the files of the policy are not that of this program or machine"]
+
+
+@pytest.mark.parametrize("spelled", ["{}:Day", "easy:order={}:widest", "x:{}:Day", " {}:Day", "hybrid:1,order={}:widest"])
+@pytest.mark.parametrize("files", [{}, {"theirs.py": "0"}])
+def test_verify__never_runs_a_file_that_only_the_result_names(suite, tmp_path, capsys, monkeypatch, spelled, files):
+    monkeypatch.setattr("walltime.benchmark.read_suite", lambda name: suite)
+    theirs, ran = tmp_path / "theirs.py", tmp_path / "ran"
+    theirs.write_text(f"import pathlib\npathlib.Path({str(ran)!r}).touch()\ndef widest(procs):\n    return procs\n")
+    path = run_suite(suite, "easy", tmp_path / "r", workers=1)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"policy": spelled.format(theirs), "files": files}))
+    for command in ("verify", "leaderboard"):
+        status, _, err = call(capsys, "benchmark", command, path)
+        assert (status in (1, 2) and err.count("\n") == 1) or command == "leaderboard"
+        assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found.update(suite=["classic"]),
+        lambda found: found.update(policy={"a": 1}),
+        lambda found: found.update(windows=[1, 2]),
+        lambda found: found["windows"][0].update(mean_wait="x", mean_bounded_slowdown=[]),
+        lambda found: found.update(totals=[]),
+        lambda found: found["windows"][0].update(mean_wait=1e99, mean_bounded_slowdown=1e99),
+        lambda found: found["totals"].update(mean_wait={"mean": None}),
+        lambda found: found.pop("version"),
+        lambda found: found["windows"].pop(),
+    ],
+)
+def test_leaderboard__of_a_damaged_result_is_one_line(suite, tmp_path, capsys, change):
+    path = run_suite(suite, "easy", tmp_path, workers=1)
+    found = json.loads(path.read_text())
+    change(found)
+    path.write_text(json.dumps(found))
+    one_line(*call(capsys, "benchmark", "leaderboard", path))
+    status, out, err = call(capsys, "benchmark", "verify", path, "--workers", 1)
+    assert status in (1, 2)
+    assert "does not hold" in out or err.count("\n") == 1
+    path.write_text("[" * 5000 + "]" * 5000)
+    one_line(*call(capsys, "benchmark", "leaderboard", path))
 
 
 def test_read_result__of_another_file(tmp_path):
@@ -142,10 +186,46 @@ def test_leaderboard__pairs_windows_and_says_what_is_not_clear(suite, tmp_path):
     with pytest.raises(PolicyError, match="two results of one scheduler"):
         leaderboard(results)
     best, other = leaderboard(results[:2])["classic"]
-    assert (best.scheduler, best.remark) == ("easy", "best")
+    assert best.scheduler == "easy"
     logs = [np.log([row["mean_bounded_slowdown"] for row in one["windows"]]) for one in results[:2]]
     assert other.behind.mean == pytest.approx(100 * np.expm1((logs[0] - logs[1]).mean()))
-    assert other.remark == ("behind" if other.behind.low > 0 else "no clear difference")
+    assert (best.remark, other.remark) == (("best", "behind") if other.behind.low > 0 else ("lowest", "may be the best"))
+    assert (best.behind.mean, best.behind.low) == (0, 0)
+    assert leaderboard(results[:1])["classic"][0].behind is None
+
+
+def board(costs, subjects) -> list:
+    """The standings of results with these costs."""
+    first, other = SUITE.metrics
+    found = []
+    for k, row in enumerate(costs.tolist()):
+        windows = [{"subject": name, first: cost, other: 1.0} for name, cost in zip(subjects, row, strict=True)]
+        header = {"suite": "classic", "version": 1, "definition": SUITE.definition, "policy": f"p{k}"}
+        found.append(header | {"windows": windows, "totals": result.totals(windows, SUITE.metrics)})
+    return leaderboard(found)["classic"]
+
+
+SUITE = parse_suite(DEFINITION.format("").encode())
+
+
+def test_leaderboard__calls_the_lowest_best_only_where_that_is_shown(monkeypatch):
+    subjects = [SimpleNamespace(checksums=range(10))] * 2
+    suite = SimpleNamespace(version=1, definition=SUITE.definition, metrics=SUITE.metrics, subjects=subjects)
+    monkeypatch.setattr("walltime.benchmark.standings.read_suite", lambda name: suite)
+    random, subjects = np.random.default_rng(1), ["a"] * 10 + ["b"] * 10
+    jobs = random.normal(2, 1, 20)
+    equal = board(np.exp(jobs + random.normal(0, 0.3, (12, 20))), subjects)
+    assert [one.remark for one in equal] == ["lowest"] + ["may be the best"] * 11
+    apart = board(np.exp(jobs + random.normal(0, 0.1, (4, 20)) + np.array([[1.0], [0.0], [1.0], [2.0]])), subjects)
+    assert [one.remark for one in apart] == ["best", "behind", "behind", "behind"]
+    assert apart[0].scheduler == "p1"
+
+
+def test_totals__take_the_subjects_for_fixed():
+    rows = [{"subject": name, "mean_wait": wait} for name, wait in (("a", 9.0), ("a", 11.0), ("b", 990.0), ("b", 1010.0))]
+    found = result.totals(rows, ["mean_wait"])["mean_wait"]
+    assert found["low"] < found["mean"] < found["high"]
+    assert found["high"] < 1.5 * found["mean"], "how far the subjects are apart is no chance"
 
 
 def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatch):

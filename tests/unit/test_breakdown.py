@@ -199,3 +199,15 @@ def test_compare__by(capsys, log):
 )
 def test_by__refuses(capsys, log, command, options, said):
     assert said in one_line(*call(capsys, command, log, *options))
+
+
+def test_breakdown__goes_by_the_simulated_runtimes():
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 10_000], runtime=[50_000, 100], requested=[600, 600], procs=[1, 1], machine_procs=1, columns={"user": [7, 8]}
+    )
+    schedule = wt.simulate(jobs, "fcfs")
+    assert schedule.breakdown("class")["group"].to_list() == ["short narrow"], "the long job was ended at its limit"
+    shares = dict(schedule.breakdown("users").select("group", "share_of_use").iter_rows())
+    assert shares == {"user 7": 600 / 700, "user 8": 100 / 700}
+    assert schedule.summary().offered_load == schedule.offered_load == 700 / 10_000
+    assert wt.replicate(lambda seed: jobs, "fcfs", [1]).summaries[0].offered_load == 700 / 10_000

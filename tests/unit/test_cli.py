@@ -376,6 +376,37 @@ def read_to_the_end(terminal: int) -> None:
             pass
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["out.swf", "out.parquet", "out.csv.gz"])
+def test_asked_to_end__leaves_no_file_as_ctrl_c_does(tmp_path, name):
+    log = tmp_path / "log.swf"
+    log.write_text(HEADER + record(1, 0, 10, 1, 20))
+    stopped = "import os, sys, time\nos.fsync = lambda _: (print('writing', flush=True), time.sleep(60))\n"
+    call_of = f"sys.argv = {['walltime', 'convert', str(log), str(tmp_path / name)]!r}\nfrom walltime.cli.main import main\nmain()"
+    process = subprocess.Popen([sys.executable, "-c", stopped + call_of], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (143, "walltime: interrupted; no file was left half-written\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["log.swf"]
+
+
+def test_lines__say_now_and_then_what_remains(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(bars.time, "monotonic", lambda: now[0])
+    with bars.row("easy", 400, "jobs") as row:
+        for now[0], done in [(0.0, 100), (4.0, 150), (10.0, 200), (15.0, 300), (20.0, 300), (31.0, 400)]:
+            row.update(done)
+        now[0] = 60.0
+        row.update(0, description="fcfs", note="a note")
+    assert capsys.readouterr().err.splitlines() == [
+        "walltime: easy: 200 of 400 jobs, about 20 s left",
+        "walltime: easy: 300 of 400 jobs, about 10 s left",
+        "walltime: easy: 400 of 400 jobs",
+        "walltime: fcfs: 0 of 400 jobs, a note",
+    ]
+
+
 def test_interrupt_that_python_drops__is_raised_again_at_the_next_progress(monkeypatch):
     monkeypatch.setattr(bars, "_interrupted", threading.Event())
     bars.raise_if_interrupted()

@@ -14,14 +14,14 @@ from tests.strategies import examples
 from walltime.errors import WorkloadError
 from walltime.metrics import (
     Interval,
-    batch_means,
     bootstrap,
     mean_interval,
     paired_difference,
     percentile_band,
+    range_of_runs,
     relative_spread,
 )
-from walltime.metrics.confidence import ALL_BATCHES, OUT_OF_JOBS, PRECISE, SATURATED, student_t
+from walltime.metrics.confidence import student_t
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -93,6 +93,24 @@ def test_percentile_band__does_not_shrink_with_more_replications_but_an_interval
     assert mean_interval(many).half_width < mean_interval(few).half_width / 5
 
 
+@pytest.mark.parametrize("runs", [2, 3, 5, 10, 19, 20, 25, 100])
+def test_range_of_runs__holds_a_further_run_as_often_as_it_says(runs):
+    random = np.random.default_rng(runs)
+    held, trials = 0, 2000
+    for _ in range(trials):
+        found = range_of_runs(random.lognormal(size=runs))
+        held += found.low <= random.lognormal() <= found.high
+    said = float(found.what.split(" with ")[1].removesuffix(" %")) / 100
+    assert said == pytest.approx(min((runs - 1) / (runs + 1), 0.9), abs=0.005)
+    assert held / trials == pytest.approx(said, abs=3.5 * np.sqrt(said * (1 - said) / trials) + 0.005)
+
+
+def test_range_of_runs__of_few_is_from_the_smallest_to_the_largest():
+    found = range_of_runs(np.array([3.0, 1.0, 2.0]))
+    assert (found.mean, found.low, found.high) == (2, 1, 3)
+    assert range_of_runs(np.array([4.0])).what == "the only run"
+
+
 def test_paired_difference__is_scipys_paired_t_test():
     random = np.random.default_rng(3)
     common = random.exponential(1000, 25)
@@ -122,115 +140,6 @@ def test_relative_spread__is_the_deviation_over_the_mean():
 
 def test_interval__knows_its_half_width():
     assert Interval(2, 1, 4, "").half_width == 1.5
-
-
-# ------------------------------------------------------------------------------------------------------------ batch means
-
-
-def batches(*means: float, batch: int = 10) -> np.ndarray:
-    """Values whose batches have these means; the values within a batch differ."""
-    within = np.linspace(-1, 1, batch)
-    return np.concatenate([mean + within for mean in means])
-
-
-def test_batch_means__by_hand():
-    # The first batch is the warm-up; then 10 and 30: mean 20, s = 14.142, t(0.95; 1) = 6.3138, half-width 63.138.
-    result = batch_means(batches(1000, 10, 30), batch=10)
-    assert result.interval.mean == pytest.approx(20)
-    assert result.interval.half_width == pytest.approx(6.313752 * math.sqrt(200) / math.sqrt(2), rel=1e-6)
-    assert (result.batches, result.stopped) == (2, OUT_OF_JOBS)
-
-
-def test_batch_means__leaves_out_the_first_batch_and_what_fills_no_batch():
-    values = np.concatenate([batches(1e6, 10, 12, 14), [1e9] * 9])
-    assert batch_means(values, batch=10).interval.mean == pytest.approx(12)
-    assert batch_means(values, batch=10, discard=2).interval.mean == pytest.approx(13)
-    assert batch_means(values, batch=10, discard=0, saturation=1e9).interval.mean == pytest.approx((1e6 + 36) / 4)
-
-
-def test_batch_means__is_scipys_interval_of_the_means_of_the_batches():
-    random = np.random.default_rng(5)
-    values = random.exponential(500, 3333 * 21)
-    result = batch_means(values, precision=0)
-    means = values.reshape(21, 3333).mean(axis=1)[1:]
-    theirs = stats.t.interval(0.90, 19, loc=means.mean(), scale=means.std(ddof=1) / math.sqrt(20))
-    assert (result.batches, result.stopped) == (20, OUT_OF_JOBS)
-    assert (result.interval.low, result.interval.high) == pytest.approx(theirs, rel=1e-12)
-
-
-def test_batch_means__stops_when_it_is_precise():
-    # After two batches, 90 and 110, the interval is +- 63; it shrinks with each batch of 100.
-    means = [0, 90, 110] + [100] * 40
-    result = batch_means(batches(*means), batch=10, least=2)
-    assert result.stopped == PRECISE
-    used = np.array(means[1 : 1 + result.batches])
-    assert mean_interval(used).half_width < 0.05 * used.mean() <= mean_interval(used[:-1]).half_width
-    assert result.batches == 7  # half-width 1.943 sqrt(200 / 6 / 7) = 4.24; after 6 batches 2.015 sqrt(200 / 5 / 6) = 5.20
-    assert batch_means(batches(*means), batch=10).batches == 10, "fewer say too little of how precise they are"
-    assert batch_means(batches(*means), batch=10, least=12).batches == 12
-    assert batch_means(batches(*means), batch=10, most=8).stopped == ALL_BATCHES
-
-
-def test_batch_means__that_agree_by_chance_do_not_stop_it():
-    # The first two batches hardly differ, and lie far off; mualem01's rule alone would take their mean.
-    means = [0, 100, 100.5] + [200, 300, 220, 280] * 5
-    result = batch_means(batches(*means), batch=10)
-    assert batch_means(batches(*means), batch=10, least=2).interval.mean == 100.25
-    assert result.batches > 9
-    assert result.interval.high > 240
-
-
-def test_batch_means__of_a_saturated_machine_stop_at_once_whatever_is_the_least():
-    result = batch_means(batches(0, 40_000, 50_000, *[60_000] * 20), batch=10)
-    assert (result.batches, result.stopped) == (2, SATURATED)
-
-
-def test_batch_means__stops_when_the_machine_is_saturated():
-    # Responses grow without end: the mean of 20,000 and 30,000 is not over 30,000, with 50,001 it is.
-    result = batch_means(batches(10_000, 20_000, 30_000, 50_001, 60_000), batch=10)
-    assert (result.batches, result.stopped) == (3, SATURATED)
-    assert result.interval.mean == pytest.approx(100_001 / 3)
-    exactly = batch_means(batches(0, 20_000, 30_000, 40_000), batch=10)
-    assert exactly.stopped == OUT_OF_JOBS, "30,000 is not over 30,000"
-
-
-def test_batch_means__stops_after_all_batches():
-    means = [0] + [100, 200] * 100
-    result = batch_means(batches(*means), batch=10, precision=0.001)
-    assert (result.batches, result.stopped) == (100, ALL_BATCHES)
-    assert batch_means(batches(*means), batch=10, precision=0.001, most=7).batches == 7
-    assert batch_means(batches(*means[:101]), batch=10, precision=0.001).stopped == ALL_BATCHES, "the last job fills the last batch"
-    assert batch_means(batches(*means[:100]), batch=10, precision=0.001).stopped == OUT_OF_JOBS
-
-
-def test_batch_means__of_saturated_and_precise_values_says_saturated():
-    assert batch_means(batches(0, 40_000, 40_000), batch=10).stopped == SATURATED
-
-
-@pytest.mark.parametrize(("jobs", "discard"), [(0, 1), (2, 1), (29, 1), (19, 0), (39, 2)])
-def test_batch_means__of_too_few_jobs_gets_one_line(jobs, discard):
-    with pytest.raises(WorkloadError, match=f"{jobs} jobs make {jobs // 10} batches of 10; batch means need {discard + 2}"):
-        batch_means(np.ones(jobs), batch=10, discard=discard)
-
-
-@pytest.mark.parametrize("options", [{"batch": 0}, {"batch": -5}, {"discard": -1}, {"most": 1}, {"most": 0}, {"least": 1}])
-def test_batch_means__of_impossible_batches_gets_one_line(options):
-    with pytest.raises(WorkloadError, match="batch means need batches of 1 job or more"):
-        batch_means(np.ones(100), **({"batch": 10} | options))
-
-
-def test_batch_means__holds_the_true_mean_as_often_as_it_says():
-    # An autoregressive series, as waits are: neighbours resemble each other, batches of 500 hardly do.
-    random = np.random.default_rng(6)
-    held = 0
-    for _ in range(200):
-        noise = random.normal(size=500 * 11)
-        series = np.zeros(len(noise))
-        for k in range(1, len(series)):
-            series[k] = 0.9 * series[k - 1] + noise[k]
-        interval = batch_means(1000 + series, batch=500, precision=0).interval
-        held += interval.low <= 1000 <= interval.high
-    assert stats.binomtest(held, 200, 0.90).pvalue > 1e-3
 
 
 # --------------------------------------------------------------------------------------------------------------- bootstrap
@@ -292,6 +201,7 @@ def test_bootstrap__takes_any_statistic():
     ("wrong", "message"),
     [
         (lambda: percentile_band(np.array([])), "a band of percentiles needs at least 1 replication"),
+        (lambda: range_of_runs(np.array([])), "a range of runs needs at least 1 run"),
         (lambda: relative_spread(np.array([])), "a spread needs at least 1 replication"),
         (lambda: bootstrap(np.array([]), np.array([])), "not 0 values, 0 groups and 1000 samples"),
         (lambda: bootstrap(np.ones(3), np.ones(2)), "not 3 values, 2 groups and 1000 samples"),

@@ -111,7 +111,7 @@ def test_cache_root__is_walltimes_own_then_xdgs_then_the_home_folder(monkeypatch
     assert folder.cache_root() == tmp_path / "home" / ".cache" / "walltime"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cache__is_filled_by_two_processes_at_once(copied, cache, cold):
     for found in cold:
         assert (found["shortest"], found["cached"]) == (FOUND, False)
@@ -175,7 +175,7 @@ def test_cache__that_cannot_be_written_is_replaced_by_a_temporary_folder(copied,
     assert in_the_way.read_text() == "not a folder"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cache__that_vanishes_or_is_damaged_is_made_anew(copied, cache, cold, tmp_path):
     mine = tmp_path / "cache"
     shutil.copytree(cache, mine)
@@ -286,7 +286,7 @@ for owner in cpu_target.options.__mro__:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "warning"),
     [(WITHOUT_CACHE, "keeps compiled functions in another way"), (WITHOUT_OPTION, "cannot leave reference counts out")],

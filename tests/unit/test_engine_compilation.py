@@ -71,7 +71,7 @@ def run_script(script: str, argument: object, cache: object) -> subprocess.Compl
 # ------------------------------------------------------------------------------------------- how much there is to compile
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_functions__do_not_grow_unnoticed(tmp_path):
     counts = os.environ.get("WALLTIME_COUNTS")
     if counts is None:  # tools/test.sh has compiled everything; without it, that is done here
@@ -84,7 +84,7 @@ def test_functions__do_not_grow_unnoticed(tmp_path):
         assert ADDED[name] <= entry.functions <= sum(ADDED.values()), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_functions_of_easy__are_as_many_as_the_command_says(tmp_path):
     log = tmp_path / "log.swf"
     log.write_text(HEADER + record(1, 0, 10, 2, 20) + record(2, 1, 10, 4, 20))

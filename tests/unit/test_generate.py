@@ -121,7 +121,7 @@ def test_generate__a_load_that_whole_seconds_cannot_give():
         MODELS["feitelson96"].generate(100, 100_000, 1.5, seed=3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @every_model
 def test_generate__a_million_jobs_have_the_load_asked_for(name):
     made = MODELS[name].generate(1_000_000, 512, 0.7, seed=1)

@@ -392,6 +392,11 @@ def test_command__tries_jobs_that_are_not_submitted(capsys, files):
 def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):
     base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf")
     assert "is held" in one_line(*call(capsys, *base, "--job", "9"))
+    text = (files / "s.json").read_text()
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_text(text.replace('"partition": "all"', '"partition": "gone"'))
+    assert elsewhere.read_text() != text
+    assert "waits" in one_line(*call(capsys, "slurm", "start-times", elsewhere, *base[3:]))
     assert "runs already" in one_line(*call(capsys, *base, "--job", "1"))
     assert "no job '77'" in one_line(*call(capsys, *base, "--job", "77"))
     assert "can be written as .prom" in one_line(*call(capsys, *base, "--prometheus", tmp_path / "m.txt"))

@@ -131,7 +131,7 @@ def options(tmp_path):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_lines(tmp_path, name, options):
-    assert check(tmp_path, name, 1, 150, options(name)) > 200
+    assert check(tmp_path, name, 1, 60, options(name)) > 80
 
 
 @pytest.mark.nightly

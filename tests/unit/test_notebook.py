@@ -68,7 +68,7 @@ def test_audit__shows_what_is_broken():
     columns = EASY.columns() | {"start": EASY.start + 1, "end": EASY.end + 1}
     broken = wt.audit(JOBS, columns, wt.Easy())
     texts = Cells(broken._repr_html_()).texts
-    assert "head_delayed" in texts
+    assert "head_waits" in texts
     assert repr(broken).startswith("<AuditReport: ")
 
 

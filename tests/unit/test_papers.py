@@ -97,8 +97,13 @@ def drawn_once(monkeypatch) -> None:
     draw_only(monkeypatch, wanted)
 
 
+SOME_PAPERS = pytest.mark.parametrize(
+    "paper", [paper if paper in ("feitelson98", "carastan17") else pytest.param(paper, marks=pytest.mark.nightly) for paper in PAPERS]
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", PAPERS)
+@SOME_PAPERS
 def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says_so(paper, tiny, drawn_once, tmp_path):
     names = [name for name, facts in printed(paper).logs.items() if not facts.get("substitute")][:2]
     subjects = find_subjects(printed(paper), only=names, folders=[tmp_path / "nowhere"], made=tmp_path)
@@ -118,7 +123,7 @@ def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", PAPERS)
+@SOME_PAPERS
 def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, undrawn, small, tmp_path):
     done = run_paper(paper, items_of(paper), [small], tmp_path, quick=True)
     assert len(done.results) == len(items_of(paper))

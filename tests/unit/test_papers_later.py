@@ -39,7 +39,7 @@ def test_sequences__of_15_days_each_from_its_own_start():
     assert sequences(log(50)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("paper", ["zhang20", "carastan17"])
 def test_items__run_without_any_log(paper, tmp_path):
     subjects = find_subjects(printed(paper), made=tmp_path, generated=True, folders=[tmp_path])[:1]

@@ -53,7 +53,7 @@ def test_statistics__are_those_of_the_values(one_thread):
     waits = one_thread.values("mean_wait")
     assert waits.tolist() == [summary.mean_wait for summary in one_thread.summaries]
     assert one_thread.band("mean_wait").mean == waits.mean()
-    assert (one_thread.band("mean_wait", 0, 100).low, one_thread.band("mean_wait", 0, 100).high) == (waits.min(), waits.max())
+    assert (one_thread.band("mean_wait").low, one_thread.band("mean_wait").high) == (waits.min(), waits.max())
     assert one_thread.spread("mean_wait") == waits.std(ddof=1) / waits.mean()
     assert one_thread.interval("mean_wait", 0.95).what == "95 % confidence interval of the mean"
 

@@ -14,12 +14,12 @@ import pytest
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, order
+from walltime.policy.kind import Kind
 from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
 from walltime.report.care import cautions
 from walltime.report.page import render
 from walltime.report.tables import repeat_command
 from walltime.report.text import human_difference
-from walltime.schedule.kind import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
 
@@ -185,7 +185,7 @@ def test_page__links_to_its_sections():
     assert '<li class="only-static"><a href="#section-a-stretch-of-the-schedules">' in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
     schedules = [made(NoBackfilling(), 3000), made(Easy(), 50)]
     one = write_report(tmp_path / "one.html", schedules).read_bytes()
@@ -277,6 +277,14 @@ def test_cautions__saturated_and_growing():
 def test_cautions__a_calm_run_has_few():
     told = care(made(jobs=2000), trim="p3")
     assert told == ""
+
+
+def test_cautions__the_lowest_of_many_policies_is_chosen_from_the_results():
+    some = [made(jobs=2000)] * 5
+    names = ["a", "b", "c", "d", "e"]
+    masks = [np.ones(len(one), bool) for one in some]
+    assert "lowest of 5 policies is partly luck" in " ".join(cautions(names, some, [one.summary() for one in some], masks, "p3"))
+    assert "partly luck" not in " ".join(cautions(names[:4], some[:4], [one.summary() for one in some[:4]], masks[:4], "p3"))
 
 
 def test_cautions__what_else_can_mislead():

@@ -37,7 +37,7 @@ def test_spread__worked_by_hand(schedules):
     found = spread_of(schedules[:2], [[10, 10, 10], [12, 13, 14]], [[1, 1, 1], [1, 2, 0]])
     mean, scatter = found.difference("mean_wait", 0, 1)
     assert mean == 3
-    assert scatter == pytest.approx(4.302653 * 1 * np.sqrt(1 + 1 / 3))  # t of 2 degrees of freedom, standard deviation 1
+    assert scatter == pytest.approx(2.919986 * 1 * np.sqrt(1 + 1 / 3))  # t of 2 degrees of freedom, standard deviation 1
     assert not found.clear("mean_wait", 0, 1)
     assert found.difference("mean_wait", 1, 0) == (-3, scatter)
     assert spread_of(schedules[:2], [[10, 10], [12, 12]], [[1, 1], [1, 1]]).clear("mean_wait", 0, 1)
@@ -78,7 +78,11 @@ def test_answer__a_difference_within_the_scatter_is_none(schedules):
     one = spread_of(two, [[7860, 7860, 7860], [3600, 3610, 3605]], [[37.4, 37, 37], [36.2, 38, 36]])
     assert "conservative cuts the mean wait from 2 h 11 min to 1 h 00 min, compared with EASY; there is no clear" in said(two, one.own, one)
     clear = spread_of(two, [[7860, 7860, 7860], [3600, 3610, 3605]], [[37, 37, 37], [20, 20.5, 20]])
-    assert "conservative cuts the mean wait from 2 h 11 min to 1 h 00 min and the mean bounded slowdown" in said(two, clear.own, clear)
+    told = said(two, clear.own, clear)
+    assert "conservative cuts the mean wait from 2 h 11 min to 1 h 00 min and the mean bounded slowdown" in told
+    assert told.endswith("Clear is meant of this log, shaken; other logs may differ.")
+    assert "other logs" not in said(two, both.own, both)
+    assert "other logs" not in said(two, clear.own, None), "without copies nothing is called clear"
 
 
 def test_answer__a_small_difference_of_unknown_scatter_is_none(schedules):
@@ -160,6 +164,7 @@ def test_commands__print_the_cautions_of_the_page(capsys, log, tmp_path):
 def test_compare__the_spread_can_be_left_out(capsys, log):
     found = json.loads(call(capsys, "compare", log, "--json")[1])["spread"]
     assert (found["shake"], found["copies"], len(found["differences"])) == (30, 5, 2)
+    assert (found["of"], found["level"]) == ("this log, shaken", 0.9)
     assert set(found["differences"][0]["mean_wait"]) == {"mean", "scatter", "clear"}
     without = json.loads(call(capsys, "compare", log, "--no-spread", "--json")[1])
     assert without["spread"] is None

@@ -1,6 +1,8 @@
 """Orders by score, their weights fitted to a log, and orders chosen every week."""
 
+import html
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from tests.cli import call
 from walltime.policy import ORDERS, parse_order, score_order
 from walltime.schedule.windows import DAY, windows
 from walltime.tuning.bandit import _Chooser
-from walltime.tuning.fitting import split
+from walltime.tuning.fitting import change_interval, split
 from walltime.tuning.search import make_order, search
 from walltime.tuning.switching import Switching
 from walltime.workloads import Lublin99
@@ -179,6 +181,17 @@ def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
     assert len(found.verdict) == 2
     assert "easy all along" in found.verdict[0]
     assert "easy:order=sjf all along" in found.verdict[1]
+    assert any("chosen afterwards" in said for said in found.as_dict()["cautions"])
+    assert replace(found, halves_differ=("easy",)).cautions[0].startswith("The halves of this log differ")
+    assert "does not include that choice" in replace(found, against=found.against | {"easy:order=saf": found.against["easy"]}).verdict[1]
+
+
+def test_change_interval__is_over_blocks_of_neighbours():
+    differences = np.repeat([0.1, -0.2, 0.3, -0.1, 0.2], 10)
+    found = change_interval(differences)
+    expected = wt.metrics.series_interval(differences)
+    assert (found.low, found.high) == pytest.approx((100 * np.expm1(expected.low), 100 * np.expm1(expected.high)))
+    assert expected.half_width > 2 * wt.metrics.mean_interval(differences).half_width
 
 
 @pytest.mark.parametrize(
@@ -216,8 +229,14 @@ def test_command__writes_result_and_page(tmp_path, capsys):
     words = ["tune", str(log), "--budget", "4", "--optimiser", "random", "--days", "4", "--warm", "1", "--workers", "1"]
     status, out, _ = call(capsys, *words, "--out", tmp_path / "r.json", "--report", tmp_path / "p.html")
     assert status == 0
-    assert "held-out windows" in out
-    assert json.loads((tmp_path / "r.json").read_text())["test"] >= 2
-    assert "fitted" in (tmp_path / "p.html").read_text()
+    assert "90 % interval of such windows:" in out
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert kept["test"] >= 2
+    page = html.unescape((tmp_path / "p.html").read_text())
+    assert "fitted" in page
+    for said in kept["cautions"]:  # the choice is told in all three
+        assert said in out
+        assert said in page
+    assert any("chosen in training" in said for said in kept["cautions"])
     _, out, _ = call(capsys, "tune", log, "--bandit", "ucb", "--order", "fcfs", "--order", "sjf", "--json")
     assert json.loads(out)["strategy"] == "ucb"

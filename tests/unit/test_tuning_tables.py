@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from walltime.wording import shown_change
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -32,7 +34,7 @@ def test_tuning__both_logs_with_intervals(tables, tmp_path):
     assert list(stored) == ["KTH-SP2", "SDSC-BLUE"]
     assert len(fitted) == len(weekly) == 8
     gain = stored["KTH-SP2"]["fitted"][0]["fitted"]["test"]
-    assert f"({gain['low']:+.1f} to {gain['high']:+.1f})" in fitted[2]
+    assert f"({shown_change(gain['low'], gain['low'], gain['high'])} to " in fitted[2]
     assert tuning("fitted", tmp_path / "none.json") == "*Not measured.*"
 
 
@@ -42,7 +44,8 @@ def test_standings__are_of_the_suites_as_they_are(tables, tmp_path):
     for name in module.SUITES:
         text = module.standings(name)
         assert "earlier definition" not in text
-        assert text.count("| best |") == 1
+        assert text.count("| best |") + text.count("| lowest |") == 1
+        assert "| behind |" in text
     assert module.standings("classic", tmp_path / "none.json") == "*Not run.*"
 
 

@@ -80,7 +80,15 @@ def cell_cautions(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurrie
 
 
 def count_flurries(plan: Plan) -> dict[str, int]:
-    """Number of flurries in each log of the plan that the plan does not filter; logs without any are omitted."""
+    """Number of flurries in each log of the plan that the plan does not filter; logs without any are omitted.
+
+    They are read as the first cell of the plan reads them: with the size of the machine, if the log does not say it.
+    """
     filtered = {cell.settings["trace"] for cell in plan.cells if cell.settings["remove"]}
-    counts = {trace: len(find_flurries(read(file))) for trace, (file, _) in find_logs(plan).items() if trace not in filtered}
+    first = {cell.settings["trace"]: cell.settings for cell in reversed(plan.cells)}
+    counts = {}
+    for trace, (file, _) in find_logs(plan).items():
+        if trace not in filtered:
+            jobs = read(file, **{name: first[trace][name] for name in ("procs", "too_wide", "partial")})
+            counts[trace] = len(find_flurries(jobs)) if len(jobs) and "user" in jobs.columns else 0
     return {trace: count for trace, count in counts.items() if count}

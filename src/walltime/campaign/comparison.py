@@ -13,7 +13,7 @@ import numpy as np
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.naming import group_rank
 from walltime.errors import PolicyError
-from walltime.metrics import Interval, mean_interval, paired_difference, percentile_band, relative_spread
+from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
 from walltime.schedule.replication import Replications
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """Measures compared by default."""
-CONFIDENCE = 0.90
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Line:
     metric: str
     runs: int
     band: Interval
-    """mean, and the 5th and 95th percentile of the single runs, as in tsafrir06, section II"""
+    """mean, and the range in which a further run would lie"""
     spread: float
     """standard deviation over mean; nan for a single run"""
     difference: Interval | None
@@ -100,8 +99,8 @@ def compare_cells(
             of_runs = np.array(list(found.values()))
             spread = relative_spread(of_runs) if len(of_runs) > 1 else math.nan
             difference = _difference(found, _defined(reference, metric)) if reference is not None else None
-            interval = mean_interval(of_runs, CONFIDENCE) if len(of_runs) > 1 else None
-            lines.append(Line(combination, group, metric, len(of_runs), percentile_band(of_runs), spread, difference, interval))
+            interval = mean_interval(of_runs) if len(of_runs) > 1 else None
+            lines.append(Line(combination, group, metric, len(of_runs), range_of_runs(of_runs), spread, difference, interval))
     return lines
 
 
@@ -178,4 +177,4 @@ def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, fl
     if len(pairs) == 1:
         change = float(first[0] - second[0])
         return Interval(change, math.nan, math.nan, "difference of single runs")
-    return paired_difference(first, second, CONFIDENCE)
+    return paired_difference(first, second)

@@ -10,10 +10,10 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
+from walltime.estimates.overrun import OVERRUN
 from walltime.logs.filters import select
 from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
-from walltime.schedule.overrun import OVERRUN
 from walltime.schedule.scheduler import parse_scheduler
 from walltime.schedule.variation import parse_span
 from walltime.workload import Workload

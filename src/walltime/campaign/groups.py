@@ -18,7 +18,7 @@ def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime
 
     `start, submit, runtime`: int64 s, `measured`: bool; each of shape (jobs,).
     """
-    groups = group_jobs(workload, by, submit, start + runtime)
+    groups = group_jobs(workload, by, submit, start + runtime, runtime=runtime)
     rows = breakdown(groups, start - submit, runtime, workload.procs, measured)
     return [
         {"by": by, "group": row["group"], **{name: row[name] for name in MEASURES}} for row in sorted(rows, key=lambda row: row["group"])

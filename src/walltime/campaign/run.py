@@ -136,8 +136,8 @@ def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
         try:
             with Path(file).open("rb") as content:
                 found[trace] = (str(Path(file).resolve()), hashlib.file_digest(content, "sha256").hexdigest())
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+        except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise LogError(f"{printable(beside)}: cannot be read ({reason}); the plan {printable(plan.path)} names it") from error
     return found
 

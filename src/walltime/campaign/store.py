@@ -15,7 +15,6 @@ import errno
 import fcntl
 import functools
 import hashlib
-import io
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from walltime import notebook
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
-from walltime.logs.output import printable, whole_file
+from walltime.logs.output import printable, whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
 from walltime.policy import files_in
 from walltime.provenance import version
@@ -102,7 +101,7 @@ class Store:
             found = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise OutputError(f"{printable(file)}: cannot be read ({error}); name another store, or put the file back") from error
         schema = found.get("schema")
         if not isinstance(schema, int):
@@ -150,10 +149,8 @@ class Store:
         name = hashlib.sha256("".join(sorted(row["cell"] for row in cells)).encode()).hexdigest()[:24]
         for folder, rows, schema in ((self.groups, groups, group_schema()), (self.cells, cells, cell_schema())):
             if rows:
-                content = io.BytesIO()  # polars would hide why a file cannot be written
-                pl.DataFrame(rows, schema=schema).write_parquet(content, compression="zstd", statistics=True)
                 with _written(folder / f"{name}.parquet") as sink:
-                    sink.write(content.getbuffer())
+                    write_as_parquet(pl.DataFrame(rows, schema=schema), sink, compression="zstd", statistics=True)
 
     def _repr_html_(self) -> str:
         """A table in a notebook."""
@@ -212,7 +209,7 @@ def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
         table = pl.read_parquet(file, columns=list(there.values()), glob=False).select(
             pl.col(old).alias(name) for name, old in there.items()
         )
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = (str(error).splitlines() or ["damaged"])[0]
         raise OutputError(f"{printable(file)}: cannot be read ({reason}); delete it and run again") from error
     missing = [pl.lit(None, dtype=kind).alias(name) for name, kind in columns.items() if name not in there]

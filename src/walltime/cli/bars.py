@@ -1,7 +1,8 @@
-"""Progress on standard error: one display, with a row per activity, and nothing if standard error is not a terminal."""
+"""Progress on standard error: on a terminal one display, with a row per activity; elsewhere a line now and then."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -12,22 +13,29 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.engine.compilation import QUICK, Compilation
+from walltime.wording import human_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PATIENCE = 1.0
 """Seconds before the row of an activity appears."""
+EVERY = 10.0
+"""Seconds between two lines of one activity, where standard error is not a terminal."""
 _lock = threading.RLock()
 _display: Progress | None = None
 _interrupted = threading.Event()
+received = signal.SIGINT
+"""The signal that interrupted the command."""
 
 
-def interrupt(*_: object) -> None:
-    """Handle Ctrl-C: raise KeyboardInterrupt, now and again at the next update of progress.
+def interrupt(number: int = signal.SIGINT, *_: object) -> None:
+    """Handle Ctrl-C, or the request to end: raise KeyboardInterrupt, now and again at the next update of progress.
 
     Python drops the first exception where it cannot propagate (in a finalizer, in a callback of compiled code).
     """
+    global received
+    received = signal.Signals(number)
     _interrupted.set()
     raise KeyboardInterrupt
 
@@ -76,6 +84,37 @@ class Row:
                 _display = None
 
 
+class Lines:
+    """The same where standard error is not a terminal: a line every ten seconds, with what is done and about how long the rest takes."""
+
+    def __init__(self, label: str, total: int | None = None, unit: str = ""):
+        self._state: dict[str, Any] = {"description": label, "total": total, "unit": unit, "note": ""}
+        self._begin = self._said = time.monotonic()
+        self._first: int | None = None
+        """What was done when the activity began, such as cells that were in the store."""
+
+    def update(self, done: int, **changes: Any) -> None:
+        """Note the progress, and new values of `description`, `total` or `note`; print a line if the last one is old enough."""
+        raise_if_interrupted()
+        with _lock:
+            now = time.monotonic()
+            if self._first is None or changes.get("description", self._state["description"]) != self._state["description"]:
+                self._first, self._begin = done, now
+            self._state |= changes
+            if now - self._said < EVERY:
+                return
+            self._said = now
+            typer.echo(f"walltime: {self._line(done, done - self._first, now - self._begin)}", err=True)
+
+    def _line(self, done: int, new: int, taken: float) -> str:
+        total, unit, note = (self._state[name] for name in ("total", "unit", "note"))
+        counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+        parts = [f"{counted} {unit}".strip(), note]
+        if total is not None and new > 0 and done < total:
+            parts.append(f"about {human_time(taken * (total - done) / new)} left")
+        return f"{self._state['description']}: {', '.join(filter(None, parts))}"
+
+
 def _opened() -> Progress:
     """The display; a terminal can have only one."""
     global _display
@@ -91,10 +130,10 @@ def _opened() -> Progress:
 
 
 @contextmanager
-def row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | None]:
-    """A row of the display within this context; None if standard error is not a terminal."""
+def row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | Lines]:
+    """Where an activity shows its progress within this context: a row of the display, or lines without a terminal."""
     if not sys.stderr.isatty():
-        yield None
+        yield Lines(label, total, unit)
         return
     shown = Row(label, total, unit, patience)
     try:

@@ -79,6 +79,9 @@ def run(
         rows.append([one["policy"], *(human_number(total_of[key]) for key in ("mean", "low", "high"))])
     name = first.replace("_", " ")
     common.print_table(f"{suite}: geometric mean of the {name} over {total} windows", ["scheduler", name, "90 %: from", "to"], rows)
+    common.print_text(
+        "The intervals are of such windows of these subjects, each alone; walltime benchmark leaderboard compares schedulers."
+    )
     for file in files:
         typer.echo(f"result written to {file}")
 
@@ -89,6 +92,10 @@ def verify(
     everything: Annotated[bool, typer.Option("--all", help="Simulate all windows again.")] = False,
     sample: Annotated[int, typer.Option("--sample", min=1, help="How many windows of each result are simulated again.")] = 3,
     seed: o.SeedOption = 0,
+    own: Annotated[
+        list[Path] | None,
+        typer.Option("--own", metavar="FILE.py", help="A Python file of a policy that may be run; repeat it. No other one is."),
+    ] = None,
     workers: WorkersOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -100,7 +107,7 @@ def verify(
     faults: dict[Path, list[str]] = {}
     for file in result_files(*paths):
         with common.progress_bar(sample, f"windows of {file.name}") as progress:
-            wrong = faults[file] = verify_result(file, sample=again, seed=seed, workers=workers, progress=progress)
+            wrong = faults[file] = verify_result(file, own=own or (), sample=again, seed=seed, workers=workers, progress=progress)
         if as_json:
             continue
         for fault in wrong:
@@ -126,7 +133,7 @@ def leaderboard(
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
     from walltime.cli import common
-    from walltime.report.benchmark import cells, write_leaderboard
+    from walltime.report.benchmark import CAUTIONS, answer, cells, write_leaderboard
 
     if out is not None:
         common.check_output(out, (".html", ".htm"))
@@ -135,10 +142,19 @@ def leaderboard(
     if out is not None:
         write_leaderboard(out, results)
     if as_json:
-        common.print_json({"suites": {name: [asdict(one) | {"remark": one.remark} for one in rows] for name, rows in boards.items()}})
+        answers = {name: answer(rows) for name, rows in boards.items()}
+        common.print_json(
+            {
+                "answers": answers,
+                "cautions": list(CAUTIONS),
+                "suites": {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()},
+            }
+        )
         return
     for name, rows in boards.items():
         title, head, lines = cells(name, rows)
         common.print_table(title, head, lines)
+        common.print_text(answer(rows))
+    common.print_cautions(CAUTIONS)
     if out is not None:
         typer.echo(f"page written to {out}")

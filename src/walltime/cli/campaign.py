@@ -83,7 +83,7 @@ def status(plan: PlanArgument, store: StoreOption = None, as_json: o.JsonOption 
     from walltime.campaign import status as find_status
     from walltime.cli import common
 
-    chosen, folder = _open(plan, store)
+    chosen, folder = _open(plan, store, run_files=False)
     found = find_status(chosen, folder)
     if as_json:
         fields = {"cells": found.cells, "done": found.done, "others": found.others, "files": found.files}
@@ -95,22 +95,19 @@ def status(plan: PlanArgument, store: StoreOption = None, as_json: o.JsonOption 
         typer.echo(f"{found.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
 
 
-def _open(plan: Path, store: Path | None) -> tuple[Plan, Store]:
+def _open(plan: Path, store: Path | None, run_files: bool = True) -> tuple[Plan, Store]:
     from walltime.campaign import Store, read_plan
 
-    chosen = read_plan(plan)
+    chosen = read_plan(plan, run_files=run_files)
     return chosen, Store(store or chosen.store)
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on standard error with the cells done, the jobs per second and the time left; nothing without a terminal."""
+def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
+    """The cells done, the jobs per second and the time left, on standard error."""
     from walltime.cli import bars
 
     with bars.row(name, unit="cells", patience=0) as row:
-        if row is None:
-            yield None
-            return
 
         def show(state: Progress) -> None:
             row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")

@@ -229,9 +229,9 @@ def print_cautions(cautions: Sequence[str]) -> None:
 
 @contextmanager
 def progress_bar(total: int, label: str) -> Iterator[Any]:
-    """A callback that shows a bar on standard error, if a terminal, once a run has lasted a second, and raises Ctrl-C."""
+    """A callback that takes what is done, shows it on standard error once a run has lasted a while (see `bars`), and raises Ctrl-C."""
     with bars.row(label, total) as row:
-        yield row.update if row is not None else bars.raise_if_interrupted
+        yield row.update
 
 
 def check_figures(texts: Sequence[str] | None) -> list[tuple[str, Path]]:
@@ -260,13 +260,13 @@ def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedul
 
 def write_rows(table: pl.DataFrame, path: Path) -> None:
     """Write a table as .csv or .parquet, whole or not at all."""
-    from walltime.logs.output import whole_file
+    from walltime.logs.output import whole_file, write_as_parquet
 
     with whole_file(path) as sink:
         if path.name.lower().endswith(".csv"):
             table.write_csv(sink)
         else:
-            table.write_parquet(sink)
+            write_as_parquet(table, sink)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -466,7 +466,7 @@ def replication_object(workload: Workload, runs: Sequence[Mapping[str, Any]], *,
         "sha256": origin.sha256,
         "procs": workload.machine_procs,
         "jobs": len(workload),
-        "offered_load": workload.offered_load,
+        "offered_load_of_log": workload.offered_load,
         "steps": list(origin.steps),
         "dropped": dict(origin.dropped),
         "changed": dict(origin.changed),

@@ -190,7 +190,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequenc
     ]
     first = comparison.summaries[0]
     jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
-    title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(workload.offered_load)}"
+    title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"
     columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
     print_table(title, columns, rows)
     print_text(answer(workload.origin.name, names, schedules, comparison.summaries, spread))

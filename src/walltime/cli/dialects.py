@@ -89,6 +89,7 @@ def _list(as_json: bool) -> None:
 
 def _print(found: DialectTable) -> None:
     from walltime.cli import common
+    from walltime.metrics import range_meaning
 
     schedulers = list(dict.fromkeys(row.scheduler for row in found.rows))
     labels = list(dict.fromkeys((row.dialect, row.alone) for row in found.rows))
@@ -101,7 +102,8 @@ def _print(found: DialectTable) -> None:
     for name in schedulers:
         row = found.find("papers", name)
         if row is not None and row.has_band:
-            typer.echo(f"{name}, papers: slowdown {row.low:,.1f} to {row.high:,.1f} in 90 % of {found.copies} shaken copies of the log")
+            meaning = range_meaning(found.copies).replace("runs", "shaken copies of the log")
+            common.print_text(f"{name}, papers: slowdown {row.low:,.1f} to {row.high:,.1f}, {meaning}")
     common.print_text("Jobs moved: start at another time than under papers. An empty cell: this reading makes no difference there.")
 
 

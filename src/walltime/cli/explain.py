@@ -71,7 +71,7 @@ def explain(
         return
     assert job is not None, "or the longest waits were asked for"
     with bars.row("what would have helped", unit="runs") as row:
-        story = tell(schedule, job, sooner=not no_sooner, progress=row.update if row is not None else bars.raise_if_interrupted)
+        story = tell(schedule, job, sooner=not no_sooner, progress=row.update)
     if figure is not None:
         from walltime.report.story import write_story_figure
 

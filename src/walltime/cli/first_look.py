@@ -57,8 +57,11 @@ def show_all(
             spread = shaking_spread(schedules, trim, progress, copies=copies)
     looks = first_look(schedules, labels, labels.index(BASELINE), spread, trim)
     cautions = [
-        f"{len(looks)} policies are compared on one log: the best of so many is partly luck. See whether it is best on other logs, or in "
-        "other months, as well.",
+        f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
+        "include that choice; "
+        f"each holds its 90 % alone, so of as many policies that equal {BASELINE} about {round((len(looks) - 1) / 10)} would "
+        "be called better or "
+        "worse. See whether it is as low on other logs, or in other months, as well.",
         *cautions_of([schedules[labels.index(BASELINE)]], trim, run.estimates),
     ]
     if out is not None:
@@ -92,7 +95,7 @@ def print_looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Sp
         for look in looks
     ]
     processors = f"{workload.machine_procs:,} processors"
-    title = f"{workload.origin.name}: {len(workload):,} jobs, {processors}, offered load {percent(workload.offered_load)}"
+    title = f"{workload.origin.name}: {len(workload):,} jobs, {processors}, offered load {percent(schedules[0].offered_load)}"
     columns = ["policy", "bounded slowdown", f"more than {BASELINE}", "which is", "mean wait (s)", f"more than {BASELINE} (s)", "which is"]
     print_table(title, columns, rows)
     if spread is not None:

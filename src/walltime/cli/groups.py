@@ -119,8 +119,8 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Scheduling:
-    """How schedulers are run, and what holds for each that does not say otherwise."""
+class Deciding:
+    """How schedulers decide, for each that does not say otherwise, and how the rules of the machine are read."""
 
     order: o.OrderOption = "fcfs"
     backfill_order: o.BackfillOrderOption = None
@@ -134,8 +134,6 @@ class Scheduling:
     coincident: o.CoincidentOption = None
     dialect: o.DialectOption = "papers"
     feedback: o.FeedbackOption = False
-    replications: o.ReplicationsOption = 1
-    trim: o.TrimOption = o.Trim.none
 
     def schedulers(self, texts: list[str]) -> list[Scheduler]:
         """The schedulers that are spelled so; raises PolicyError for what cannot be read."""
@@ -160,11 +158,6 @@ class Scheduling:
         return {text: parse_estimates(text) for text in self.estimates_list or ["user"]}
 
     @property
-    def seeds(self) -> range:
-        """A seed for each replication."""
-        return range(self.seed, self.seed + self.replications)
-
-    @property
     def rules(self) -> dict[str, Any]:
         """How the rules are read, and overruns handled, by name; raises PolicyError for an unknown dialect."""
         return {"dialect": o.read_dialect(self.dialect, self.coincident), "overrun": self.overrun.value}
@@ -175,6 +168,19 @@ class Scheduling:
         dialect = self.rules["dialect"]
         named = {} if dialect.name in ("papers", "pyss") else {"dialect": dialect.label}
         return {"coincident": dialect.coincident, **named, "overrun": self.overrun.value}
+
+
+@dataclass(frozen=True)
+class Scheduling(Deciding):
+    """How schedulers are run."""
+
+    replications: o.ReplicationsOption = 1
+    trim: o.TrimOption = o.Trim.none
+
+    @property
+    def seeds(self) -> range:
+        """A seed for each replication."""
+        return range(self.seed, self.seed + self.replications)
 
 
 def _only(option: str, values: list[T]) -> T:

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+
 if TYPE_CHECKING:
     from walltime.campaign import Line
+
+OF = KINDS["replications.difference"].of
 
 
 def line_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -17,10 +21,11 @@ def line_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
     records = []
     for line in lines:
         record = {**line.combination, "group": line.group, "metric": line.metric, "runs": line.runs}
-        record |= {"mean": line.band.mean, "p5": line.band.low, "p95": line.band.high, "relative_spread": line.spread}
+        record |= {"mean": line.band.mean, "low": line.band.low, "high": line.band.high, "what": line.band.what}
+        record["relative_spread"] = line.spread
         for name, interval in (("interval", line.interval), ("difference", line.difference)):
             if interval is not None:
-                record[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high, "what": interval.what}
+                record[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high, "what": interval.what, "of": OF}
         if line.clear is not None:
             record["difference"]["clear"] = line.clear
         records.append(record)
@@ -28,14 +33,15 @@ def line_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def print_lines(varied: Sequence[str], lines: Sequence[Line], base: Mapping[str, Any] | None, by: str | None = None) -> None:
-    """Print a table for each measure: mean, percentiles, spread, and the difference to the baseline."""
-    from walltime.cli.common import print_table
+    """Print a table for each measure: mean, range of single runs, spread, and the difference to the baseline."""
+    from walltime.cli.common import print_table, print_text
+    from walltime.metrics import range_meaning
     from walltime.report import human_number
     from walltime.report.measures import measure
 
     words = [name for name in varied if any(name in line.combination for line in lines)]
     runs = any(line.runs > 1 for line in lines)
-    columns = [*words, *([by] if by is not None else []), "runs", "mean", "5th percentile", "95th percentile", "spread"]
+    columns = [*words, *([by] if by is not None else []), "runs", "mean", "single runs: from", "to", "spread"]
     if base:
         columns.append(f"difference to {', '.join(str(value) for value in base.values())}")
     for metric in dict.fromkeys(line.metric for line in lines):
@@ -53,11 +59,14 @@ def print_lines(varied: Sequence[str], lines: Sequence[Line], base: Mapping[str,
                 width = f" +- {human_number(d.half_width / divisor)}" if d is not None and math.isfinite(d.half_width) else ""
                 row.append("" if d is None else f"{'+' if d.mean >= 0 else '-'}{human_number(abs(d.mean) / divisor)}{width}")
             rows.append(row)
-        shown = columns if runs else [name for name in columns if name not in ("runs", "5th percentile", "95th percentile", "spread")]
+        shown = columns if runs else [name for name in columns if name not in ("runs", "single runs: from", "to", "spread")]
         kept = [columns.index(name) for name in shown]
         print_table(shown_as.axis, shown, [[row[k] for k in kept] for row in rows])
     if not runs:
         typer.echo("Single runs: there are no intervals. Repeat them with seeds to see which differences are clear.")
         return
-    typer.echo("Percentiles are of single runs. A difference is the mean over pairs with the same seed, +- the half-width of its 90 %")
-    typer.echo("confidence interval. The spread is the standard deviation of the runs over their mean.")
+    for count in sorted({line.runs for line in lines} - {1}):
+        print_text(f"Single runs: {range_meaning(count)}.")
+    print_text(f"A difference is the mean over pairs with the same seed, +- the half-width of its {SHOWN_LEVEL} confidence interval.")
+    print_text("The spread is the standard deviation of the runs over their mean.")
+    print_text(f"Of {OF}: {SCOPES[OF]}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -13,9 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import benchmark, campaign, learn, paper, slurm_live
+from walltime.cli import bars, benchmark, campaign, learn, paper, slurm_live
 from walltime.cli.audit import audit
-from walltime.cli.bars import CompilationRow, interrupt
+from walltime.cli.bars import CompilationRow
 from walltime.cli.cache import cache
 from walltime.cli.calibrate import calibrate
 from walltime.cli.cite import cite
@@ -39,6 +40,7 @@ from walltime.engine.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
 INTERRUPTED = 130
+"""What Typer returns for an interrupted command."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
     "procs=N": "--procs",
@@ -85,9 +87,11 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted."""
+    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: asked to end."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, bars.interrupt)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, bars.interrupt)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -112,7 +116,7 @@ def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _run(arguments: list[str]) -> int:
     try:
         _refuse_repeated(arguments)
-        result = app(args=arguments, prog_name="walltime", standalone_mode=False)
+        result = _command()(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _wrong_call(error)
@@ -138,7 +142,7 @@ def _run(arguments: list[str]) -> int:
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
         kept = "; what is finished is kept, and the same command goes on from there" if _keeps(arguments) else ""
-        return _complain(f"interrupted; no file was left half-written{kept}", INTERRUPTED)
+        return _complain(f"interrupted; no file was left half-written{kept}", 128 + bars.received)
     return result if isinstance(result, int) else 0
 
 
@@ -159,9 +163,15 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
+@functools.cache
+def _command() -> Any:
+    """The command with all of its subcommands; making them takes longer than most calls."""
+    return typer.main.get_command(app)
+
+
 def _refuse_repeated(arguments: list[str]) -> None:
     """Refuse an option that is given twice where only one can hold; otherwise the last one would win without a word."""
-    command: Any = typer.main.get_command(app)
+    command = _command()
     words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command = command.commands[words.pop(0)]

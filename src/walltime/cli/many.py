@@ -125,7 +125,7 @@ def _simulate(
 
 def _loads(bases: Mapping[float | None, Workload]) -> dict[str, list[Any]]:
     """The loads that were asked for, and what they came to."""
-    return {"load": list(bases), "offered_load": [base.offered_load for base in bases.values()]}
+    return {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]}
 
 
 def _show_combinations(

@@ -277,7 +277,7 @@ BatchMeansOption = Annotated[
         "--batch-means",
         min=1,
         metavar="JOBS",
-        help="For steady-state workloads: mean response by batches of this many jobs, with its confidence interval (mualem01: 3333).",
+        help="For steady-state workloads: mean response by batches of this many jobs or more, with its interval (mualem01: 3333).",
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -147,9 +147,9 @@ def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on standard error with the current activity; nothing without a terminal."""
+def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """The current activity on standard error."""
     from walltime.cli import bars
 
     with bars.row(name, unit="runs", patience=0) as row:
-        yield None if row is None else lambda what, done, total: row.update(done, description=f"{name}: {what}", total=total)
+        yield lambda what, done, total: row.update(done, description=f"{name}: {what}", total=total)

@@ -91,6 +91,7 @@ def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
     import polars as pl
 
     from walltime.logs import whole_file
+    from walltime.logs.output import write_as_parquet
     from walltime.metrics import AdjustmentClass, adjustment_classes
 
     if len(found) == 1:
@@ -105,7 +106,7 @@ def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
         if out.name.lower().endswith(".csv"):
             table.write_csv(sink)
         else:
-            table.write_parquet(sink)
+            write_as_parquet(table, sink)
 
 
 def _record(

@@ -64,6 +64,7 @@ def simulate(
 ) -> None:
     """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
     from walltime.cli import common
+    from walltime.cli.batches import batches_lines, batches_object
     from walltime.cli.compare import write_page
     from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
@@ -107,15 +108,8 @@ def simulate(
         schedule, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed
     )
     batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
-    if batches is not None:
-        record["batch_means"] = {
-            "mean_response": batches.interval.mean,
-            "low": batches.interval.low,
-            "high": batches.interval.high,
-            "what": batches.interval.what,
-            "batches": batches.batches,
-            "stopped": batches.stopped,
-        }
+    if batches is not None and batch_means is not None:
+        record["batch_means"] = batches_object(batches, batch_means)
     months = schedule.monthly(month_of.value) if monthly else []
     found = schedule.dynamics_summary(run.trim.value) if dynamics else None
     if found is not None:
@@ -150,12 +144,9 @@ def simulate(
         return
     _print(record, summary, schedule)
     common.print_cautions(cautions)
-    if batches is not None:
-        interval = batches.interval
-        typer.echo(
-            f"mean response by batch means {interval.mean:,.0f} s +- {interval.half_width:,.0f} s ({interval.what}; "
-            f"{batches.batches} batches of {batch_means:,}, stopped: {batches.stopped})"
-        )
+    if batches is not None and batch_means is not None:
+        for line in batches_lines(batches, batch_means):
+            common.print_text(line)
     if found is not None:
         _print_dynamics(found, chosen.policy)
     if learned is not None:

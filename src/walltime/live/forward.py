@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from walltime.auditor.known import known_to
 from walltime.errors import EngineError, WorkloadError
 from walltime.live.present import Present
 from walltime.machine.placing import NEVER
 from walltime.policy import Slurm
 from walltime.schedule import Schedule
-from walltime.schedule.known import known_to
 from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload
 

@@ -196,10 +196,12 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
         time = _of_kind(document, "time", int)
         if not 0 < time < 2**40:
             raise LogError(f"its time cannot be {time}; take the snapshot again")
+        machine = parse_machine(_of_kind(document, "machine", str), where)
+        known = {one.name for one in machine.partitions}
         return Snapshot(
             time,
-            parse_machine(_of_kind(document, "machine", str), where),
-            jobs,
+            machine,
+            tuple(one if one.left_out or one.partition in known else replace(one, left_out="other_partition") for one in jobs),
             counts,
             tuple(map(str, _of_kind(document, "notes", list))),
             _of_kind(document, "time_zone", str),

@@ -110,9 +110,9 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @property
     def unix_start_time(self) -> int | None:
-        """Unix time of the log's time 0, in seconds; None if the header lacks it."""
+        """Unix time of the log's time 0, in seconds, negative before 1970; None if the header lacks it, or says -1: unknown."""
         start = self.whole_number("UnixStartTime")
-        return start if start is not None and start >= 0 else None
+        return start if start != -1 else None
 
     @property
     def time_zone(self) -> str:

@@ -8,6 +8,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +34,9 @@ class LogFile:
         self._digest = hashlib.sha256()
         self._rest = _chunks(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
+        self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
+        if self._returns:
+            self.head = self.head.replace(b"\r", b"\n")
         if not self.head:
             raise LogError(f"{self.where}: the file is empty; give a job log")
 
@@ -42,9 +46,9 @@ class LogFile:
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """The decompressed bytes, in pieces."""
+        """The decompressed bytes, in pieces; with the usual line ends, if all of the first piece are carriage returns."""
         yield self.head
-        yield from self._rest
+        yield from (chunk.replace(b"\r", b"\n") for chunk in self._rest) if self._returns else self._rest
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Whole lines without line ends, in blocks, with the number of the first line of each block, counted from 1."""
@@ -71,6 +75,27 @@ class LogFile:
                 first += len(lines)
         if rest:
             yield first, [rest]
+
+
+@contextmanager
+def parquet_reader() -> Iterator[None]:
+    """Within this context polars does not print the panics that damaged Parquet files cause, which it raises as well.
+
+    It prints them past Python, so standard error is closed to everybody meanwhile.
+    """
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed anyway
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def path_of(path: str | os.PathLike[str]) -> str:

@@ -26,7 +26,7 @@ from walltime.logs.accounting import (
     unknown,
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
-from walltime.logs.input import LogFile
+from walltime.logs.input import LogFile, parquet_reader
 from walltime.logs.joblog import LogFormat, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, TableMapping, read_mapping
 from walltime.logs.names import Names
@@ -355,10 +355,11 @@ def _fields(text: str, delimiter: str) -> list[str] | None:
 def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
     content = b"".join(file.chunks())
     try:
-        titles = list(pl.read_parquet_schema(io.BytesIO(content)))
-        _places(file, titles, wanted, name)
-        table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
-    except (pl.exceptions.PolarsError, OSError, RuntimeError) as error:
+        with parquet_reader():
+            titles = list(pl.read_parquet_schema(io.BytesIO(content)))
+            _places(file, titles, wanted, name)
+            table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, RuntimeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
     columns = {}

@@ -67,7 +67,7 @@ def read_mapping(path: str) -> TableMapping:
     except (OSError, UnicodeDecodeError) as error:
         reason = (getattr(error, "strerror", None) or "it is no text").lower()
         raise LogError(f"{where}: the mapping cannot be read ({reason}); name a TOML file") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists thousands deep
         raise LogError(f"{where}: the mapping is no TOML ({' '.join(str(error).split())}); see the guide on logs of clusters") from error
     return _Parser(where).mapping(content)
 

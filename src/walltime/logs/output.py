@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from walltime.errors import OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @contextmanager
@@ -41,6 +45,13 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
             raise
     except OSError as error:
         raise OutputError(f"{printable(path)}: cannot be written ({_reason(error, target)}); name another place") from error
+
+
+def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> None:
+    """Write a table as Parquet into an open file; raises OSError where polars would hide why it cannot be written."""
+    content = io.BytesIO()
+    table.write_parquet(content, **options)
+    sink.write(content.getbuffer())
 
 
 def printable(path: str | os.PathLike[str]) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile
+from walltime.logs.input import LogFile, parquet_reader
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.names import Names
-from walltime.logs.output import whole_file
+from walltime.logs.output import whole_file, write_as_parquet
 from walltime.logs.table import TableLog, is_further_name
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -76,7 +76,7 @@ def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
         "noticed": dict(log.noticed),
     }
     with whole_file(path) as file:
-        table_of(log).write_parquet(file, metadata={KEY: json.dumps(facts)})
+        write_as_parquet(table_of(log), file, metadata={KEY: json.dumps(facts)})
 
 
 def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
@@ -162,10 +162,11 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
 
 def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
     try:
-        known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
-        facts = None if known is None else json.loads(known)
-        table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
-    except (pl.exceptions.PolarsError, OSError, ValueError, RuntimeError) as error:
+        with parquet_reader():
+            known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
+            facts = None if known is None else json.loads(known)
+            table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, RecursionError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
     if table is None or facts is None:
@@ -183,7 +184,8 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as CSV ({reason[:100]}); give another file") from error
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
-    return table.with_columns(pl.col(name).str.strip_prefix("'") for name in texts)
+    table = table.with_columns(pl.col(name).str.strip_prefix("'") for name in texts)
+    return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which no column can have
 
 
 TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _recognises, _read)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
+from walltime.machine.machine import MOST, Limit, Machine, Outage, Partition, Pool, Qos, Share
 
 TABLES = {
     "pool": ("name", "nodes", "procs"),
@@ -50,7 +50,7 @@ def parse_machine(text: str, where: str) -> Machine:
     """The machine of a file with this content, named `where` in errors; raises LogError."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists thousands deep
         raise LogError(f"{where}: this is no TOML ({error}); see the guide on machines") from error
     try:
         return machine_of(found)
@@ -166,13 +166,16 @@ def _check(name: str, number: int, key: str, value: Any) -> None:
     """Whether the value of a key is of its kind."""
     texts = ("name", "pool", "partition", "account", "user", "parent")
     numbers = ("nodes", "procs", "jobs", "tier", "job_factor", "shares", "priority")
-    right = True
-    if key in texts:
+    right = not (isinstance(value, int) and abs(value) > MOST)
+    if not right:
+        pass
+    elif key in texts:
         right = isinstance(value, str) and bool(value)
     elif key in numbers:
         right = isinstance(value, int) and not isinstance(value, bool)
-    elif key == "pools":
+    elif key in ("pools", "by"):
         right = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        right |= key == "by" and isinstance(value, str)
     elif key == "exclusive":
         right = isinstance(value, bool)
     if not right:

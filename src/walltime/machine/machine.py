@@ -8,6 +8,8 @@ from datetime import datetime
 
 from walltime.errors import WorkloadError
 
+MOST = 2**53
+"""The most processors or units of the second resource of a machine: as of a log's numbers."""
 MEMBERS = ("user", "group", "queue", "partition", "array_job")
 """The columns by which a limit may be counted."""
 
@@ -154,6 +156,9 @@ class Machine:
                     f"partition {partition.name!r} gives whole nodes, so its pools must have nodes of one size, not of "
                     f"{', '.join(map(str, sorted(sizes)))} processors; make a partition of each"
                 )
+        for what, total in (("processors", self.procs), (self.second, self.second_total)):
+            if total > MOST:
+                raise WorkloadError(f"the pools have {total:,} {what} together, more than the {MOST:,} that can be counted")
         for outage in self.outages:
             self._known(outage.pool, "an outage")
         for limit in self.limits:

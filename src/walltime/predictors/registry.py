@@ -40,7 +40,7 @@ def parse_predictor(text: str) -> Predictor:
     The first option may be the name of a preset: `tang13:cobalt` is `Tang13.cobalt()`.
 
     >>> parse_predictor("tang13:key=double,statistic=p95,window=all,threshold=0.5")
-    Tang13(key='double', statistic='p95', window=None, threshold=0.5, least=10, rank='nearest', refresh=1)
+    Tang13(key='double', statistic='p95', window=None, threshold=0.5, least=10, rank='nearest', refresh=1, weight='jobs', small=0.0)
     >>> parse_predictor("tsafrir07:k=3,recompute=yes").label
     'tsafrir07:k=3,recompute=yes'
     """

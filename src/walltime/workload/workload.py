@@ -37,6 +37,8 @@ MAX_TIME = 2**60
 """No time of a workload may reach this, so that sums of two times fit in an int64."""
 LAST_TIME = 2.0**62
 """The end of all jobs run one after the other may not reach this."""
+MOST_WORK = 2.0**62
+"""The processor-seconds that all jobs run or ask for may not reach this, so that sums of them fit in an int64."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Origin:
             if self.time_zone.lstrip("+-").isdecimal():
                 return timezone(timedelta(seconds=int(self.time_zone)))
             return ZoneInfo(self.time_zone)
-        except (ZoneInfoNotFoundError, ValueError):
+        except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of the zones, such as Europe, is no zone
             return UTC
 
 
@@ -394,6 +396,13 @@ def _check(w: Workload) -> None:
     thinking = float(np.maximum(w.columns.get("think_time", longest[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
     if n and float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
         raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent")
+    work = longest.astype(np.float64) * w.procs
+    if n and float(work.sum()) >= MOST_WORK:
+        i = int(np.argmax(work))
+        raise WorkloadError(
+            f"the jobs add up to {float(work.sum()):.1e} processor-seconds, more than can be counted ({MOST_WORK:.1e}); most are of "
+            f"job {w.job_id[i]}, with {w.procs[i]} processors for {longest[i]} s: leave it out, or correct it"
+        )
     wide = w.procs > w.machine_procs
     if wide.any():
         i = int(np.argmax(wide))
