@@ -42,7 +42,7 @@ def policy_of(draw: random.Random, kind: str) -> Slurm:
         options["priority_flags"] = draw.choice(("", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE:SMALL_RELATIVE_TO_TIME"))
         options["bf_min_prio_reserve"] = draw.choice((0, 0, 500))
     if kind in ("time-min", "everything"):
-        options |= {"time_min_as_soft_limit": draw.random() < 0.6, "soft_limit_running": draw.choice(("half", "limit"))}
+        options |= {"time_min_as_soft_limit": draw.random() < 0.4, "soft_limit_running": draw.choice(("half", "limit"))}
     return Slurm(**options)
 
 
@@ -56,8 +56,9 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
     columns["nodes"] = np.array([draw.choice((-1, -1, 1, 2, 3)) for _ in range(count)])
     columns["exclusive"] = np.array([draw.choice((-1, -1, -1, 1)) for _ in range(count)])
     if kind in ("time-min", "everything"):
-        columns["time_min"] = np.array([draw.choice((-1, 1, 2, 5, 60)) for _ in range(count)])
-        workload = replace(workload, requested=np.where(workload.runtime > 20, workload.requested * 9, workload.requested))
+        # Long requests behind a queue: what is backfilled starts with less than it asked for.
+        columns["time_min"] = np.array([draw.choice((-1, 1, 1, 1, 2, 5, 60)) for _ in range(count)])
+        workload = replace(workload, requested=np.where(workload.runtime > 2, workload.requested * 40, workload.requested))
         workload = replace(workload, believed=workload.requested)
     if kind in ("priorities", "everything"):
         columns["group"] = np.array([draw.choice((-1, 1, 2, 3)) for _ in range(count)])
