@@ -53,7 +53,7 @@ import walltime as wt
 from walltime import *
 from walltime.engine.run import Simulation
 from walltime.workload.models import MODELS
-Tsafrir07 = wt.Tsafrir07
+Tsafrir07 = wt.predictors.Tsafrir07
 run, spent = Simulation.run, []
 def timed(self, *given):
     begin = time.thread_time()

@@ -2,7 +2,7 @@
 
     python docs/reproduction_data.py feitelson98 mualem01
 
-Each argument is a folder of one paper, named for it (or by its label, as P2). Takes the tables and the claims;
+Each argument is a folder of one paper, named for it. Takes the tables and the claims;
 writes docs/reproduction.json.
 """
 

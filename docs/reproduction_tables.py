@@ -6,17 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from walltime.papers.names import PAPERS, label_of, paper_name
+from walltime.papers.names import PAPERS
 
 FILE = Path(__file__).with_name("reproduction.json")
 MARKS = {"reproduced": "", "chaos": " ~", "off": " **!**", "": ""}
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
-    """The stored papers by name, in order of year; files of earlier versions use aliases, such as P2, as names."""
+    """The stored papers by name, in order of year."""
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    found = {paper_name(paper): content for paper, content in stored.items()}
-    return {paper: found[paper] for paper in PAPERS if paper in found}
+    return {paper: stored[paper] for paper in PAPERS if paper in stored}
 
 
 def reproduction(what: str, file: Path = FILE) -> str:
@@ -38,7 +37,7 @@ def summary(papers: dict[str, Any]) -> str:
         verdicts = [cell for t in found["tables"].values() for cell in _verdicts(t)]
         decided = [c["holds"] for cs in found["claims"].values() for c in cs if c["holds"] is not None]
         counts = [verdicts.count(name) for name in ("reproduced", "chaos", "off")]
-        lines.append(f"| {paper} ({label_of(paper)}) | {sum(counts)} | {' | '.join(map(str, counts))} | {len(decided)} | {sum(decided)} |")
+        lines.append(f"| {paper} | {sum(counts)} | {' | '.join(map(str, counts))} | {len(decided)} | {sum(decided)} |")
     return "\n".join(lines)
 
 

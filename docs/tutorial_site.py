@@ -48,7 +48,7 @@ FIELDS = (
 
 def jobs() -> Workload:
     """The jobs as they were submitted."""
-    made = wt.Lublin99().generate(jobs=JOBS, machine_procs=256, load=0.92, seed=2)
+    made = wt.workloads.Lublin99().generate(jobs=JOBS, machine_procs=256, load=0.92, seed=2)
     made = wt.workloads.with_users(made, 24, 2).with_estimates(wt.estimates.Tsafrir05(), seed=2)
     requested = np.maximum(-(-SLOWER * made.requested // 60) * 60, 60)
     long = requested > 12 * 3600

@@ -23,7 +23,7 @@ ONE_POOL = Machine((Pool("nodes", 16, 8),), (Partition("main", ("nodes",)),), na
 
 def jobs_of(machine: Machine, jobs: int = 800, seed: int = 3, load: float = 0.8) -> Workload:
     """Jobs with users, in partitions by turns, all of which fit the first."""
-    made = with_users(wt.Lublin99().generate(jobs=jobs, machine_procs=96, load=load, seed=seed), 12, seed)
+    made = with_users(wt.workloads.Lublin99().generate(jobs=jobs, machine_procs=96, load=load, seed=seed), 12, seed)
     requested = SLOWER * made.requested  # so that few jobs are some weeks
     made = replace(made, submit=SLOWER * made.submit, runtime=SLOWER * made.runtime, requested=requested, believed=requested)
     rng = np.random.default_rng(seed)

@@ -92,8 +92,8 @@ ORDERS_THAT_READ = (*USER_ORDERS[4:], by_number)
 """Orders that read columns of the log or the clock."""
 LATER_ORDERS = (
     *FORMULAS,
-    *map(wt.parse_order, ("f1:submit-weight=3", "f3:submit-weight=40,starvation=20")),
-    *map(wt.parse_order, ("sjf:starvation=5", "wfp:starvation=20", "lcfs:starvation=12", "lxf:starvation=0", "unicef:starvation=9")),
+    *map(wt.policy.parse_order, ("f1:submit-weight=3", "f3:submit-weight=40,starvation=20")),
+    *map(wt.policy.parse_order, ("sjf:starvation=5", "wfp:starvation=20", "lcfs:starvation=12", "lxf:starvation=0", "unicef:starvation=9")),
 )
 """Orders of the later literature, and orders under which a job may starve."""
 BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4), *LATER_ORDERS)
@@ -212,7 +212,7 @@ def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: in
         procs=procs,
         machine_procs=procs_of_machine,
         columns=_columns(len(rows)),
-        origin=wt.Origin(records=len(rows), unix_start_time=CLOCKS_FORWARD - 15, time_zone="Europe/Stockholm"),
+        origin=wt.workload.Origin(records=len(rows), unix_start_time=CLOCKS_FORWARD - 15, time_zone="Europe/Stockholm"),
     )
 
 
@@ -266,30 +266,30 @@ DAY = 86400
 BITS = tuple(f"{n:03b}" for n in range(8))
 SHORT_INCREMENTS = (1, 2, 5, 9)
 CORRECTIONS = (
-    wt.Correction("estimate"),
-    wt.Correction("double"),
-    wt.Correction("half"),
-    wt.Correction("double", capped=False),
-    wt.Correction("none"),
-    wt.Correction(),
-    wt.Correction(relative="elapsed"),
-    wt.Correction(increments=SHORT_INCREMENTS),
-    wt.Correction(relative="elapsed", increments=SHORT_INCREMENTS),
+    wt.predictors.Correction("estimate"),
+    wt.predictors.Correction("double"),
+    wt.predictors.Correction("half"),
+    wt.predictors.Correction("double", capped=False),
+    wt.predictors.Correction("none"),
+    wt.predictors.Correction(),
+    wt.predictors.Correction(relative="elapsed"),
+    wt.predictors.Correction(increments=SHORT_INCREMENTS),
+    wt.predictors.Correction(relative="elapsed", increments=SHORT_INCREMENTS),
 )
 
 
-def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
+def predictors(again: bool = True) -> st.SearchStrategy[wt.predictors.Predictor]:
     """A built-in predictor that soon has enough history to say something."""
     keys = st.sampled_from(("all", "user", "project", "double", "triple", "request", "program"))
     return st.one_of(
-        st.just(wt.ExactRuntime()),
-        st.builds(wt.UserRequest, factor=st.integers(1, 3)),
-        st.builds(wt.LastRun, key=keys),
+        st.just(wt.predictors.ExactRuntime()),
+        st.builds(wt.predictors.UserRequest, factor=st.integers(1, 3)),
+        st.builds(wt.predictors.LastRun, key=keys),
         st.builds(wt.predictors.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
         st.builds(wt.predictors.Quantile, percent=st.integers(1, 100), key=keys, last=st.sampled_from((0, 3, 4)), least=st.integers(1, 3)),
-        st.builds(wt.Tsafrir07, k=st.integers(1, 3), key=keys, recompute=st.booleans() if again else st.just(False)),
+        st.builds(wt.predictors.Tsafrir07, k=st.integers(1, 3), key=keys, recompute=st.booleans() if again else st.just(False)),
         st.builds(
-            wt.Tang13,
+            wt.predictors.Tang13,
             key=keys,
             statistic=st.sampled_from(("max", "p95", "p85", "p70", "median", "p10")),
             window=st.sampled_from((None, 1, 2)),
@@ -299,7 +299,7 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
             refresh=st.sampled_from((1, 1, 5, 1800)),
         ),
         st.builds(
-            wt.Mualem01History,
+            wt.predictors.Mualem01History,
             key=keys,
             deviations=st.sampled_from((0.0, 1.5, 3.0)),
             week=st.sampled_from(("key", "sliding", "global", "none")),
@@ -307,7 +307,7 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.Predictor]:
             sample=st.booleans(),
         ),
         st.builds(
-            wt.Gaussier15,
+            wt.predictors.Gaussier15,
             over=st.sampled_from(("square", "abs", "exp")),
             under=st.sampled_from(("square", "abs", "exp")),
             threshold=st.sampled_from((0.0, 60.0)),
@@ -344,5 +344,5 @@ def dated(draw, source: st.SearchStrategy[wt.Workload]) -> wt.Workload:
     unit = draw(st.sampled_from((1, 60, 600, 1800, 3600, 5 * DAY)))
     begin = draw(st.sampled_from((CLOCKS_FORWARD, CLOCKS_BACK, 1_680_361_200, -1_000_000_000, 0))) - draw(st.integers(0, 30)) * unit
     times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "believed")}
-    origin = wt.Origin(unix_start_time=begin, time_zone=draw(st.sampled_from(ZONES)))
+    origin = wt.workload.Origin(unix_start_time=begin, time_zone=draw(st.sampled_from(ZONES)))
     return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=w.columns, origin=origin)

@@ -23,7 +23,7 @@ BAND = (5, 95)
 Reading = Callable[[wt.Workload, Simulate], Summary]
 
 
-def _reading(policy: wt.Policy, trim: str = "none", **options: str) -> Reading:
+def _reading(policy: wt.policy.Policy, trim: str = "none", **options: str) -> Reading:
     return lambda workload, simulate: simulate(workload, policy, **options).summary(trim)
 
 
@@ -47,7 +47,7 @@ READINGS: dict[str, dict[str, Reading]] = {
 """By policy; the first of each, without a name, is the default, the baseline for the others."""
 
 
-def engines(log: wt.Workload, policy: wt.Policy, simulate: Simulate = wt.simulate) -> Numbers:
+def engines(log: wt.Workload, policy: wt.policy.Policy, simulate: Simulate = wt.simulate) -> Numbers:
     """Jobs that the two engines schedule differently: start, kind of start, reserved start."""
     kernel, reference = (simulate(log, policy, engine=engine) for engine in ("kernel", "reference"))
     columns = ("start", "kind", "reserved_start")
@@ -66,7 +66,7 @@ def readings(log: wt.Workload, policy: str, shakes: int, simulate: Simulate = wt
     `once` is the difference on the log as it is; `mean` and `half_width` are the mean over shaken logs of the differences in
     pairs, with the half-width of its 95 % confidence interval, in percent of the mean of the default on these.
     """
-    versions = [log, *(wt.shake(log, SHAKE, seed) for seed in range(1, shakes + 1))]
+    versions = [log, *(wt.workloads.shake(log, SHAKE, seed) for seed in range(1, shakes + 1))]
     runs = {name: [reading(version, simulate) for version in versions] for name, reading in READINGS[policy].items()}
     found: Numbers = {}
     for measure in MEASURES:

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.common import find_log
 from validation.coverage import Sizes, Trials, experiment
-from walltime import Easy, Lublin99, read, simulate
+from walltime import Easy, read, simulate
 from walltime.benchmark.best import behind_best
 from walltime.learn import Task
 from walltime.learn.evaluation import SCHEDULERS
@@ -21,6 +21,7 @@ from walltime.learn.training import simple_outcomes
 from walltime.metrics import BatchMeans, batch_means, halves_differ, jobs_needed, mean_interval, series_interval, stratified_interval
 from walltime.papers.mualem01.batches import published_batch_means
 from walltime.schedule.windows import log_cost
+from walltime.workloads import Lublin99
 
 Array = np.ndarray
 

@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from validation.coverage import Sizes, Trials, experiment
-from walltime import Tsafrir05, simulate
+from walltime import simulate
+from walltime.estimates import Tsafrir05
 from walltime.metrics import mean_interval, range_of_runs
 from walltime.schedule.spread import COPIES, SHAKE
 from walltime.workload.lublin99 import Lublin99

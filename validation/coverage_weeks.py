@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.common import find_log
 from validation.coverage import Sizes, Trials, experiment
-from walltime import Tsafrir05, Workload, read, simulate
+from walltime import Workload, read, simulate
+from walltime.estimates import Tsafrir05
 from walltime.site.simulations import FEWEST_WEEKS
 from walltime.site.weeks import WEEK, over_weeks, parts_of, queued_share, why_no_interval
 from walltime.workload.lublin99 import Lublin99

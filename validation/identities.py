@@ -17,7 +17,7 @@ from walltime.engine.run import Simulation
 from walltime.estimates.overrun import effective_times
 from walltime.metrics import queue_length
 
-POLICIES: tuple[wt.Policy, ...] = (
+POLICIES: tuple[wt.policy.Policy, ...] = (
     wt.NoBackfilling(),
     wt.Easy(),
     wt.Easy(backfill_order=wt.SJF),
@@ -63,7 +63,7 @@ def total(findings: Iterable[Finding]) -> Finding:
 
 def perfect(workload: wt.Workload) -> wt.Workload:
     """With exact estimates."""
-    return workload.with_estimates(wt.ExactEstimates())
+    return workload.with_estimates(wt.estimates.ExactEstimates())
 
 
 # ---------------------------------------------------------------------------------------------------- policies that coincide
@@ -259,7 +259,7 @@ def _with_another(workload: wt.Workload, submit: int) -> wt.Workload:
 def no_foresight(workload: wt.Workload, simulate: Simulate) -> Finding:
     """Without its second half, a workload's schedule is the same up to the time at which that half begins."""
     half = max(len(workload) // 2, 1)
-    first = wt.head(workload, half)
+    first = wt.workloads.head(workload, half)
     until = int(workload.submit[half]) if half < len(workload) else int(workload.submit[-1]) + 1
     found = Finding(0, 0)
     for policy in POLICIES:

@@ -21,8 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, cpu_model, find_log
 from validation.run import rounded
-from walltime import Lublin99, Workload, read
+from walltime import Workload, read
 from walltime.learn import Settings, evaluate, train
+from walltime.workloads import Lublin99
 
 OUT = ROOT / "docs" / "learned.json"
 LOGS = {"Lublin99": None, "SDSC-SP2": "SDSC-SP2-1998-4.x-cln"}

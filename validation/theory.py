@@ -52,7 +52,7 @@ class Queue:
         return f"M/{self.service.name}/{self.servers}" + (" shortest first" if self.shortest_first else "")
 
     @property
-    def policy(self) -> wt.Policy:
+    def policy(self) -> wt.policy.Policy:
         """The policy whose waits are compared with theory."""
         return wt.Easy(order=wt.SJF) if self.shortest_first else wt.Easy()
 

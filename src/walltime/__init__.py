@@ -53,20 +53,9 @@ if TYPE_CHECKING:
     from walltime.errors import PolicyError as PolicyError
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
-    from walltime.estimates import ExactEstimates as ExactEstimates
-    from walltime.estimates import FactorEstimates as FactorEstimates
     from walltime.estimates import FModel as FModel
-    from walltime.estimates import Mualem01 as Mualem01
-    from walltime.estimates import Tsafrir05 as Tsafrir05
-    from walltime.estimates import UserEstimates as UserEstimates
-    from walltime.estimates import parse_estimates as parse_estimates
-    from walltime.logs import SwfLog as SwfLog
     from walltime.logs import read as read
     from walltime.logs import read_log as read_log
-    from walltime.logs import read_swf as read_swf
-    from walltime.logs import write_swf as write_swf
-    from walltime.logs.cleaning import clean as clean
-    from walltime.logs.cleaning import find_flurries as find_flurries
     from walltime.logs.fetch import fetch as fetch
     from walltime.policy import FCFS as FCFS
     from walltime.policy import SJF as SJF
@@ -75,33 +64,16 @@ if TYPE_CHECKING:
     from walltime.policy import Conservative as Conservative
     from walltime.policy import Dialect as Dialect
     from walltime.policy import Easy as Easy
-    from walltime.policy import Fcfs as Fcfs
     from walltime.policy import Hybrid as Hybrid
     from walltime.policy import NoBackfilling as NoBackfilling
     from walltime.policy import PlainPolicy as PlainPolicy
-    from walltime.policy import Policy as Policy
     from walltime.policy import Slurm as Slurm
     from walltime.policy import Wfp as Wfp
     from walltime.policy import order as order
-    from walltime.policy import parse_order as parse_order
-    from walltime.policy import parse_policy as parse_policy
-    from walltime.predictors import Belief as Belief
-    from walltime.predictors import Correction as Correction
-    from walltime.predictors import ExactRuntime as ExactRuntime
-    from walltime.predictors import Gaussier15 as Gaussier15
-    from walltime.predictors import LastRun as LastRun
-    from walltime.predictors import Mualem01History as Mualem01History
-    from walltime.predictors import PlainPredictor as PlainPredictor
     from walltime.predictors import Prediction as Prediction
-    from walltime.predictors import Predictor as Predictor
-    from walltime.predictors import Tang13 as Tang13
-    from walltime.predictors import Tsafrir07 as Tsafrir07
-    from walltime.predictors import UserRequest as UserRequest
-    from walltime.predictors import parse_predictor as parse_predictor
     from walltime.predictors import predictor as predictor
     from walltime.provenance import version as version
     from walltime.report import write_report as write_report
-    from walltime.schedule import Batch as Batch
     from walltime.schedule import Case as Case
     from walltime.schedule import Kind as Kind
     from walltime.schedule import Schedule as Schedule
@@ -111,9 +83,7 @@ if TYPE_CHECKING:
     from walltime.schedule import simulate as simulate
     from walltime.schedule import simulate_many as simulate_many
     from walltime.schedule.accuracy import walltime_accuracy as walltime_accuracy
-    from walltime.schedule.replay import Replay as Replay
     from walltime.schedule.replay import replay_predictions as replay_predictions
-    from walltime.schedule.replication import Replications as Replications
     from walltime.schedule.replication import replicate as replicate
     from walltime.schedule.scheduler import Scheduler as Scheduler
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
@@ -122,20 +92,7 @@ if TYPE_CHECKING:
     from walltime.site import what_if as what_if
     from walltime.tuning import choose_weekly as choose_weekly
     from walltime.tuning import tune as tune
-    from walltime.workload import Origin as Origin
     from walltime.workload import Workload as Workload
-    from walltime.workloads import Downey97 as Downey97
-    from walltime.workloads import Feitelson96 as Feitelson96
-    from walltime.workloads import FeitelsonVariant as FeitelsonVariant
-    from walltime.workloads import Jann97 as Jann97
-    from walltime.workloads import Lublin99 as Lublin99
-    from walltime.workloads import head as head
-    from walltime.workloads import parse_model as parse_model
-    from walltime.workloads import resize as resize
-    from walltime.workloads import scale_load as scale_load
-    from walltime.workloads import shake as shake
-    from walltime.workloads import tail as tail
-    from walltime.workloads import window as window
 
 GROUPS = (
     "benchmark",
@@ -213,67 +170,8 @@ _NAMES = {
     "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),
 }
-_OLDER_NAMES = {
-    "estimates": (
-        "ExactEstimates",
-        "FactorEstimates",
-        "Mualem01",
-        "Tsafrir05",
-        "UserEstimates",
-        "parse_estimates",
-    ),
-    "logs": (
-        "SwfLog",
-        "read_swf",
-        "write_swf",
-    ),
-    "logs.cleaning": (
-        "clean",
-        "find_flurries",
-    ),
-    "policy": (
-        "Fcfs",
-        "Policy",
-        "parse_order",
-        "parse_policy",
-    ),
-    "predictors": (
-        "Belief",
-        "Correction",
-        "ExactRuntime",
-        "Gaussier15",
-        "LastRun",
-        "Mualem01History",
-        "PlainPredictor",
-        "Predictor",
-        "Tang13",
-        "Tsafrir07",
-        "UserRequest",
-        "parse_predictor",
-    ),
-    "schedule": ("Batch",),
-    "schedule.replay": ("Replay",),
-    "schedule.replication": ("Replications",),
-    "workload": ("Origin",),
-    "workloads": (
-        "Downey97",
-        "Feitelson96",
-        "FeitelsonVariant",
-        "Jann97",
-        "Lublin99",
-        "head",
-        "parse_model",
-        "resize",
-        "scale_load",
-        "shake",
-        "tail",
-        "window",
-    ),
-}
-"""Names that version 0.1 had here; they still work, and are now also in the groups."""
 
 _get, _, _top = lazy(__name__, _NAMES)
-_get_older = lazy(__name__, _OLDER_NAMES)[0]
 __all__ = sorted([*_top, *GROUPS])
 
 
@@ -281,7 +179,7 @@ def __getattr__(name: str) -> Any:
     """Import a name on first use, so that `import walltime` is fast."""
     if name in GROUPS:
         return importlib.import_module(f"walltime.{name}")
-    return (_get if name in _top else _get_older)(name)
+    return _get(name)
 
 
 def __dir__() -> list[str]:

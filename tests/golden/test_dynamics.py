@@ -22,7 +22,7 @@ BOTH = pytest.mark.parametrize("coincident", COINCIDENT)
 
 def check(
     workload: wt.Workload,
-    policy: wt.Policy,
+    policy: wt.policy.Policy,
     *,
     start: Sequence[int],
     wild: Set[int] = frozenset(),

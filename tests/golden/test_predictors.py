@@ -47,14 +47,14 @@ TEN = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]
 )
 def test_tang13__takes_the_percentile_by_nearest_rank(engine, statistic, expected):
     ends = [5000 + 10 * k for k in range(10)]
-    predictor = wt.Tang13(statistic=statistic, window=None)
+    predictor = wt.predictors.Tang13(statistic=statistic, window=None)
     assert history(ends, TEN[::-1], 1000, 6000, engine=engine, predictor=predictor) == (expected, 1)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tang13__needs_ten_jobs_exactly(engine):
     ends = [5000 + 10 * k for k in range(10)]
-    predictor = wt.Tang13(window=None)
+    predictor = wt.predictors.Tang13(window=None)
     assert history(ends[1:], TEN[1:], 1000, 6000, engine=engine, predictor=predictor) == (1000, 0)
     assert history(ends, TEN, 1000, 6000, engine=engine, predictor=predictor) == (900, 1)
     # The tenth ends at the very instant of the submission, which counts; a second later it does not.
@@ -65,31 +65,34 @@ def test_tang13__needs_ten_jobs_exactly(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tang13__window_is_open_at_its_beginning(engine):
     at = 2 * MONTH
-    predictor = wt.Tang13(window=1)
+    predictor = wt.predictors.Tang13(window=1)
     recent = [at - DAY] * 9
     assert history([at - MONTH + 1, *recent], TEN, 1000, at, engine=engine, predictor=predictor) == (900, 1)
     assert history([at - MONTH, *recent], TEN, 1000, at, engine=engine, predictor=predictor) == (1000, 0)  # nine are left
-    assert history([at - MONTH, *recent], TEN, 1000, at, engine=engine, predictor=wt.Tang13(window=2)) == (900, 1)
+    assert history([at - MONTH, *recent], TEN, 1000, at, engine=engine, predictor=wt.predictors.Tang13(window=2)) == (900, 1)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tang13__keys_say_who_is_alike(engine):
     ends = [5000 + 10 * k for k in range(10)]
     users = [1] * 5 + [2] * 5
-    assert history(ends, TEN, 1000, 6000, users=users, engine=engine, predictor=wt.Tang13(key="double")) == (1000, 0)
-    assert history(ends, TEN, 1000, 6000, users=users, engine=engine, predictor=wt.Tang13(key="project")) == (900, 1)
-    assert history(ends, TEN, 1000, 6000, ask=2000, engine=engine, predictor=wt.Tang13(key="triple")) == (2000, 0)
-    assert history(ends, TEN, 1000, 6000, ask=2000, engine=engine, predictor=wt.Tang13(key="double")) == (1800, 1)
-    assert history(ends, TEN, 1000, 6000, users=[-1] * 10, now_user=-1, engine=engine, predictor=wt.Tang13(key="user")) == (1000, 0)
+    assert history(ends, TEN, 1000, 6000, users=users, engine=engine, predictor=wt.predictors.Tang13(key="double")) == (1000, 0)
+    assert history(ends, TEN, 1000, 6000, users=users, engine=engine, predictor=wt.predictors.Tang13(key="project")) == (900, 1)
+    assert history(ends, TEN, 1000, 6000, ask=2000, engine=engine, predictor=wt.predictors.Tang13(key="triple")) == (2000, 0)
+    assert history(ends, TEN, 1000, 6000, ask=2000, engine=engine, predictor=wt.predictors.Tang13(key="double")) == (1800, 1)
+    assert history(ends, TEN, 1000, 6000, users=[-1] * 10, now_user=-1, engine=engine, predictor=wt.predictors.Tang13(key="user")) == (
+        1000,
+        0,
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tang13__threshold_and_r_over_one(engine):
     ends = [5000 + 10 * k for k in range(10)]
     short = [100] * 10
-    assert history(ends, short, 1000, 6000, engine=engine, predictor=wt.Tang13()) == (100, 1)
-    assert history(ends, short, 1000, 6000, engine=engine, predictor=wt.Tang13(threshold=0.5)) == (500, 1)
-    assert history(ends, [1200] * 10, 1000, 6000, engine=engine, predictor=wt.Tang13()) == (1000, 1)  # R is 1, not 1.2
+    assert history(ends, short, 1000, 6000, engine=engine, predictor=wt.predictors.Tang13()) == (100, 1)
+    assert history(ends, short, 1000, 6000, engine=engine, predictor=wt.predictors.Tang13(threshold=0.5)) == (500, 1)
+    assert history(ends, [1200] * 10, 1000, 6000, engine=engine, predictor=wt.predictors.Tang13()) == (1000, 1)  # R is 1, not 1.2
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -97,7 +100,7 @@ def test_tang13__as_in_cobalt(engine):
     at = 1800 * 10
     ends = [1800 * 9 - 10 * k for k in range(11)]
     runtimes = [100 * k for k in range(1, 11)] + [1000]
-    cobalt = wt.Tang13.cobalt()
+    cobalt = wt.predictors.Tang13.cobalt()
     # 11 jobs, the least for "more than 10"; sorted[int(0.8 * 11)] = sorted[8] = 0.9
     assert history(ends, runtimes, 1000, at, engine=engine, predictor=cobalt) == (900, 1)
     assert history(ends[1:], runtimes[1:], 1000, at, engine=engine, predictor=cobalt) == (1000, 0)
@@ -110,25 +113,25 @@ def test_tang13__as_in_cobalt(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tsafrir07__is_the_mean_of_the_last_two(engine):
     ends, runtimes = [1000, 2000, 3000], [500, 100, 201]
-    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=wt.Tsafrir07()) == (150, 1)  # 150.5, cut off
-    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=wt.Tsafrir07(k=3)) == (267, 1)
-    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=wt.LastRun()) == (201, 1)
-    assert history(ends, runtimes, 900, 4000, ask=120, engine=engine, predictor=wt.Tsafrir07()) == (120, 1)  # the user's limit
-    assert history(ends[:1], runtimes[:1], 900, 4000, engine=engine, predictor=wt.Tsafrir07()) == (1000, 0)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=wt.predictors.Tsafrir07()) == (150, 1)  # 150.5, cut off
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=wt.predictors.Tsafrir07(k=3)) == (267, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=wt.predictors.LastRun()) == (201, 1)
+    assert history(ends, runtimes, 900, 4000, ask=120, engine=engine, predictor=wt.predictors.Tsafrir07()) == (120, 1)  # the user's limit
+    assert history(ends[:1], runtimes[:1], 900, 4000, engine=engine, predictor=wt.predictors.Tsafrir07()) == (1000, 0)
     # The last to end counts, not the last to be submitted.
-    assert history([3000, 2000, 1000], [100, 300, 700], 900, 4000, engine=engine, predictor=wt.LastRun()) == (100, 1)
+    assert history([3000, 2000, 1000], [100, 300, 700], 900, 4000, engine=engine, predictor=wt.predictors.LastRun()) == (100, 1)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_mualem01__adds_deviations_to_the_mean(engine):
     ends, runtimes = [1000, 2000], [100, 300]  # mean 200, population's deviation 100, sample's 141.4
-    assert history(ends, runtimes, 900, 3000, engine=engine, predictor=wt.Mualem01History()) == (350, 1)
-    assert history(ends, runtimes, 900, 3000, engine=engine, predictor=wt.Mualem01History(deviations=3.0)) == (500, 1)
-    assert history(ends, runtimes, 900, 3000, engine=engine, predictor=wt.Mualem01History(sample=True)) == (412, 1)
-    assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.Mualem01History(sample=True)) == (100, 1)
+    assert history(ends, runtimes, 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History()) == (350, 1)
+    assert history(ends, runtimes, 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(deviations=3.0)) == (500, 1)
+    assert history(ends, runtimes, 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(sample=True)) == (412, 1)
+    assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(sample=True)) == (100, 1)
     # Another user has run nothing: then all jobs count.
-    assert history(ends, runtimes, 900, 3000, now_user=2, engine=engine, predictor=wt.Mualem01History()) == (350, 2)
-    assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.Mualem01History(least=2)) == (1000, 0)
+    assert history(ends, runtimes, 900, 3000, now_user=2, engine=engine, predictor=wt.predictors.Mualem01History()) == (350, 2)
+    assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(least=2)) == (1000, 0)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -138,7 +141,7 @@ def test_mualem01__adds_deviations_to_the_mean(engine):
     [("key", (350, 1), (1000, 0)), ("sliding", (300, 1), (1000, 0)), ("none", (350, 1), (350, 1)), ("global", (1000, 0), (1000, 0))],
 )
 def test_mualem01__forgets_after_a_week(engine, week, exactly, later):
-    predictor = wt.Mualem01History(week=week)
+    predictor = wt.predictors.Mualem01History(week=week)
     ends = [8 * DAY, 10 * DAY]
     assert history(ends, [100, 300], 900, 10 * DAY + WEEK, engine=engine, predictor=predictor) == exactly
     assert history(ends, [100, 300], 900, 10 * DAY + WEEK + 1, engine=engine, predictor=predictor) == later
@@ -180,7 +183,7 @@ def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="ke
         machine_procs=4,
         columns={"user": np.array([1, 1, 2])},
     )
-    return wt.simulate(jobs, policy or wt.Easy(), prediction=wt.Prediction(wt.LastRun(), correction=correction), engine=engine)
+    return wt.simulate(jobs, policy or wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), correction=correction), engine=engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -238,7 +241,7 @@ def test_corrections__move_the_reservation(engine, policy):
         machine_procs=4,
         columns={"user": np.array([1, 1, 2, 3])},
     )
-    done = wt.simulate(jobs, policy, prediction=wt.LastRun(), engine=engine)
+    done = wt.simulate(jobs, policy, prediction=wt.predictors.LastRun(), engine=engine)
     assert done.start.tolist() == [0, 1000, 1960, 1660]
     assert done.predictions.corrections.tolist() == [0, 3, 0, 0]
 
@@ -340,4 +343,4 @@ def test_user__times_two_exceeds_the_request(engine):
     assert done[2].predictions.predicted.tolist() == [120, 20, 200]
     assert [done[factor].reserved_start.tolist() for factor in (1, 2)] == [[-1, 60, 60], [-1, 120, 70]]
     with pytest.raises(wt.PolicyError, match="factor of user must be a whole number of at least 1"):
-        wt.UserRequest(factor=0)
+        wt.predictors.UserRequest(factor=0)

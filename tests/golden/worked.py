@@ -19,7 +19,7 @@ def jobs_of(machine: int, *rows: Sequence[int]) -> wt.Workload:
 
 def check(
     workload: wt.Workload,
-    policy: wt.Policy,
+    policy: wt.policy.Policy,
     *,
     start: Sequence[int],
     kind: str | None = None,

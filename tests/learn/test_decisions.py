@@ -191,5 +191,5 @@ def test_random_decisions__leave_no_invalid_state(options, jobs):
 @pytest.mark.nightly
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_million_random_decisions__leave_no_invalid_state(options):
-    log = wt.Lublin99().generate(jobs=20_000, machine_procs=128, load=0.8, seed=1)
+    log = wt.workloads.Lublin99().generate(jobs=20_000, machine_procs=128, load=0.8, seed=1)
     random_steps(windows(log, 256, warm="easy"), options, 1_000_000, every=50)

@@ -18,7 +18,7 @@ from walltime.learn.batch import AT_THE_END
 
 gymnasium = pytest.importorskip("gymnasium")
 
-LOG = wt.Lublin99().generate(jobs=300, machine_procs=32, load=0.9, seed=3)
+LOG = wt.workloads.Lublin99().generate(jobs=300, machine_procs=32, load=0.9, seed=3)
 EPISODES = learn.windows(LOG, 50, warm="easy")
 VARIANTS = [
     {},
@@ -159,7 +159,7 @@ def play(env, options=None) -> float:
     [("wait", "mean_wait"), ("response", "mean_response"), ("slowdown", "mean_slowdown"), ("bounded_slowdown", "mean_bounded_slowdown")],
 )
 def test_rewards__add_up_to_the_metric(reward, metric):
-    jobs = wt.Lublin99().generate(jobs=200, machine_procs=32, load=0.9, seed=4)
+    jobs = wt.workloads.Lublin99().generate(jobs=200, machine_procs=32, load=0.9, seed=4)
     schedule = wt.simulate(jobs, "easy")
     found = getattr(schedule.summary(), metric)
     if metric == "mean_slowdown":
@@ -173,7 +173,7 @@ def test_rewards__add_up_to_the_metric(reward, metric):
 
 @pytest.mark.parametrize("reward", AT_THE_END)
 def test_rewards__at_the_end_can_be_any_metric_of_a_schedule(reward):
-    jobs = wt.Lublin99().generate(jobs=100, machine_procs=32, load=0.9, seed=4)
+    jobs = wt.workloads.Lublin99().generate(jobs=100, machine_procs=32, load=0.9, seed=4)
     found = getattr(wt.simulate(jobs, "easy").summary(), reward)
     env = gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False)
     assert play(env) == pytest.approx(found if reward == "utilization" else -found)
@@ -191,7 +191,7 @@ def test_parts_of_a_log__do_not_overlap_and_the_test_is_later():
 
 
 def test_models_and_shaken_logs__give_episodes():
-    drawn = learn.drawn(lambda seed: wt.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed), episodes=3)
+    drawn = learn.drawn(lambda seed: wt.workloads.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed), episodes=3)
     shaken = learn.shaken(LOG, copies=2, jobs=100, warm="easy")
     assert [len(drawn), len(shaken)] == [3, 6]
     assert not np.array_equal(shaken[0].workload.submit, shaken[3].workload.submit)

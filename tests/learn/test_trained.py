@@ -19,7 +19,7 @@ from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work
 from walltime.learn.training import simple_costs
 from walltime.logs import write_swf
 
-LOG = wt.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
+LOG = wt.workloads.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
 TINY = learn.Settings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))
 TASK = learn.Task(window=32)
 
@@ -242,7 +242,7 @@ def test_evaluation__has_every_scheduler_in_pairs(agents):
 
 
 def test_evaluation__of_one_agent_on_another_machine(agents):
-    other = wt.Lublin99().generate(jobs=640, machine_procs=64, load=0.8, seed=9)
+    other = wt.workloads.Lublin99().generate(jobs=640, machine_procs=64, load=0.8, seed=9)
     found = learn.evaluate(agents[0], other, importances=False)
     assert all(one.over_seeds is None for one in found.compared)
     assert found.importances == ()
@@ -283,7 +283,7 @@ def test_damaged_agent__one_line(agents, tmp_path):
 
 def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
     log = tmp_path / "log.swf"
-    made = wt.Lublin99().generate(jobs=600, machine_procs=32, load=0.8, seed=1)
+    made = wt.workloads.Lublin99().generate(jobs=600, machine_procs=32, load=0.8, seed=1)
     write_swf(log, made)
     call(capsys, "learn", "train", log, "--window", 32, "--episodes", 128, "--out", tmp_path / "a")
     write_swf(log, wt.workloads.head(made, 500))
@@ -324,7 +324,7 @@ def test_evaluation__is_over_blocks_and_says_where_the_halves_of_a_log_differ(ag
 
 
 def test_halves__of_a_log_whose_later_half_is_busy_differ():
-    first, last = (wt.Lublin99().generate(jobs=1280, machine_procs=32, load=load, seed=3) for load in (0.3, 1.2))
+    first, last = (wt.workloads.Lublin99().generate(jobs=1280, machine_procs=32, load=load, seed=3) for load in (0.3, 1.2))
     columns = {name: np.concatenate([getattr(first, name), getattr(last, name)]) for name in ("runtime", "procs")}
     submit = np.concatenate([first.submit, last.submit - last.submit[0] + first.submit[-1] + 1])
     log = wt.Workload.from_arrays(submit=submit, machine_procs=32, **columns)

@@ -82,7 +82,7 @@ def test_jobs_that_end_where_the_head_can_start__are_backfilled_as_by_the_twin(d
 @pytest.mark.parametrize("decision", ["next", "backfill", "formula", "both"])
 @pytest.mark.parametrize("dialect", ["papers", "rlscheduler"])
 def test_queues_with_more_jobs_than_slots__are_shown_as_by_the_twin(decision, dialect):
-    log = wt.Lublin99().generate(jobs=400, machine_procs=32, load=1.5, seed=5)
+    log = wt.workloads.Lublin99().generate(jobs=400, machine_procs=32, load=1.5, seed=5)
     users = np.random.default_rng(1).integers(-1, 9, len(log))
     log = dataclasses.replace(log, columns=log.columns | {"user": users})
     options = {"decision": decision, "dialect": dialect, "observation": "published", "slots": 20, "skip": True, "period": 600}

@@ -37,10 +37,10 @@ def corpus(count: int, seed: int, jobs: int = 25) -> list[dict]:
 def replay(case: dict, engine: str = "kernel") -> dict[str, list[int]]:
     """What becomes of the jobs of one case."""
     case = dict(case)
-    order, backfill = wt.parse_order(case.pop("order")), case.pop("backfill_order")
+    order, backfill = wt.policy.parse_order(case.pop("order")), case.pop("backfill_order")
     name = case.pop("policy")
     own = backfill if name.startswith(("easy", "hybrid")) else None
-    policy = wt.parse_policy(name, order, wt.parse_order(own) if own else None)
+    policy = wt.policy.parse_policy(name, order, wt.policy.parse_order(own) if own else None)
     modes = {name: case.pop(name) for name in ("coincident", "overrun")}
     schedule = wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
     return {name: getattr(schedule, name).tolist() for name in ("start", "end", "kind", "reserved_start")}

@@ -45,7 +45,7 @@ RECORDED = tuple(kind for kind in POLICY_KINDS if kind not in LATER_KINDS)
 in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
 
 
-def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, coincident: str, overrun: str) -> None:
+def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:
     note(f"{shrunk(workload)}\n{policy!r} coincident={coincident!r} overrun={overrun!r}")
     kernel, reference = (
         wt.simulate(workload, policy, coincident=coincident, overrun=overrun, engine=e, dynamics=True) for e in ("kernel", "reference")
@@ -240,4 +240,4 @@ def test_dynamics__are_not_recorded_where_the_head_is_not_alone(policy):
     with pytest.raises(wt.PolicyError, match="the effects of backfilling are not recorded under"):
         wt.simulate(workload, policy, dynamics=True)
     with pytest.raises(wt.PolicyError, match="the effects of backfilling are not recorded under"):
-        wt.schedule.simulate_many(workload, [wt.schedule.Case(wt.parse_policy(policy))], dynamics=True)
+        wt.schedule.simulate_many(workload, [wt.schedule.Case(wt.policy.parse_policy(policy))], dynamics=True)

@@ -40,7 +40,7 @@ def assert_same(kernel: wt.Schedule, reference: wt.Schedule) -> None:
             raise AssertionError(f"{name} of job {job + 1}: kernel {fast[job]}, reference {slow[job]}")
 
 
-def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, coincident: str, overrun: str) -> None:
+def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:
     note(f"{shrunk(workload)}\n{policy!r} coincident={coincident!r} overrun={overrun!r}")
     assert_same(*(wt.simulate(workload, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference")))
 
@@ -123,7 +123,7 @@ LATER = (
 )
 KTH_POLICIES = (
     *(wt.NoBackfilling(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=3)),
-    *map(wt.parse_policy, LATER),
+    *map(wt.policy.parse_policy, LATER),
 )
 
 
@@ -142,7 +142,7 @@ def kth_log() -> wt.Workload:
 @pytest.fixture
 def kth(kth_log, count) -> wt.Workload:
     """The first jobs of the log, or all of them."""
-    return wt.head(kth_log, count)
+    return wt.workloads.head(kth_log, count)
 
 
 @PARTS

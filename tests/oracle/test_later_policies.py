@@ -18,7 +18,7 @@ COLUMNS = ("start", "kind", "reserved_start")
 RUNS = st.one_of(workloads(max_size=25), crowded())
 
 
-def assert_same(workload: wt.Workload, one: wt.Policy, other: wt.Policy, coincident: str = "batch", columns=COLUMNS) -> None:
+def assert_same(workload: wt.Workload, one: wt.policy.Policy, other: wt.policy.Policy, coincident: str = "batch", columns=COLUMNS) -> None:
     note(f"{shrunk(workload)}\n{one!r}\n{other!r} coincident={coincident!r}")
     for engine in ("kernel", "reference"):
         a, b = (wt.simulate(workload, policy, coincident=coincident, engine=engine) for policy in (one, other))

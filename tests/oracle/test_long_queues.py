@@ -217,7 +217,7 @@ def crush(seed: int, grain: int = 1, early: float = 1.0) -> wt.Workload:
     )
 
 
-def assert_engines_agree(jobs: wt.Workload, policy: wt.Policy, coincident: str, overrun: str) -> None:
+def assert_engines_agree(jobs: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:
     kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference"))
     assert longest_queue(reference) > 1000
     for name in ("start", "kind", "reserved_start"):

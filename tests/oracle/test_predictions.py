@@ -32,7 +32,7 @@ RECORDS = ("predicted", "basis", "corrections")
 ARRIVALS = ("papers:arrivals=fitting", "papers:arrivals=fitting,expiry=silent")
 
 
-def assert_engines_agree(workload: wt.Workload, policy: wt.Policy, **options) -> wt.Schedule:
+def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, **options) -> wt.Schedule:
     if len(workload) < 100:
         columns = {name: values.tolist() for name, values in workload.columns.items()}
         note(f"{shrunk(workload)} columns={columns}\n{policy!r} {options}")
@@ -72,7 +72,9 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
 def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kind, believe, data):
     # Predictions are mostly far too short, so they expire, are corrected, and break promises.
     workload = data.draw(with_users(crowded()), label="workload")
-    predictor = data.draw(st.sampled_from((wt.LastRun(), wt.Tang13(key="all", statistic="p10", least=1, window=None))))
+    predictor = data.draw(
+        st.sampled_from((wt.predictors.LastRun(), wt.predictors.Tang13(key="all", statistic="p10", least=1, window=None)))
+    )
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
     dialect = data.draw(st.sampled_from(("papers", "predictsim", "papers:expiry=silent", *ARRIVALS)), label="dialect")
@@ -85,7 +87,7 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
 @given(data=st.data())
 def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
-    predictor = wt.Tsafrir07(k=1, key=data.draw(st.sampled_from(("all", "user"))), recompute=True)
+    predictor = wt.predictors.Tsafrir07(k=1, key=data.draw(st.sampled_from(("all", "user"))), recompute=True)
     believe = data.draw(st.sampled_from(("111", "110", "010", "011")), label="believe")
     policy = data.draw(policies(kind), label="policy")
     with pytest.MonkeyPatch.context() as patch:  # the queue is indexed from a few jobs on, and has to be indexed anew
@@ -115,7 +117,7 @@ def test_simulation__without_belief_is_the_one_without_predictions(data):
     policy = data.draw(policies(), label="policy")
     plain = wt.simulate(workload, policy)
     nowhere = wt.simulate(workload, policy, prediction=wt.Prediction(data.draw(predictors(), label="predictor"), believe="none"))
-    same = wt.simulate(workload, policy, prediction=wt.UserRequest())
+    same = wt.simulate(workload, policy, prediction=wt.predictors.UserRequest())
     for name in COLUMNS:
         assert np.array_equal(getattr(plain, name), getattr(nowhere, name)), name
         if workload.believed is workload.requested:
@@ -127,7 +129,7 @@ def test_simulation__without_belief_is_the_one_without_predictions(data):
 @given(data=st.data())
 def test_predictions__do_not_know_the_future(engine, data):
     workload = data.draw(with_users(workloads(max_size=25, min_size=4)), label="workload")
-    predictor = data.draw(predictors().filter(lambda p: p != wt.ExactRuntime()), label="predictor")
+    predictor = data.draw(predictors().filter(lambda p: p != wt.predictors.ExactRuntime()), label="predictor")
     options = {"prediction": wt.Prediction(predictor, data.draw(st.sampled_from(BITS))), "engine": engine}
     policy = data.draw(policies(), label="policy")
     before = wt.simulate(workload, policy, **options)
@@ -163,8 +165,8 @@ PREDICTORS = ("tang13:window=all", "tang13:cobalt,key=user", "tsafrir07:recomput
 @pytest.mark.parametrize("policy", [wt.Easy(backfill_order=wt.SJF), wt.Easy(order=wt.WFP), wt.Conservative()], ids=lambda p: p.label)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_kernel__equals_reference_on_the_first_part_of_the_kth_log(name, policy):
-    jobs = wt.head(wt.read(trace_path("KTH-SP2-1996-2")), 1500)
-    done = assert_engines_agree(jobs, policy, prediction=wt.parse_predictor(name))
+    jobs = wt.workloads.head(wt.read(trace_path("KTH-SP2-1996-2")), 1500)
+    done = assert_engines_agree(jobs, policy, prediction=wt.predictors.parse_predictor(name))
     assert done.predictions.corrections.sum() > 100
 
 
@@ -183,6 +185,6 @@ def test_kernel__equals_reference_with_long_queues_predicted_again(seed, monkeyp
         machine_procs=8,
         columns={"user": draw.integers(1, 40, 350)},
     )
-    done = assert_engines_agree(jobs, wt.Easy(), prediction=wt.Prediction(wt.Tsafrir07(k=1, recompute=True), believe="110"))
+    done = assert_engines_agree(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictors.Tsafrir07(k=1, recompute=True), believe="110"))
     waiting = np.searchsorted(np.sort(done.submit), done.start, "right") - np.arange(1, 351)
     assert waiting.max() > 150

@@ -41,7 +41,7 @@ def kth() -> wt.Workload:
 
 @pytest.fixture(scope="module")
 def table3(kth) -> dict[tuple[str, int], Replications]:
-    def runs(policy: wt.Policy, factor: int) -> Replications:
+    def runs(policy: wt.policy.Policy, factor: int) -> Replications:
         return replicate(lambda seed: kth.with_estimates(FModel(factor), seed), policy, SEEDS if factor > 1 else [0])
 
     return {(scheduler, factor): runs(POLICIES[scheduler], factor) for scheduler, factor in CELLS}

@@ -31,8 +31,8 @@ def test_cm5__runs_whole_with_exact_estimates_and_is_cut_at_the_field_9_of_its_l
     mualem01 took the runtimes as estimates and killed nobody; that is what exact estimates do, and it keeps the load.
     """
     jobs = wt.read(trace_path("LANL-CM5-1994-4.1-cln"))
-    cut = wt.simulate(jobs.with_estimates(wt.ExactEstimates(limit="user")), wt.Easy()).summary()
+    cut = wt.simulate(jobs.with_estimates(wt.estimates.ExactEstimates(limit="user")), wt.Easy()).summary()
     assert (round(cut.mean_response), round(cut.mean_bounded_slowdown, 1)) == (3207, 15.7)
-    whole = wt.simulate(jobs.with_estimates(wt.ExactEstimates()), wt.Easy()).summary()
+    whole = wt.simulate(jobs.with_estimates(wt.estimates.ExactEstimates()), wt.Easy()).summary()
     assert whole.utilization == pytest.approx(jobs.offered_load, rel=0.01)
     assert whole.mean_response > 2 * cut.mean_response

@@ -30,7 +30,7 @@ def test_predictsim__equals_published_schedules_job_for_job(log, name):
     workload, published = both(log, name)
     scheduler, exact = SCHEDULES[name]
     if exact:
-        workload = workload.with_estimates(wt.ExactEstimates(), 0)
+        workload = workload.with_estimates(wt.estimates.ExactEstimates(), 0)
     schedule = wt.simulate(workload, scheduler, dialect="predictsim")
     assert schedule.engine == "kernel"
     assert np.array_equal(schedule.start - workload.submit, published.columns["wait"])
@@ -42,7 +42,7 @@ def test_audit__of_published_schedules_raises_no_alarm(log, name):
     workload, _ = both(log, name)
     text, exact = SCHEDULES[name]
     if exact:
-        workload = workload.with_estimates(wt.ExactEstimates(), 0)
+        workload = workload.with_estimates(wt.estimates.ExactEstimates(), 0)
     scheduler, columns = wt.parse_scheduler(text), wt.read_schedule(published_path(f"sc15/{log}.{name}.swf.gz"))
     rules = {"dialect": "predictsim", "prediction": scheduler.prediction}
     report = wt.audit(workload, columns, scheduler.policy, **rules)

@@ -123,7 +123,7 @@ def test_violations__are_told_once_for_each_job():
 
 
 def test_audit__tells_how_far_it_is_and_can_be_interrupted():
-    jobs = wt.Lublin99().generate(30_000, 64, load=0.6, seed=1)
+    jobs = wt.workloads.Lublin99().generate(30_000, 64, load=0.6, seed=1)
     schedule = wt.simulate(jobs, "easy")
     seen = []
     assert wt.audit(jobs, schedule.columns(), schedule.policy, progress=seen.append).ok

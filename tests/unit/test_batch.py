@@ -35,8 +35,8 @@ CASES = [
     wt.Case(estimates=wt.FModel(11, truncated=3600), seed=3),
     wt.Case(estimates=wt.FModel(4, limit="user"), seed=3),
     wt.Case(estimates=wt.FModel(4, deterministic=True)),
-    wt.Case(estimates=wt.ExactEstimates()),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), wt.Mualem01(), seed=2**64 - 1),
+    wt.Case(estimates=wt.estimates.ExactEstimates()),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), wt.estimates.Mualem01(), seed=2**64 - 1),
     wt.Case(estimates=JOBS.requested + 100),
     wt.Case(wt.Conservative()),
 ]

@@ -27,7 +27,7 @@ def jobs(**columns) -> wt.Workload:
         procs=[3, 4, 1, 2],
         machine_procs=4,
         columns={name: np.array(values) for name, values in columns.items()},
-        origin=wt.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm"),
+        origin=wt.workload.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm"),
     )
 
 
@@ -112,7 +112,7 @@ def test_group_rows__of_a_campaign_are_those_of_a_breakdown(workload, by):
 
 @given(st.lists(st.integers(0, 700 * 86_400), min_size=1, max_size=30), st.sampled_from(["Europe/Stockholm", "US/Pacific", "UTC", "-3600"]))
 def test_local_seconds__is_the_clock_of_the_standard_library(submits, zone):
-    origin = wt.Origin(unix_start_time=843480031, time_zone=zone)
+    origin = wt.workload.Origin(unix_start_time=843480031, time_zone=zone)
     one = np.ones(len(submits), np.int64)
     workload = wt.Workload.from_arrays(submit=sorted(submits), runtime=one, procs=one, machine_procs=1, origin=origin)
     local = local_seconds(workload, workload.submit)

@@ -70,7 +70,12 @@ def test_calibration__reads_what_the_log_says_of_reasons():
         "sched_backfill": np.array([0, 1, 1, 1, -1, -1]),
     }
     six = wt.Workload.from_arrays(
-        submit=[0, 1, 2, 3, 4, 5], runtime=[9] * 6, procs=[1] * 6, machine_procs=128, columns=columns, origin=wt.Origin(names=names)
+        submit=[0, 1, 2, 3, 4, 5],
+        runtime=[9] * 6,
+        procs=[1] * 6,
+        machine_procs=128,
+        columns=columns,
+        origin=wt.workload.Origin(names=names),
     )
     found = calibrate(six, ONE_POOL, trim="none").evidence
     said = {row.what: row.jobs for row in found.rows}

@@ -73,7 +73,7 @@ def test_report__means_bands_and_paired_differences(capsys, plan):
 def test_report__run_without_chance_stands_for_every_seed(tmp_path):
     path = tmp_path / "plan.toml"
     log = tmp_path / "log.swf"
-    wt.write_swf(log, wt.Lublin99().generate(300, 64, 0.7, 1))
+    wt.logs.write_swf(log, wt.workloads.Lublin99().generate(300, 64, 0.7, 1))
     path.write_text('[campaign]\nseeds = 4\n[fixed]\ntrace = "log.swf"\n[grid]\nestimates = ["exact", "f:5"]\n')
     run_campaign(read_plan(path))
     cells = cells_of(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import SCHEMA, Store, Threads, plan_keys, read_plan, run_campaign, status
-from walltime.campaign.store import OLDER_NAMES
 from walltime.estimates import parse_estimates
 from walltime.logs import write_swf
 from walltime.policy import parse_policy
@@ -161,13 +159,13 @@ def test_changed_log__is_refused(capsys, plan):
     assert "log.swf: has changed since" in one_line(*found)
 
 
-def test_newer_schema__is_refused(capsys, finished, tmp_path):
+def test_another_schema__is_refused(capsys, finished, tmp_path):
     (tmp_path / "plan.results").mkdir()
     (tmp_path / "plan.results" / "manifest.toml").write_text(f'schema = {SCHEMA + 1}\nwalltime = "99.1"\n')
     for command in ("run", "status", "report"):
         line = one_line(*call(capsys, "campaign", command, finished, "--store", tmp_path / "plan.results"))
-        assert "was made by a newer walltime (99.1" in line
-        assert "update walltime, or name another store" in line
+        assert "was made by another walltime (99.1" in line
+        assert "take that version, or name another store" in line
 
 
 @pytest.mark.parametrize("text", ["what is this", "", 'schema = "one"\n'])
@@ -217,22 +215,8 @@ def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
     plan.write_text('[campaign]\nseeds = 2\n[fixed]\ntrace = "log.swf"\norder = "orders.py:mine"\n[grid]\nestimates = ["user", "f:4"]\n')
     run_campaign(read_plan(plan), executor=Threads(1))
     table = Store(plan.parent / "plan.results").table()
-    jobs, policy = wt.read(plan.with_name("log.swf")), wt.Easy(order=wt.parse_order(f"{own}:mine"))
+    jobs, policy = wt.read(plan.with_name("log.swf")), wt.Easy(order=wt.policy.parse_order(f"{own}:mine"))
     for row in table.iter_rows(named=True):
         estimated = jobs.with_estimates(parse_estimates(row["estimates"]), row["seed"] or 0)
         assert row["mean_wait"] == wt.simulate(estimated, policy).summary().mean_wait
     assert len(set(table["mean_wait"])) > 1
-
-
-def test_older_store__is_read_under_todays_names(finished, tmp_path):
-    store = tmp_path / "store"
-    shutil.copytree(finished.parent / "plan.results", store)
-    file = next((store / "cells").glob("*.parquet"))
-    older = {new: old for old, new in OLDER_NAMES.items()}
-    today = Store(store).table()
-    table = pl.read_parquet(file)
-    table.with_columns(reserved_jobs=pl.lit(7, pl.Int64), mean_miss=pl.lit(2.5)).rename(older, strict=False).write_parquet(file)
-    found = Store(store).table()
-    assert found.columns == today.columns
-    assert found.filter(pl.col("cell").is_in(table["cell"].implode()))["reserved_jobs"].to_list() == [7] * len(table)
-    assert found["mean_miss"].drop_nulls().to_list() == [2.5] * len(table)

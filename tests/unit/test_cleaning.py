@@ -66,7 +66,7 @@ def test_clean__counts_a_job_under_the_first_filter_that_picks_it():
 
 
 def test_clean__keeps_the_counts_of_the_reader():
-    origin = wt.Origin(name="site", dropped={"too_wide": 3})
+    origin = wt.workload.Origin(name="site", dropped={"too_wide": 3})
     jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[1, 1], procs=[1, 1], machine_procs=1, origin=origin)
     assert dict(clean(jobs, ["job=1"]).after.origin.dropped) == {"too_wide": 3, "filter job=1": 1}
 
@@ -183,7 +183,7 @@ def test_lanl__cleaned_by_the_archive_holds_nothing_that_the_filters_remove():
 
 
 def test_lanl__has_the_filters_that_the_header_of_the_cleaned_log_prints():
-    log = wt.read_swf(trace_path("LANL-CM5-1994-4.1-cln"))
+    log = wt.logs.read_swf(trace_path("LANL-CM5-1994-4.1-cln"))
     printed = re.findall(r"(user=\d+ and \(.*?\)) \((\d+) jobs removed\)", " ".join(log.header_lines))
     assert len(printed) == 3
     probe = np.unique([int(n) + by for text, _ in printed for n in re.findall(r"job[<>]=(\d+)", text) for by in (-1, 0, 1)])

@@ -35,14 +35,14 @@ def log(tmp_path_factory) -> Path:
         machine_procs=64,
         columns={"user": np.arange(JOBS) % 7},
     )
-    wt.write_swf(path, with_users)
+    wt.logs.write_swf(path, with_users)
     return path
 
 
 @pytest.fixture
 def chains(tmp_path) -> Path:
     path = tmp_path / "chains.swf"
-    wt.write_swf(path, MODELS["feitelson96"].generate(300, 64, 0.9, 1))
+    wt.logs.write_swf(path, MODELS["feitelson96"].generate(300, 64, 0.9, 1))
     return path
 
 
@@ -97,7 +97,7 @@ def test_variations__are_made_in_a_fixed_order(capsys, log):
 
 def test_simulate__is_the_same_as_in_python(capsys, log):
     facts = result(capsys, "simulate", log, "--load", 0.8, "--shake", 30, "--estimates", "f:4", "--seed", 9, "--policy", "conservative")
-    jobs = scaling.shake(scaling.scale_load(wt.read(log), 0.8), 30, 9).with_estimates(wt.parse_estimates("f:4"), 9)
+    jobs = scaling.shake(scaling.scale_load(wt.read(log), 0.8), 30, 9).with_estimates(wt.estimates.parse_estimates("f:4"), 9)
     summary = wt.simulate(jobs, wt.Conservative()).summary()
     assert facts["mean_wait"] == summary.mean_wait
     assert facts["mean_bounded_slowdown"] == summary.mean_bounded_slowdown
@@ -225,7 +225,7 @@ def test_clean__writes_a_log_that_can_be_read_again(capsys, log, tmp_path):
     assert facts["out"] == str(out)
     assert facts["removed"] == {"user=3": 57}
     assert (facts["before"]["jobs"], facts["after"]["jobs"]) == (400, 200)
-    expected = scaling.scale_load(scaling.head(wt.clean(wt.read(log), ["user=3"]).after, 200), 0.5)
+    expected = scaling.scale_load(scaling.head(wt.logs.clean(wt.read(log), ["user=3"]).after, 200), 0.5)
     expected = scaling.shake(expected, 20, 6)
     again = wt.read(out)
     for name in ("job_id", "submit", "runtime", "requested", "procs"):

@@ -74,7 +74,7 @@ def test_print_text__ends_lines_between_words_on_a_terminal_only(capsys, monkeyp
 
 
 def test_users__are_labels_of_the_same_jobs():
-    jobs = wt.Lublin99().generate(2000, 128, 0.7, 1)
+    jobs = wt.workloads.Lublin99().generate(2000, 128, 0.7, 1)
     labelled = wt.workloads.with_users(jobs, 40, seed=3)
     assert np.array_equal(labelled.runtime, jobs.runtime)
     user = labelled.columns["user"]
@@ -86,8 +86,8 @@ def test_users__are_labels_of_the_same_jobs():
 
 
 def test_users__can_be_learned_from():
-    jobs = wt.Lublin99().generate(4000, 128, 0.7, 1)
-    jobs = wt.workloads.with_users(jobs, 60, seed=1).with_estimates(wt.Tsafrir05(), 1)
+    jobs = wt.workloads.Lublin99().generate(4000, 128, 0.7, 1)
+    jobs = wt.workloads.with_users(jobs, 60, seed=1).with_estimates(wt.estimates.Tsafrir05(), 1)
     found = wt.simulate(jobs, "easy:predictor=tsafrir07").prediction_summary()
     assert 0.4 < found.mean_accuracy < 0.65
     assert found.mean_accuracy > 2 * found.mean_accuracy_of_requests
@@ -96,7 +96,7 @@ def test_users__can_be_learned_from():
 @pytest.mark.parametrize("users", [0, -1, 51, 1.5, True, "60"])
 def test_users__a_number_that_cannot_be_is_refused(users):
     with pytest.raises(WorkloadError, match="the number of users must be a whole number from 1 to that of the jobs, 50"):
-        wt.workloads.with_users(wt.Lublin99().generate(50, 128, None, 1), users)
+        wt.workloads.with_users(wt.workloads.Lublin99().generate(50, 128, None, 1), users)
 
 
 def test_generate__gives_users_and_says_so_in_the_log(capsys, here):

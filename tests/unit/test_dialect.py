@@ -111,7 +111,7 @@ def test_batches_and_replications_take_a_dialect():
 
 def test_the_command_line_takes_a_dialect(capsys, tmp_path):
     log = tmp_path / "log.swf"
-    wt.write_swf(log, jobs([0, 0, 0, 0], [10, 5, 100, 100], [10, 5, 100, 100], [5, 7, 2, 2], machine=10))
+    wt.logs.write_swf(log, jobs([0, 0, 0, 0], [10, 5, 100, 100], [10, 5, 100, 100], [5, 7, 2, 2], machine=10))
     status, out, _ = call(capsys, "simulate", log, "--procs", 10, "--dialect", "papers:shadow=kept", "--json")
     assert status == 0
     assert '"dialect": "papers:shadow=kept"' in out

@@ -23,7 +23,7 @@ def log(tmp_path_factory):
     made = wt.Workload.from_arrays(
         submit=jobs.submit, runtime=jobs.runtime, requested=requested, procs=jobs.procs, machine_procs=32, columns=columns
     )
-    wt.write_swf(path, made)
+    wt.logs.write_swf(path, made)
     return path
 
 

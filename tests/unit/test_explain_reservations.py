@@ -100,8 +100,8 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
 
 
 def test_explain__every_policy_of_the_registry_declares_its_reservations():
-    tried = {type(wt.parse_policy(text)) for text in (*EVERY, "slurm")}
+    tried = {type(wt.policy.parse_policy(text)) for text in (*EVERY, "slurm")}
     assert tried == set(POLICIES)
-    assert all(wt.parse_policy(text).reservations.of != "unknown" for text in EVERY)
-    assert wt.parse_policy("slurm").reservations.of == "some"
-    assert "only the first job of each of the 4 queues" in wt.parse_policy("multiqueue").reservations.said
+    assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in EVERY)
+    assert wt.policy.parse_policy("slurm").reservations.of == "some"
+    assert "only the first job of each of the 4 queues" in wt.policy.parse_policy("multiqueue").reservations.said

@@ -170,7 +170,7 @@ def test_read__of_a_directory(tmp_path):
 
 
 @pytest.mark.parametrize("value", [5, None, 1.5, ["KTH-SP2"], {"a": 1}])
-@pytest.mark.parametrize("reader", [wt.read, wt.read_log, wt.read_swf])
+@pytest.mark.parametrize("reader", [wt.read, wt.read_log, wt.logs.read_swf])
 def test_read__of_something_else(reader, value):
     with pytest.raises(wt.LogError, match="is not a path; a log is given by its path, or by its name in the catalogue") as error:
         reader(value)

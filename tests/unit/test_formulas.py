@@ -17,7 +17,7 @@ THREE = {"submit": [5, 6, 7, 8], "runtime": [95, 50, 10, 20], "procs": [4, 1, 4,
 
 
 def first_of(order: str, **job: int) -> float:
-    return wt.parse_order(order).score(**job)
+    return wt.policy.parse_order(order).score(**job)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_score__is_the_published_formula(order, score):
 
 
 def test_fitted__count_from_the_first_submission():
-    f1 = wt.parse_order("f1")
+    f1 = wt.policy.parse_order("f1")
     assert f1.score(0, 100, 8, 5_000, elapsed=1000) == pytest.approx(-(16 + 2610))
     assert f1.score(0, 100, 8, 5_000, elapsed=0) == pytest.approx(-(16 - 870))  # 0.1 for a logarithm of 0
     shifted = wt.Workload.from_arrays(**THREE | {"submit": [s + 10**6 for s in THREE["submit"]]})
@@ -63,15 +63,15 @@ def test_unicef__puts_serial_jobs_first():
 
 @pytest.mark.parametrize("order", [*ORDERS.values(), *LATER_ORDERS], ids=lambda order: order.label)
 def test_label__parses_back(order):
-    assert wt.parse_order(order.label) == order
-    policy = wt.Easy(order=order, backfill_order=wt.parse_order("sjf:starvation=86400"))
-    assert wt.parse_policy(policy.label) == policy
+    assert wt.policy.parse_order(order.label) == order
+    policy = wt.Easy(order=order, backfill_order=wt.policy.parse_order("sjf:starvation=86400"))
+    assert wt.policy.parse_policy(policy.label) == policy
 
 
 def test_equal_orders__share_the_compiled_function():
-    assert wt.parse_order("f2:submit-weight=9").scoring is Fitted("f2", submit_weight=9.0).scoring
-    assert wt.parse_order("f2") == Fitted("f2") == Fitted("f2", submit_weight=25_600)
-    assert wt.parse_order("wfp3") == wt.WFP
+    assert wt.policy.parse_order("f2:submit-weight=9").scoring is Fitted("f2", submit_weight=9.0).scoring
+    assert wt.policy.parse_order("f2") == Fitted("f2") == Fitted("f2", submit_weight=25_600)
+    assert wt.policy.parse_order("wfp3") == wt.WFP
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_equal_orders__share_the_compiled_function():
 )
 def test_parse_order__says_what_is_wrong(text, words):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_order(text)
+        wt.policy.parse_order(text)
     assert words in str(caught.value)
     with pytest.raises(wt.PolicyError, match="unknown formula"):
         Formula("f9")
@@ -99,7 +99,7 @@ def test_starvation__puts_who_has_waited_too_long_first_by_arrival(engine):
     jobs = wt.Workload.from_arrays(**THREE)
 
     def starts(order: str) -> list[int]:
-        return wt.simulate(jobs, wt.NoBackfilling(order=wt.parse_order(order)), engine=engine).start.tolist()
+        return wt.simulate(jobs, wt.NoBackfilling(order=wt.policy.parse_order(order)), engine=engine).start.tolist()
 
     assert starts("saf:starvation=1000") == starts("saf") == [5, 110, 100, 110]
     assert starts("saf:starvation=10") == starts("fcfs") == [5, 100, 150, 160]

@@ -39,7 +39,7 @@ def test_features__of_a_user_without_a_past_are_the_request_and_the_hour():
 
 def after_two_runs() -> g.User:
     """A user whose jobs of 1 and 2 processors ran from 0 to 40 and from 10 to 110, submitted when they started, and one of 4 since 120."""
-    learner = wt.Gaussier15().begin()
+    learner = wt.predictors.Gaussier15().begin()
     for index, start, end in ((0, 0, 40), (1, 10, 110)):
         learner.predict(submitted(index, start))
         learner.started(started(index, start))
@@ -86,7 +86,7 @@ def test_all_features__are_the_base_the_pairs_of_1_to_16_and_the_squares_of_1_to
 
 def test_step__by_hand():
     # one feature x = 2, truth 10, w = 0: error -10, slope -1 (abs), gradient -2; s = 2, N = 1, G = 4, n = 1
-    model = g.NormalizedGradient(wt.Gaussier15(under="abs", weight="one", eta=3.0, l2=0.0), 1)
+    model = g.NormalizedGradient(wt.predictors.Gaussier15(under="abs", weight="one", eta=3.0, l2=0.0), 1)
     assert model.is_untaught
     assert (model.norm, model.steps, model.squares, model.largest) == (1e-9, 1, [1e-9], [1e-9])
     model.step([2.0], 10.0, 1.0)
@@ -104,7 +104,7 @@ def test_step__by_hand():
 @pytest.mark.parametrize("curve", g.CURVES)
 @pytest.mark.parametrize("error", [-500.0, -3.0, 2.0, 700.0])
 def test_loss_slope__is_the_derivative_of_the_loss(curve, error):
-    scheme = wt.Gaussier15(over=curve, under=curve, over_coefficient=0.01, under_coefficient=0.02, threshold=60.0)
+    scheme = wt.predictors.Gaussier15(over=curve, under=curve, over_coefficient=0.01, under_coefficient=0.02, threshold=60.0)
 
     def loss(at: float) -> float:
         beyond = at - 60.0
@@ -132,11 +132,11 @@ def test_weight(kind, value):
 
 def test_parse__and_label_go_round():
     text = "gaussier15:over=abs,threshold=60.0,eta=100.0,features=meant,untaught=request,negative_weights=zero"
-    assert wt.parse_predictor(text).label == text
+    assert wt.predictors.parse_predictor(text).label == text
     for wrong in ("over=cubic", "features=new", "untaught=nothing", "negative_weights=capped"):
         name, _, value = wrong.partition("=")
         with pytest.raises(PolicyError, match=f"unknown {name} '{value}'"):
-            wt.parse_predictor(f"gaussier15:{wrong}")
+            wt.predictors.parse_predictor(f"gaussier15:{wrong}")
 
 
 def test_weight__may_be_negative_and_then_teaches_the_opposite_or_nothing():
@@ -144,7 +144,7 @@ def test_weight__may_be_negative_and_then_teaches_the_opposite_or_nothing():
     known = KNOWN | {"procs": [1000, 1, 1, 1], "requested": [100] * 4}
     found = {}
     for reading in ("kept", "zero"):
-        learner = wt.Gaussier15(weight="log_r_over_n", negative_weights=reading, over="abs", l2=0.0).begin()
+        learner = wt.predictors.Gaussier15(weight="log_r_over_n", negative_weights=reading, over="abs", l2=0.0).begin()
         learner.predict(wt.predictors.SubmittedJob(known, 0, 0, 0))
         learner.observe(wt.predictors.FinishedJob(known, 0, 0, 0, 1))
         found[reading] = learner.model.w[0]
@@ -157,7 +157,7 @@ def test_prediction__before_any_job_has_ended(untaught, seconds, engine):
     jobs = wt.Workload.from_arrays(
         submit=[0, 1], runtime=[50, 50], requested=[100, 100], procs=[1, 1], machine_procs=2, columns={"user": np.array([1, 1])}
     )
-    done = wt.simulate(jobs, wt.Easy(), prediction=wt.Gaussier15(untaught=untaught), engine=engine)
+    done = wt.simulate(jobs, wt.Easy(), prediction=wt.predictors.Gaussier15(untaught=untaught), engine=engine)
     assert done.predictions.predicted.tolist() == [seconds, seconds]
 
 
@@ -172,7 +172,7 @@ def test_prediction__is_the_request_after_the_loss_has_overflowed(engine):
         machine_procs=4,
         columns={"user": np.full(count, 3)},
     )
-    exploding = wt.Gaussier15(under="exp", under_coefficient=1.0)
+    exploding = wt.predictors.Gaussier15(under="exp", under_coefficient=1.0)
     done = wt.simulate(jobs, wt.Easy(), prediction=exploding, engine=engine)
     assert done.predictions.predicted.tolist() == [1] + [4321] * 5
     assert done.predictions.basis.tolist() == [wt.predictors.Basis.GENERAL] + [wt.predictors.Basis.NOTHING] * 5
@@ -202,8 +202,8 @@ def test_kernel__predicts_what_plain_python_does(options, dialect):
         machine_procs=16,
         columns={"user": random.integers(1, 6, count)},
     )
-    predictor = wt.Gaussier15(**options)
-    assert wt.parse_predictor(predictor.label) == predictor
+    predictor = wt.predictors.Gaussier15(**options)
+    assert wt.predictors.parse_predictor(predictor.label) == predictor
     kernel, plain = (
         wt.simulate(jobs, wt.Easy(), prediction=predictor, dialect=dialect, engine=engine) for engine in ("kernel", "reference")
     )
@@ -221,5 +221,5 @@ def test_kernel__predicts_what_plain_python_does(options, dialect):
 def test_kth__with_shortest_backfilled_first_it_beats_easy():
     jobs = wt.read(trace_path("KTH-SP2-1996-2"))
     easy = wt.simulate(jobs, wt.Easy()).summary().mean_bounded_slowdown
-    learned = wt.simulate(jobs, wt.Easy(backfill_order=wt.SJF), prediction=wt.Gaussier15())
+    learned = wt.simulate(jobs, wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.Gaussier15())
     assert learned.summary().mean_bounded_slowdown < easy

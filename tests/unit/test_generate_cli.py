@@ -57,7 +57,7 @@ for name, model in MODELS.items():
         subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     for name, model in MODELS.items():
         here = tmp_path / f"{name}.swf.gz"
-        wt.write_swf(here, model.generate(5000, 100, 0.8, 3))
+        wt.logs.write_swf(here, model.generate(5000, 100, 0.8, 3))
         files = [(tmp_path / f"{name}-{threads}.swf.gz").read_bytes() for threads in ("1", "2")]
         assert files[0] == files[1] == here.read_bytes(), name
 
@@ -165,7 +165,7 @@ def test_compare_workloads__nothing_to_draw():
 
 
 def test_daily_cycle__in_the_time_of_the_site():
-    origin = wt.Origin(unix_start_time=843_480_031, time_zone="Europe/Stockholm")  # 23 September 1996, 14:00:31 there
+    origin = wt.workload.Origin(unix_start_time=843_480_031, time_zone="Europe/Stockholm")  # 23 September 1996, 14:00:31 there
     log = wt.Workload.from_arrays(submit=[0, 3600, 130 * 86_400], runtime=[1] * 3, procs=[1] * 3, machine_procs=1, origin=origin)
     cycle = daily_cycle(log)
     assert cycle[28] == pytest.approx(1 / 3)

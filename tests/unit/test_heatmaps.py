@@ -11,11 +11,11 @@ from tests.strategies import workloads
 from walltime.report.heatmaps import SHADES, heat_maps, scale_of, short_time, size_grid, size_map, week_grid, week_map
 from walltime.report.page import render
 
-ORIGIN = wt.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm")  # a Monday, 14:40
+ORIGIN = wt.workload.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm")  # a Monday, 14:40
 HOUR, DAY = 3600, 86_400
 
 
-def schedule(origin: wt.Origin = ORIGIN):
+def schedule(origin: wt.workload.Origin = ORIGIN):
     workload = wt.Workload.from_arrays(
         submit=[0, 60, 120, DAY],
         runtime=[HOUR, HOUR, HOUR, 60],
@@ -51,7 +51,7 @@ def test_week_grid__has_every_hour_of_every_day():
         ("Tue", "14"): 1,
     }
     assert grid.wait[0, 14] == (0 + HOUR - 60 + 2 * HOUR - 120) / 3
-    without = schedule(wt.Origin())
+    without = schedule(wt.workload.Origin())
     assert week_grid(without, everybody(without)) is None
 
 
@@ -91,7 +91,7 @@ def test_page__has_heat_maps_with_a_description_and_a_table():
     assert page.count('aria-label="Heat map of the mean wait under EASY; the longest') == 3  # the wide one's box has it, too
     assert "Mean wait under EASY by hours and days of the week" in page
     assert not re.search(r'id="(?!size1-|week1-|wait-|slowdown-|time-|gantt1-|care|live-|section-)', page)
-    assert "by hours and days" not in render([schedule(wt.Origin())])
+    assert "by hours and days" not in render([schedule(wt.workload.Origin())])
 
 
 def test_page__has_tables_of_groups_that_the_log_knows():

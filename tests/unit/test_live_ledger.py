@@ -30,7 +30,7 @@ def started(labels, at):
             "array_job": np.array([int(first) if task else -1 for first, _, task in numbers]),
             "array_task": np.array([int(task) if task else -1 for _, _, task in numbers]),
         },
-        origin=wt.Origin(unix_start_time=NOW - 5000),
+        origin=wt.workload.Origin(unix_start_time=NOW - 5000),
     )
 
 

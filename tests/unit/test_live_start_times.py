@@ -36,7 +36,7 @@ def past(runtimes, requested=3600, user="alice", every=600):
         requested=np.full(count, requested),
         machine_procs=4,
         columns={"user": np.ones(count, np.int64)},
-        origin=wt.Origin(unix_start_time=NOW - 100_000 - every * count, names={"user": (user,)}),
+        origin=wt.workload.Origin(unix_start_time=NOW - 100_000 - every * count, names={"user": (user,)}),
     )
 
 
@@ -253,7 +253,7 @@ def truth():
             requested=requested,
             machine_procs=62,
             columns={"user": user},
-            origin=wt.Origin(name="made", unix_start_time=NOW),
+            origin=wt.workload.Origin(name="made", unix_start_time=NOW),
         )
         _KEPT["truth"] = wt.simulate(jobs, "easy")
     return _KEPT["truth"]

@@ -71,7 +71,7 @@ def test_replicate__of_no_seeds(seeds, message):
 
 @pytest.mark.parametrize("seeds", [range(2), [0, 1], np.arange(2), (seed for seed in (0, 1))], ids=["range", "list", "array", "generator"])
 def test_replicate__takes_seeds_of_any_kind(seeds):
-    assert wt.replicate(lambda seed: wt.shake(JOBS, 9, seed), wt.NoBackfilling(), seeds).seeds == [0, 1]
+    assert wt.replicate(lambda seed: wt.workloads.shake(JOBS, 9, seed), wt.NoBackfilling(), seeds).seeds == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_replicate__takes_seeds_of_any_kind(seeds):
 @pytest.mark.parametrize(
     ("function", "error"),
     [
-        (lambda seed: wt.shake(JOBS, 9, seed), wt.PolicyError),
-        (lambda seed: wt.scale_load(JOBS, 0.5, "interarrival", seed), wt.PolicyError),
+        (lambda seed: wt.workloads.shake(JOBS, 9, seed), wt.PolicyError),
+        (lambda seed: wt.workloads.scale_load(JOBS, 0.5, "interarrival", seed), wt.PolicyError),
         (lambda seed: JOBS.with_estimates(wt.FModel(4), seed), wt.WorkloadError),
-        (lambda seed: JOBS.with_estimates(wt.UserEstimates(), seed), wt.WorkloadError),
+        (lambda seed: JOBS.with_estimates(wt.estimates.UserEstimates(), seed), wt.WorkloadError),
         (lambda seed: wt.FModel(4).draw(JOBS, seed), wt.WorkloadError),
-        (lambda seed: wt.Lublin99().generate(5, 8, seed=seed), wt.WorkloadError),
+        (lambda seed: wt.workloads.Lublin99().generate(5, 8, seed=seed), wt.WorkloadError),
         (lambda seed: wt.simulate_many(JOBS, [wt.Case(estimates=wt.FModel(4), seed=seed)]), wt.PolicyError),
         (lambda seed: wt.simulate_many(JOBS, [wt.Case(seed=seed)]), wt.PolicyError),
     ],

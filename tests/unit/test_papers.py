@@ -22,7 +22,7 @@ from walltime.logs import write_swf
 from walltime.papers.items import ITEMS, items_of
 from walltime.papers.mualem01.experiment import chaos
 from walltime.papers.mualem01.months import infer_start, rank_correlation
-from walltime.papers.names import ALIASES, PAPERS, label_of, paper_name
+from walltime.papers.names import PAPERS, paper_name
 from walltime.papers.printed_numbers import Printed, printed
 from walltime.papers.results import Value
 from walltime.papers.run import run_paper
@@ -36,7 +36,7 @@ JOBS = 400
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Subject:
     """A small log of one's own, with users' estimates, status and users."""
-    w = wt.Lublin99().generate(JOBS, 32, 0.9, seed=3)
+    w = wt.workloads.Lublin99().generate(JOBS, 32, 0.9, seed=3)
     requested = np.maximum(w.runtime, 60) * 2
     columns = {"status": np.where(np.arange(JOBS) % 7 == 0, 0, 1), "user": np.arange(JOBS) % 5}
     log = wt.Workload.from_arrays(submit=w.submit, runtime=w.runtime, procs=w.procs, requested=requested, machine_procs=32, columns=columns)
@@ -219,12 +219,9 @@ def test_items__every_printed_table_and_figure_is_there():
     assert len({(item.paper, item.name) for item in ITEMS}) == len(ITEMS)
 
 
-def test_paper_name__takes_the_label_or_the_name_in_any_case():
-    assert [paper_name(label) for label in ("P1", "p2", "P3", "P4")] == list(PAPERS)[:4]
+def test_paper_name__in_any_case():
     assert [paper_name(name.upper()) for name in PAPERS] == list(PAPERS)
-    assert [label_of(name) for name in PAPERS if label_of(name)] == list(ALIASES)
-    assert printed("P2") is printed("mualem01")
-    assert items_of("P2", "T3") == items_of("mualem01", "t3")
+    assert items_of("mualem01", "T3") == items_of("mualem01", "t3")
     with pytest.raises(PolicyError, match="unknown paper"):
         printed("P9")
 
@@ -239,10 +236,10 @@ def test_reproduction_tables__read_files_that_name_papers_by_label(tmp_path, mon
     tables = importlib.import_module("reproduction_tables")
     file = tmp_path / "stored.json"
     part = {"claims": {}, "tables": {"table3": {"columns": ["log"], "rows": [["KTH"]]}}}
-    file.write_text(json.dumps({"P4": part, "P2": part, "feitelson98": part}))
+    file.write_text(json.dumps({"tang13": part, "mualem01": part, "feitelson98": part}))
     assert list(tables.load(file)) == ["feitelson98", "mualem01", "tang13"]
     assert "KTH" in tables.reproduction("mualem01/table3", file)
-    assert "mualem01 (P2)" in tables.reproduction("summary", file)
+    assert "mualem01" in tables.reproduction("summary", file)
 
 
 def test_infer_start__finds_the_start_from_the_months_counts():
@@ -330,7 +327,7 @@ def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
         (
             ["paper", "run", "P9"],
             2,
-            "unknown paper 'P9'; known are feitelson98 (P1), mualem01 (P2), tsafrir06 (P3), tang13 (P4), gaussier15, carastan17, zhang20",
+            "unknown paper 'P9'; known are feitelson98, mualem01, tsafrir06, tang13, gaussier15, carastan17, zhang20",
         ),
         (["paper", "run", "tsafrir06", "--item", "F99"], 2, "tsafrir06 has no item 'F99'"),
         (["paper", "run", "tsafrir06", "--log", "NIX"], 2, "tsafrir06 has no log 'NIX'"),
@@ -353,9 +350,8 @@ def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     listed = json.loads(call(capsys, "paper", "list", "--json")[1])
     assert list(listed) == list(PAPERS)
-    assert listed["tsafrir06"]["label"] == "P3"
     assert json.loads(call(capsys, "paper", "list", "p3", "--json")[1]) == {"tsafrir06": listed["tsafrir06"]}
-    assert "tsafrir06 (P3): The Dynamics of Backfilling" in call(capsys, "paper", "list", "P3")[1]
+    assert "tsafrir06: The Dynamics of Backfilling" in call(capsys, "paper", "list", "tsafrir06")[1]
     assert {"item": "F4", "title": "Fig. 4: performance as a function of f, many seeds"} in listed["tsafrir06"]["items"]
     arguments = ["paper", "run", "p3", "--item", "F2", "--trace", str(small.file), "--out", "here"]
     status, out, err = call(capsys, *arguments)
@@ -367,5 +363,5 @@ def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
     assert record["paper"] == "tsafrir06"
     assert record["source"].startswith("Tsafrir and Feitelson")
     assert "Tsafrir and Feitelson" in err
-    assert "tsafrir06 (P3) run anew" in (tmp_path / "here" / "index.html").read_text()
+    assert "tsafrir06 run anew" in (tmp_path / "here" / "index.html").read_text()
     assert record["jobs_simulated"] == 0

@@ -44,7 +44,7 @@ def test_sequences__of_15_days_each_from_its_own_start():
 def test_items__run_without_any_log(paper, tmp_path):
     subjects = find_subjects(printed(paper), made=tmp_path, generated=True, folders=[tmp_path])[:1]
     small = tmp_path / "small.swf"
-    wt.write_swf(small, wt.read(subjects[0].file).take(np.arange(6000), "the first 6,000"))
+    wt.logs.write_swf(small, wt.read(subjects[0].file).take(np.arange(6000), "the first 6,000"))
     subjects = find_subjects(printed(paper), made=tmp_path, traces=[small])
     done = run_paper(paper, items_of(paper), subjects, tmp_path / "out", quick=True)
     parts = [part for result in done.results for part in result.parts]

@@ -33,21 +33,21 @@ JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 4, 3, 2], procs=
     ],
 )
 def test_parse_policy__knows_the_names(text, policy):
-    assert wt.parse_policy(text) == policy
+    assert wt.policy.parse_policy(text) == policy
 
 
 @pytest.mark.parametrize(
     "policy", [wt.NoBackfilling(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=4)]
 )
 def test_parse_policy__reads_a_policys_own_name(policy):
-    assert wt.parse_policy(policy.label) == policy
+    assert wt.policy.parse_policy(policy.label) == policy
 
 
 def test_parse_policy__passes_the_orders_on():
-    assert wt.parse_policy("easy", wt.WFP, wt.SJF) == wt.Easy(order=wt.WFP, backfill_order=wt.SJF)
-    assert wt.parse_policy("hybrid:2", wt.WFP, wt.SJF) == wt.Hybrid(depth=2, order=wt.WFP, backfill_order=wt.SJF)
-    assert wt.parse_policy("conservative", wt.WFP) == wt.Conservative(order=wt.WFP)
-    assert wt.parse_policy("fcfs", wt.SJF) == wt.NoBackfilling(order=wt.SJF)
+    assert wt.policy.parse_policy("easy", wt.WFP, wt.SJF) == wt.Easy(order=wt.WFP, backfill_order=wt.SJF)
+    assert wt.policy.parse_policy("hybrid:2", wt.WFP, wt.SJF) == wt.Hybrid(depth=2, order=wt.WFP, backfill_order=wt.SJF)
+    assert wt.policy.parse_policy("conservative", wt.WFP) == wt.Conservative(order=wt.WFP)
+    assert wt.policy.parse_policy("fcfs", wt.SJF) == wt.NoBackfilling(order=wt.SJF)
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ def test_parse_policy__passes_the_orders_on():
 )
 def test_parse_policy__says_what_is_wrong(text, message):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_policy(text)
+        wt.policy.parse_policy(text)
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(("text", "order"), [("fcfs", wt.FCFS), ("SJF", wt.SJF), (" wfp ", wt.WFP)])
 def test_parse_order__knows_the_names(text, order):
-    assert wt.parse_order(text) == order
+    assert wt.policy.parse_order(text) == order
 
 
 @pytest.mark.parametrize("text", ["", "lifo", "orders.txt:mine", "mine"])
 def test_parse_order__lists_the_known_ones(text):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_order(text)
+        wt.policy.parse_order(text)
     known = ", ".join([*ORDERS, "linear", "power"])
     assert str(caught.value) == f"unknown order {text!r}; known are {known}, or FILE.py:NAME for one of your own"
     assert "fcfs, sjf, wfp" in str(caught.value)
@@ -92,7 +92,7 @@ def test_parse_order__lists_the_known_ones(text):
 def test_parse_order__takes_a_function_from_a_file(tmp_path):
     file = tmp_path / "orders.py"
     file.write_text("import walltime\n@walltime.order\ndef marked(procs):\n    return procs\ndef plain(wait):\n    return -wait\n")
-    marked, plain = wt.parse_order(f"{file}:marked"), wt.parse_order(f"{file}:plain")
+    marked, plain = wt.policy.parse_order(f"{file}:marked"), wt.policy.parse_order(f"{file}:plain")
     assert [marked.score(1, 2, 3, 4), plain.score(1, 2, 3, 4)] == [3.0, -1.0]
     assert [marked.name, plain.name] == ["marked", "plain"]
     # The one-wide job, not the two-wide one that arrived first, comes last when job 1 ends.
@@ -104,7 +104,7 @@ def test_parse_order__takes_a_function_from_a_file(tmp_path):
 
 def test_parse_order__names_a_missing_file(tmp_path):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_order(f"{tmp_path}/none.py:mine")
+        wt.policy.parse_order(f"{tmp_path}/none.py:mine")
     assert str(caught.value) == f"no file {tmp_path}/none.py to take the order 'mine' from"
 
 
@@ -113,7 +113,7 @@ def test_parse_order__names_a_missing_function(tmp_path):
     file.write_text("other = 3\n")
     for name in ("mine", "other"):
         with pytest.raises(wt.PolicyError) as caught:
-            wt.parse_order(f"{file}:{name}")
+            wt.policy.parse_order(f"{file}:{name}")
         assert str(caught.value) == f"{file} has no order named '{name}'"
 
 
@@ -124,7 +124,7 @@ def test_parse_order__says_why_a_file_cannot_be_loaded(tmp_path, text, kind):
     file = tmp_path / "orders.py"
     file.write_text(text)
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_order(f"{file}:mine")
+        wt.policy.parse_order(f"{file}:mine")
     assert str(caught.value).startswith(f"{file} cannot be loaded: {kind}: ")
 
 
@@ -139,7 +139,7 @@ def test_labels__say_what_differs_from_first_come_first_served():
     }
     assert {policy: policy.label for policy in labels} == labels
     for label in labels.values():
-        assert wt.parse_policy(label).label == label
+        assert wt.policy.parse_policy(label).label == label
 
 
 # ------------------------------------------------------------------------------------------------------- impossible policies
@@ -285,14 +285,14 @@ def test_user_order__refuses_a_builtin_without_a_signature():
 
 def test_hybrid__of_any_depth_can_be_run_or_is_refused():
     try:
-        policy = wt.parse_policy("hybrid:99999999999999999999")
+        policy = wt.policy.parse_policy("hybrid:99999999999999999999")
     except wt.PolicyError:
         return
     assert wt.simulate(JOBS, policy).start.tolist() == wt.simulate(JOBS, wt.Hybrid(depth=4)).start.tolist()
 
 
 def test_parse_order__reads_the_options_of_wfp():
-    assert wt.parse_order("wfp:exponent=2,threshold=0.75") == wt.Wfp(exponent=2, threshold=0.75)
+    assert wt.policy.parse_order("wfp:exponent=2,threshold=0.75") == wt.Wfp(exponent=2, threshold=0.75)
     for text, words in (
         ("wfp:power=2", "is no option"),
         ("wfp:exponent=2,exponent=3", "is no option"),
@@ -300,14 +300,14 @@ def test_parse_order__reads_the_options_of_wfp():
         ("wfp:threshold=2", "threshold of WFP"),
     ):
         with pytest.raises(wt.PolicyError, match=words):
-            wt.parse_order(text)
+            wt.policy.parse_order(text)
 
 
 # -------------------------------------------------------------------------------------------- what a user's order may read
 
 # 2 processors. 1 has both of them until 10; 2 to 5, which are 1 s long, wait for it, two wide, so that one starts after the other.
 FIVE = {"submit": [0, 1, 1, 1, 1], "runtime": [10, 1, 1, 1, 1], "requested": [10, 4, 3, 2, 1], "procs": [2] * 5, "machine_procs": 2}
-STOCKHOLM = wt.Origin(unix_start_time=CLOCKS_FORWARD - 7200, time_zone="Europe/Stockholm")  # a Sunday, 0:00 local time
+STOCKHOLM = wt.workload.Origin(unix_start_time=CLOCKS_FORWARD - 7200, time_zone="Europe/Stockholm")  # a Sunday, 0:00 local time
 ENGINES = ("kernel", "reference")
 
 
@@ -363,8 +363,8 @@ def test_user_order__reads_the_hour_at_the_site(engine, begin, start):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("zone", ["Europe/Stockholm", "7200", "Asia/Kolkata"])
 def test_user_order__reads_the_weekday_at_the_site(engine, zone):
-    midnight = int(datetime(2023, 3, 27, tzinfo=wt.Origin(time_zone=zone).tzinfo()).timestamp())  # from Sunday to Monday
-    jobs = wt.Workload.from_arrays(**FIVE, origin=wt.Origin(unix_start_time=midnight - 12, time_zone=zone))
+    midnight = int(datetime(2023, 3, 27, tzinfo=wt.workload.Origin(time_zone=zone).tzinfo()).timestamp())  # from Sunday to Monday
+    jobs = wt.Workload.from_arrays(**FIVE, origin=wt.workload.Origin(unix_start_time=midnight - 12, time_zone=zone))
     assert wt.simulate(jobs, wt.Easy(order=turned_round_on_mondays), engine=engine).start.tolist() == [0, 12, 13, 11, 10]
 
 
@@ -376,7 +376,7 @@ def test_user_order__that_reads_the_clock_of_a_log_without_dates(engine, role):
     assert str(caught.value) == (
         "the order 'turned_round_on_mondays' asks for the weekday, but the log does not record its start time; "
         "add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
-        "or give the workload walltime.Origin(unix_start_time=SECONDS, time_zone=NAME)"
+        "or give the workload walltime.workload.Origin(unix_start_time=SECONDS, time_zone=NAME)"
     )
 
 
@@ -386,7 +386,10 @@ def test_user_order__reads_columns_and_clock_in_a_batch():
     jobs = wt.Workload.from_arrays(**FIVE | {"runtime": [10, 1, 2, 3, 4], "requested": [10, 4, 4, 3, 4]}, columns=columns, origin=STOCKHOLM)
     orders = (by_request, by_user, turned_round_at_three, turned_round_on_mondays)
     cases = [wt.Case(wt.Easy(order=order), wt.FModel(9), seed) for order in orders for seed in range(6)]
-    cases += [wt.Case(wt.Easy(order=by_request), wt.FModel(3, limit="user")), wt.Case(wt.Easy(order=by_request), wt.UserEstimates())]
+    cases += [
+        wt.Case(wt.Easy(order=by_request), wt.FModel(3, limit="user")),
+        wt.Case(wt.Easy(order=by_request), wt.estimates.UserEstimates()),
+    ]
     batch = wt.simulate_many(jobs, cases, workers=1)
     for case, summary in zip(cases, batch.summaries, strict=True):
         alone = wt.simulate(jobs.with_estimates(case.estimates, case.seed), case.policy)

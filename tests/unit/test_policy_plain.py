@@ -152,7 +152,7 @@ DATED = wt.Workload.from_arrays(
     machine_procs=3,
     job_id=[7, 8, 9, 11],
     columns=COLUMNS,
-    origin=wt.Origin(unix_start_time=CLOCKS_FORWARD - 2, time_zone="Europe/Stockholm"),
+    origin=wt.workload.Origin(unix_start_time=CLOCKS_FORWARD - 2, time_zone="Europe/Stockholm"),
 )
 
 
@@ -259,7 +259,7 @@ def test_jobs__of_a_predictor_are_planned_with_its_predictions():
             assert job.expected_end == job.start + job.believed
         return first_fit(now, waiting, running, free)
 
-    wt.simulate(JOBS, policy_of(look), prediction=wt.ExactRuntime())
+    wt.simulate(JOBS, policy_of(look), prediction=wt.predictors.ExactRuntime())
     assert seen == {0: (9, 10), 1: (4, 5), 2: (3, 3), 3: (2, 2)}
 
 

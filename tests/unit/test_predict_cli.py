@@ -101,7 +101,7 @@ def test_campaign__varies_predictors(log, tmp_path):
     assert rows[None, "regular"]["mean_accuracy"] is None
     jobs = wt.read(log)
     for believe in ("regular", "selective"):
-        schedule = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.LastRun(), believe=believe))
+        schedule = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), believe=believe))
         assert rows["last", believe]["mean_wait"] == schedule.summary().mean_wait
         assert rows["last", believe]["mean_accuracy"] == pytest.approx(schedule.prediction_summary().mean_accuracy)
 

@@ -31,14 +31,16 @@ JOBS = some_jobs()
 
 @pytest.mark.parametrize("name", [*PREDICTOR_NAMES, "tang13:cobalt"])
 def test_parse_predictor__reads_what_labels_say(name):
-    predictor = wt.parse_predictor(name)
-    assert wt.parse_predictor(predictor.label) == predictor
+    predictor = wt.predictors.parse_predictor(name)
+    assert wt.predictors.parse_predictor(predictor.label) == predictor
 
 
 def test_parse_predictor__takes_options():
-    assert wt.parse_predictor(" Tang13:key=user,statistic=max,window=12,least=5 ") == wt.Tang13("user", "max", 12, least=5)
-    assert wt.parse_predictor("tang13:cobalt,key=double") == wt.Tang13.cobalt(key="double")
-    assert wt.parse_predictor("mualem01-history:deviations=3,week=sliding,sample=yes") == wt.Mualem01History(
+    assert wt.predictors.parse_predictor(" Tang13:key=user,statistic=max,window=12,least=5 ") == wt.predictors.Tang13(
+        "user", "max", 12, least=5
+    )
+    assert wt.predictors.parse_predictor("tang13:cobalt,key=double") == wt.predictors.Tang13.cobalt(key="double")
+    assert wt.predictors.parse_predictor("mualem01-history:deviations=3,week=sliding,sample=yes") == wt.predictors.Mualem01History(
         deviations=3.0, week="sliding", sample=True
     )
 
@@ -68,7 +70,7 @@ def test_parse_predictor__takes_options():
 )
 def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_predictor(text)
+        wt.predictors.parse_predictor(text)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -76,7 +78,7 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"predictor": 7}, "predictor must be one such as walltime.Tang13(), not 7"),
+        ({"predictor": 7}, "predictor must be one such as walltime.predictors.Tang13(), not 7"),
         ({"believe": "often"}, "unknown belief 'often'; known are regular, selective, none, or three bits"),
         ({"believe": "12"}, "unknown belief"),
         (
@@ -86,29 +88,29 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
         ({"correction": "estimate:uncapped"}, "unknown correction"),
         ({"correction": "double:elapsed"}, "unknown correction"),
         ({"history": "dreams"}, "unknown history 'dreams'; known are simulation, log"),
-        ({"predictor": wt.Tsafrir07(recompute=True), "history": "log"}, "not from the log"),
+        ({"predictor": wt.predictors.Tsafrir07(recompute=True), "history": "log"}, "not from the log"),
     ],
 )
 def test_simulate__refuses_unknown_options(options, message):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.Prediction(**({"predictor": wt.LastRun()} | options))
+        wt.Prediction(**({"predictor": wt.predictors.LastRun()} | options))
     assert message in str(caught.value)
 
 
 def test_quantile__needs_what_it_keeps():
     with pytest.raises(wt.PolicyError, match="are fewer than the 5 that it needs"):
-        wt.parse_predictor("quantile:last=4")
+        wt.predictors.parse_predictor("quantile:last=4")
     with pytest.raises(wt.PolicyError, match="from 1 to 100"):
-        wt.parse_predictor("quantile:percent=101")
+        wt.predictors.parse_predictor("quantile:percent=101")
 
 
 def test_correction__must_rise():
     with pytest.raises(wt.PolicyError, match="must rise"):
-        wt.Correction(increments=(60, 60))
+        wt.predictors.Correction(increments=(60, 60))
     with pytest.raises(wt.PolicyError, match="unknown correction"):
-        wt.Correction("often")
+        wt.predictors.Correction("often")
     with pytest.raises(wt.PolicyError, match="increments add to"):
-        wt.Correction(relative="moon")
+        wt.predictors.Correction(relative="moon")
 
 
 def test_wfp__threshold_needs_a_policy_with_one_reservation():
@@ -125,12 +127,12 @@ def test_wfp__threshold_needs_a_policy_with_one_reservation():
 def test_predictor__needs_its_columns(engine):
     bare = dataclasses.replace(JOBS, columns={"user": JOBS.columns["user"]})
     with pytest.raises(wt.WorkloadError, match="the log does not say the group of its jobs, which tang13 needs"):
-        wt.simulate(bare, wt.Easy(), prediction=wt.Tang13(), engine=engine)
+        wt.simulate(bare, wt.Easy(), prediction=wt.predictors.Tang13(), engine=engine)
     with pytest.raises(wt.WorkloadError, match="the log has no wait times"):
-        wt.simulate(bare, wt.Easy(), prediction=wt.Prediction(wt.LastRun(), history="log"), engine=engine)
+        wt.simulate(bare, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), history="log"), engine=engine)
     feedback = JOBS.with_feedback()
     with pytest.raises(wt.WorkloadError, match="with feedback jobs are not submitted when they were in the log"):
-        wt.simulate(feedback, wt.Easy(), prediction=wt.Prediction(wt.LastRun(), history="log"), engine=engine)
+        wt.simulate(feedback, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), history="log"), engine=engine)
 
 
 class Curious:
@@ -198,7 +200,7 @@ def test_plain_predictor__must_give_a_number(value):
 
 
 def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
-    chosen = [wt.LastRun(), wt.Tang13(key="user"), wt.Mualem01History()]
+    chosen = [wt.predictors.LastRun(), wt.predictors.Tang13(key="user"), wt.predictors.Mualem01History()]
     for predictor, replay in zip(chosen, wt.replay_predictions(JOBS, chosen, wt.simulate(JOBS, wt.Easy())), strict=True):
         done = wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, believe="none"))
         assert (done.predictions.predicted == replay.predicted).all()
@@ -207,26 +209,26 @@ def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
 
 
 def test_replay__says_whose_ends_it_took():
-    assert wt.replay_predictions(JOBS, [wt.LastRun()])[0].ends == "log"
+    assert wt.replay_predictions(JOBS, [wt.predictors.LastRun()])[0].ends == "log"
     zero = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.zeros(len(JOBS), np.int64)})
-    assert wt.replay_predictions(zero, [wt.LastRun()])[0].ends == "easy"
+    assert wt.replay_predictions(zero, [wt.predictors.LastRun()])[0].ends == "easy"
     with pytest.raises(wt.WorkloadError, match="all wait times of the log are 0"):
-        wt.replay_predictions(zero, [wt.LastRun()], "log")
+        wt.replay_predictions(zero, [wt.predictors.LastRun()], "log")
     partly = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.where(np.arange(len(JOBS)) < 3, -1, 5)})
-    assert wt.replay_predictions(partly, [wt.LastRun()])[0].unknown_ends == 3
+    assert wt.replay_predictions(partly, [wt.predictors.LastRun()])[0].unknown_ends == 3
     for options, message in (({"ends": "never"}, "unknown ends"), ({"engine": "steam"}, "unknown engine")):
         with pytest.raises(wt.PolicyError, match=message):
-            wt.replay_predictions(JOBS, [wt.LastRun()], **options)
+            wt.replay_predictions(JOBS, [wt.predictors.LastRun()], **options)
     with pytest.raises(wt.PolicyError, match="nobody waits"):
-        wt.replay_predictions(JOBS, [wt.Tsafrir07(recompute=True)])
+        wt.replay_predictions(JOBS, [wt.predictors.Tsafrir07(recompute=True)])
     with pytest.raises(wt.WorkloadError, match="not of these jobs"):
-        wt.replay_predictions(JOBS, [wt.LastRun()], wt.simulate(some_jobs(20), wt.Easy()))
+        wt.replay_predictions(JOBS, [wt.predictors.LastRun()], wt.simulate(some_jobs(20), wt.Easy()))
 
 
 def test_replay__of_p4_on_kth_shows_its_trends():
     # KTH has no projects beside groups, but users whose requests differ: more keys and lower percentiles are more accurate.
     jobs = wt.read(trace_path("KTH-SP2-1996-2"))
-    schemes = {(k, s): wt.Tang13(k, s, window=None) for k in ("user", "triple") for s in STATISTICS}
+    schemes = {(k, s): wt.predictors.Tang13(k, s, window=None) for k in ("user", "triple") for s in STATISTICS}
     found = dict(zip(schemes, (r.summary() for r in wt.replay_predictions(jobs, list(schemes.values()), "log")), strict=True))
     base = found["user", "max"].mean_accuracy_of_requests
     assert all(summary.mean_accuracy > base for summary in found.values())
@@ -237,7 +239,7 @@ def test_replay__of_p4_on_kth_shows_its_trends():
         accuracy = [found[key, s].mean_accuracy for s in STATISTICS[:-1]]
         assert accuracy == sorted(accuracy)
         assert len({found[key, s].na_percent for s in STATISTICS}) == 1
-    threshold = wt.replay_predictions(jobs, [wt.Tang13("triple", "p80", None, 0.5)], "log")[0].summary()
+    threshold = wt.replay_predictions(jobs, [wt.predictors.Tang13("triple", "p80", None, 0.5)], "log")[0].summary()
     plain = found["triple", "p80"]
     assert threshold.ue_percent + threshold.be_percent < plain.ue_percent + plain.be_percent
     assert threshold.na_percent == plain.na_percent
@@ -246,16 +248,16 @@ def test_replay__of_p4_on_kth_shows_its_trends():
 
 CASES = [
     wt.Case(),
-    wt.Case(prediction=wt.Tang13(key="user")),
-    wt.Case(prediction=wt.Prediction(wt.Tang13(key="user"), believe="selective")),
-    wt.Case(estimates=wt.FModel(4), seed=2, prediction=wt.Tang13(key="triple", least=2)),
-    wt.Case(estimates=wt.FModel(4), seed=3, prediction=wt.Tang13(key="triple", least=2)),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.Tsafrir07(recompute=True)),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.Prediction(wt.Tsafrir07(recompute=True), correction="double")),
-    wt.Case(wt.Conservative(), prediction=wt.Mualem01History()),
-    wt.Case(wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.ExactRuntime(), believe="001")),
-    wt.Case(prediction=wt.Prediction(wt.LastRun(), history="log")),
-    wt.Case(prediction=wt.Tang13(key="user")),
+    wt.Case(prediction=wt.predictors.Tang13(key="user")),
+    wt.Case(prediction=wt.Prediction(wt.predictors.Tang13(key="user"), believe="selective")),
+    wt.Case(estimates=wt.FModel(4), seed=2, prediction=wt.predictors.Tang13(key="triple", least=2)),
+    wt.Case(estimates=wt.FModel(4), seed=3, prediction=wt.predictors.Tang13(key="triple", least=2)),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.Tsafrir07(recompute=True)),
+    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.Prediction(wt.predictors.Tsafrir07(recompute=True), correction="double")),
+    wt.Case(wt.Conservative(), prediction=wt.predictors.Mualem01History()),
+    wt.Case(wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.predictors.ExactRuntime(), believe="001")),
+    wt.Case(prediction=wt.Prediction(wt.predictors.LastRun(), history="log")),
+    wt.Case(prediction=wt.predictors.Tang13(key="user")),
 ]
 
 
@@ -294,14 +296,14 @@ def test_simulate_many__runs_predictors_and_policies_in_plain_python_too():
 
 def test_simulate_many__refuses_what_it_does_not_know():
     with pytest.raises(wt.PolicyError, match="unknown belief"):
-        wt.simulate_many(JOBS, [wt.Case(prediction=wt.Prediction(wt.LastRun(), believe="often"))])
+        wt.simulate_many(JOBS, [wt.Case(prediction=wt.Prediction(wt.predictors.LastRun(), believe="often"))])
     with pytest.raises(wt.PolicyError, match="no runtime was predicted"):
         wt.simulate(JOBS, wt.Easy()).prediction_summary()
 
 
 @pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative(), wt.NoBackfilling()], ids=lambda p: p.name)
 def test_audit__of_a_schedule_with_predictions_finds_nothing(policy):
-    report = wt.simulate(JOBS, policy, prediction=wt.LastRun()).audit()
+    report = wt.simulate(JOBS, policy, prediction=wt.predictors.LastRun()).audit()
     assert report.ok, report
     assert not report.skipped
 

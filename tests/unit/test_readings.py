@@ -193,7 +193,7 @@ def two_months() -> wt.Workload:
         rng.integers(1, 33, n),
         machine=32,
         requested=np.maximum(runtime + rng.integers(-2000, 20_000, n), 1),
-        origin=wt.Origin(name="made", unix_start_time=FEBRUARY),
+        origin=wt.workload.Origin(name="made", unix_start_time=FEBRUARY),
     )
 
 

@@ -48,7 +48,7 @@ def test_recorded__nothing_where_the_log_has_no_real_waits(wait):
 
 
 def test_recorded_by__months_are_those_of_submission():
-    origin = wt.Origin(unix_start_time=86400 * 31 - 2)  # February begins when the third job is submitted
+    origin = wt.workload.Origin(unix_start_time=86400 * 31 - 2)  # February begins when the third job is submitted
     rows = wt.simulate(jobs([0, 30, 4], origin=origin), wt.Easy()).recorded_by("month")
     assert [(row["group"], row["jobs"], row["mean_recorded"], row["mean_simulated"]) for row in rows] == [
         ("1970-01", 2, 15, 4.5),
@@ -59,7 +59,7 @@ def test_recorded_by__months_are_those_of_submission():
 
 
 def test_recorded_by__times_outside_the_calendar_have_no_months():
-    schedule = wt.simulate(jobs([0, 30, 4], origin=wt.Origin(unix_start_time=10**14)), wt.Easy())
+    schedule = wt.simulate(jobs([0, 30, 4], origin=wt.workload.Origin(unix_start_time=10**14)), wt.Easy())
     assert schedule.recorded_by("month") == []
     assert ">Recorded waits</h2>" in render([schedule])
 

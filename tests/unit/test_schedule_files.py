@@ -159,9 +159,3 @@ def test_schedule_file__says_what_really_happened(tmp_path, ending, overrun, fee
     for name in ("submit", "start", "end"):
         assert back[name][order].tolist() == getattr(schedule, name).tolist(), name
     assert audit(jobs, back, Easy(), overrun=overrun).ok
-
-
-def test_read_schedule__knows_the_older_name_of_reserved_starts(tmp_path):
-    file = tmp_path / "old.csv"
-    file.write_text("job_id,start,end,promised\n1,5,9,5\n")
-    assert read_schedule(file)["reserved_start"].tolist() == [5]

@@ -57,7 +57,7 @@ def own(tmp_path):
         (
             "easy:backfill-order=sjf,predictor=tsafrir07,correction=estimate",
             wt.Easy(backfill_order=wt.SJF),
-            wt.Prediction(wt.Tsafrir07(), correction="estimate"),
+            wt.Prediction(wt.predictors.Tsafrir07(), correction="estimate"),
         ),
         (
             "easy:order=wfp:exponent=2,threshold=0.75,extra=literal",
@@ -67,7 +67,7 @@ def own(tmp_path):
         (
             "hybrid:3,predictor=tang13:key=user,statistic=p90,believe=selective",
             wt.Hybrid(depth=3),
-            wt.Prediction(wt.Tang13(key="user", statistic="p90"), "selective"),
+            wt.Prediction(wt.predictors.Tang13(key="user", statistic="p90"), "selective"),
         ),
         ("conservative-scratch:history=log,predictor=last", wt.Conservative(variant="scratch"), wt.Prediction("last", history="log")),
         ("conservative:compression=always", wt.Conservative(compression="always"), None),
@@ -111,7 +111,7 @@ def test_defaults__are_for_what_the_spelling_leaves_open():
 
 def test_simulate__takes_a_spelling_and_keeps_it():
     done = wt.simulate(JOBS, "easy:backfill-order=sjf,predictor=last")
-    same = wt.simulate(JOBS, wt.Easy(backfill_order=wt.SJF), prediction=wt.LastRun())
+    same = wt.simulate(JOBS, wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.LastRun())
     assert (done.start == same.start).all()
     assert done.label == same.label == "easy:backfill-order=sjf,predictor=last"
     assert wt.simulate(JOBS, "easy:predictor=last", prediction="tsafrir07").label == "easy:predictor=last"
@@ -127,9 +127,9 @@ def test_replicate_and_batches__take_spellings_too():
 
 
 def test_own_policy__comes_from_a_file_with_its_options(own):
-    plain, narrow = wt.parse_policy(f"{own}:Narrow"), wt.parse_policy(f"{own}:Narrow:most=2")
+    plain, narrow = wt.policy.parse_policy(f"{own}:Narrow"), wt.policy.parse_policy(f"{own}:Narrow:most=2")
     assert (plain.most, narrow.most, narrow.label) == (99, 2, "Narrow:most=2")
-    assert wt.parse_policy(f"{own}:ready") == narrow
+    assert wt.policy.parse_policy(f"{own}:ready") == narrow
     assert wt.parse_scheduler(f"easy:order={own}:widest,predictor=last").policy.order.name == "widest"
     for text, message in (
         (f"{own}:something", "is no policy; make it a subclass of walltime.PlainPolicy"),
@@ -138,7 +138,7 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
         (f"{own}:Narrow:least=3", "its options are order, most"),
     ):
         with pytest.raises(wt.PolicyError) as caught:
-            wt.parse_policy(text)
+            wt.policy.parse_policy(text)
         assert message in str(caught.value)
 
 

@@ -66,8 +66,8 @@ def test_time_min_is_that_of_the_side_car():
         machine_procs=4,
         columns={"user": np.zeros(count, int), "wait": np.ones(count, int)},
     )
-    predicted = np.minimum(wt.replay_predictions(jobs, [wt.LastRun()])[0].predicted, requested)
-    found = Adjustment(wt.parse_predictor("last"), 20, 0.5).apply(jobs).columns["time_min"].tolist()
+    predicted = np.minimum(wt.replay_predictions(jobs, [wt.predictors.LastRun()])[0].predicted, requested)
+    found = Adjustment(wt.predictors.parse_predictor("last"), 20, 0.5).apply(jobs).columns["time_min"].tolist()
     wanted = [time_min_of(float(s), int(limit) // 60, Bounds(floor=20, gain=0.5)) for s, limit in zip(predicted, requested, strict=True)]
     assert found == [-1 if minutes is None else 60 * minutes for minutes in wanted]
     assert sum(one > 0 for one in found) > 20
@@ -109,4 +109,6 @@ def test_in_a_what_if():
     with pytest.raises(wt.PolicyError, match="already"):
         wt.what_if(jobs, EASY, ["adjust=last"], policy="easy++", replications=0, trim="none")
     with pytest.raises(wt.WorkloadError, match="no wait times"):
-        wt.what_if(wt.Lublin99().generate(jobs=20, machine_procs=4, load=0.5, seed=1), EASY, ["adjust=last"], replications=0, trim="none")
+        wt.what_if(
+            wt.workloads.Lublin99().generate(jobs=20, machine_procs=4, load=0.5, seed=1), EASY, ["adjust=last"], replications=0, trim="none"
+        )

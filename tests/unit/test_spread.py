@@ -14,7 +14,7 @@ from walltime.report.care import cautions_of, longest_queue
 from walltime.report.text import answer, distinct, labels
 from walltime.schedule import Spread, shaking_spread
 
-JOBS = wt.Lublin99().generate(400, 32, 0.8, 3)
+JOBS = wt.workloads.Lublin99().generate(400, 32, 0.8, 3)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_shaking_spread__simulates_the_same_copies_under_every_policy(schedules)
     for schedule, summaries, own in zip(schedules, found.shaken, found.own, strict=True):
         assert own.as_dict() == schedule.summary().as_dict()
         for seed, summary in enumerate(summaries):
-            assert summary.as_dict() == wt.simulate(wt.shake(JOBS, 30, seed), schedule.policy).summary().as_dict()
+            assert summary.as_dict() == wt.simulate(wt.workloads.shake(JOBS, 30, seed), schedule.policy).summary().as_dict()
     assert found.clear("mean_wait", 0, 1), "first come, first served waits much longer"
 
 
@@ -142,7 +142,7 @@ def test_cautions__first_come_first_served_saturates_real_logs(log, saturated):
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log.swf"
-    wt.write_swf(path, JOBS)
+    wt.logs.write_swf(path, JOBS)
     return path
 
 

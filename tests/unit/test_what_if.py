@@ -49,7 +49,7 @@ def test_what_if__is_what_simulations_of_the_changed_machine_give(jobs, found):
 def test_what_if__copies_are_shaken_alike_for_every_setting(jobs, found):
     values = []
     for seed in range(3):
-        shaken = wt.shake(jobs, 30, seed)
+        shaken = wt.workloads.shake(jobs, 30, seed)
         a, b = (wt.simulate(shaken, policy, machine=MACHINE).wait.mean() for policy in ("easy", "fcfs"))
         values.append(b - a)
     one = found.effects[1].differences["mean_wait"]

@@ -74,13 +74,14 @@ def test_workload__ids_that_change_the_order_within_a_second_are_no_late_submiss
 
 def test_workload__given_order_outlives_parts_and_shakes():
     jobs = make(submit=[500, 0, 250], procs=[1, 2, 3], runtime=[10, 20, 30], requested=[10, 20, 30])
-    assert wt.tail(jobs, 2).in_given_order(wt.tail(jobs, 2).runtime).tolist() == [10, 30]
-    for shaken in (wt.shake(jobs, 400, seed) for seed in range(9)):
+    assert wt.workloads.tail(jobs, 2).in_given_order(wt.workloads.tail(jobs, 2).runtime).tolist() == [10, 30]
+    for shaken in (wt.workloads.shake(jobs, 400, seed) for seed in range(9)):
         assert shaken.in_given_order(shaken.runtime).tolist() == [10, 20, 30]
     ordered = make(submit=[0, 250, 500], procs=[1, 2, 3], runtime=[10, 20, 30], requested=[10, 20, 30])
-    assert any(not np.array_equal(wt.shake(ordered, 400, seed).runtime, [10, 20, 30]) for seed in range(9))
+    assert any(not np.array_equal(wt.workloads.shake(ordered, 400, seed).runtime, [10, 20, 30]) for seed in range(9))
     assert all(
-        wt.shake(ordered, 400, seed).in_given_order(wt.shake(ordered, 400, seed).runtime).tolist() == [10, 20, 30] for seed in range(9)
+        wt.workloads.shake(ordered, 400, seed).in_given_order(wt.workloads.shake(ordered, 400, seed).runtime).tolist() == [10, 20, 30]
+        for seed in range(9)
     )
 
 

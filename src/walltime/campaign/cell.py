@@ -133,12 +133,7 @@ class Cell:
         """
         settings = self.settings
         settings["trace"] = sha256
-        if settings["dialect"] == "papers":
-            del settings["dialect"]  # so that cells have the keys that they had before there were dialects
-        if machine is None:
-            del settings["cluster"]  # so that cells without one have the keys that they had before there was any
-        else:
-            settings["cluster"] = hashlib.sha256(machine.encode()).hexdigest()
+        settings["cluster"] = hashlib.sha256(machine.encode()).hexdigest() if machine is not None else None
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
         for name in SPELLED:
             text = settings[name] or ""

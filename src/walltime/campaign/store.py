@@ -33,15 +33,8 @@ from walltime.provenance import version
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = 3
-OLDER_NAMES = {
-    "reserved_jobs": "reserved_jobs",
-    "reserved_starts_missed": "reserved_starts_missed",
-    "mean_miss": "mean_miss",
-    "mean_reservation_error": "mean_reservation_error",
-}
-"""Names of columns up to schema 2."""
-"""Version of the columns; a store with a higher one is from a newer program. 2 added predictors and results of predictions."""
+SCHEMA = 1
+"""Version of the columns; a store with another one is not read."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
 
@@ -64,7 +57,7 @@ class Store:
     def open(self, name: str, logs: Mapping[str, str]) -> None:
         """Make the folder, or check that it matches: its schema, and the checksums of these logs (name: sha256).
 
-        Raises OutputError if it cannot be made or has a newer schema, LogError for a log that has changed.
+        Raises OutputError if it cannot be made or has another schema, LogError for a log that has changed.
         """
         known = self.manifest()
         earlier: dict[str, str] = known.get("logs", {})
@@ -95,7 +88,7 @@ class Store:
                 sink.write(text.encode())
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest's content; empty if there is none. Raises OutputError for a newer schema, or any other file."""
+        """The manifest's content; empty if there is none. Raises OutputError for another schema, or any other file."""
         file = self.folder / "manifest.toml"
         try:
             found = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -108,10 +101,10 @@ class Store:
             raise OutputError(f"{printable(file)}: does not say its schema, so it is no manifest of a store; name another store")
         if not isinstance(found.get("logs", {}), dict):
             raise OutputError(f"{printable(file)}: its logs are no table, so it is no manifest of a store; name another store")
-        if schema > SCHEMA:
+        if schema != SCHEMA:
             raise OutputError(
-                f"{printable(self.folder)}: was made by a newer walltime ({found.get('walltime', 'unknown')}, schema {schema}; this one "
-                f"knows up to {SCHEMA}); update walltime, or name another store"
+                f"{printable(self.folder)}: was made by another walltime ({found.get('walltime', 'unknown')}, schema {schema}; this one "
+                f"knows {SCHEMA}); take that version, or name another store"
             )
         return found
 
@@ -200,20 +193,14 @@ def _cannot(folder: Path, what: str, error: OSError) -> OutputError:
 
 
 def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """These columns of a file; those that an older schema lacks are empty. Raises OutputError if the file is damaged."""
+    """These columns of a file. Raises OutputError if the file is damaged."""
     import polars as pl
 
     try:
-        found = {OLDER_NAMES.get(name, name): name for name in pl.read_parquet_schema(file)}
-        there = {name: found[name] for name in columns if name in found}
-        table = pl.read_parquet(file, columns=list(there.values()), glob=False).select(
-            pl.col(old).alias(name) for name, old in there.items()
-        )
+        return pl.read_parquet(file, columns=list(columns), glob=False).select(list(columns))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = (str(error).splitlines() or ["damaged"])[0]
         raise OutputError(f"{printable(file)}: cannot be read ({reason}); delete it and run again") from error
-    missing = [pl.lit(None, dtype=kind).alias(name) for name, kind in columns.items() if name not in there]
-    return table.with_columns(missing).select(list(columns)) if missing else table
 
 
 def cell_schema() -> dict[str, Any]:

@@ -23,13 +23,13 @@ app = typer.Typer(
 
 @app.command("list")
 def list_items(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01, or its alias P2; default: all.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01; default: all.")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """List the papers and their items."""
     from walltime.cli import common
     from walltime.papers.items import items_of
-    from walltime.papers.names import PAPERS, label_of, paper_name, titled
+    from walltime.papers.names import PAPERS, paper_name
     from walltime.papers.printed_numbers import printed
 
     papers = [paper_name(paper)] if paper is not None else list(PAPERS)
@@ -37,7 +37,6 @@ def list_items(
     if as_json:
         record = {
             name: {
-                "label": label_of(name),
                 "title": printed(name).title,
                 "source": printed(name).source,
                 "logs": list(printed(name).logs),
@@ -49,13 +48,13 @@ def list_items(
         return
     for name, items in found.items():
         rows = [[item.name, item.title] for item in items]
-        common.print_table(f"{titled(name)}: {printed(name).title}", ["item", "what it is"], rows)
+        common.print_table(f"{name}: {printed(name).title}", ["item", "what it is"], rows)
         typer.echo(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
 
 
 @app.command()
 def run(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01, or its alias P2; see walltime paper list.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
     item: Annotated[
         list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
     ] = None,

@@ -131,7 +131,7 @@ def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Polic
 def drawn(model: Callable[[int], Workload], episodes: int = 64, seed: int = 0) -> list[Episode]:
     """Episodes of a model for successive seeds, each on an empty machine.
 
-    `model`: from a seed to jobs, such as `lambda seed: wt.Lublin99().generate(jobs=256, machine_procs=64, load=0.7, seed=seed)`.
+    `model`: from a seed to jobs, such as `lambda seed: wt.workloads.Lublin99().generate(jobs=256, machine_procs=64, load=0.7, seed=seed)`.
     """
     return [_cold(model(seed + number)) for number in range(episodes)]
 

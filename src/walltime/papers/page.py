@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walltime.papers.names import ALIASES, titled
 from walltime.papers.printed_numbers import Printed
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
 from walltime.papers.subjects import GENERATED, Subject
@@ -49,7 +48,7 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
         told.append(f"{sum(claims)} of {len(claims)} claims hold")
     stands = [subject.name for subject in subjects if subject.kind == GENERATED]
     body = [
-        f'<p class="eyebrow">walltime: {text(titled(given.paper))} run anew</p>',
+        f'<p class="eyebrow">walltime: {text(given.paper)} run anew</p>',
         f"<h1>{text(given.title)}</h1>",
         f'<p class="note">{text(given.source)}</p>',
         f'<p class="answer">{text("; ".join(told) or "Nothing to compare")}.</p>',
@@ -70,8 +69,6 @@ def render(given: Printed, results: Sequence[Result], subjects: Sequence[Subject
     logs = [[text(s.name), text(s.log), text(s.about), f"<code>{text(s.workload.origin.sha256 or '')[:16]}</code>"] for s in subjects]
     if logs:
         body += ["<h2>Where this comes from</h2>", table(["", "file", "what it is", "SHA-256"], logs, "logs", "words")]
-    labels = ", ".join(f"{label} is {name}" for label, name in ALIASES.items())
-    body.append(f'<p class="note">Labels of the papers: {labels}.</p>')
     return shell.page(f"{given.paper} run anew", body, [scripts(TABLES)], OWN_CSS)
 
 

@@ -53,7 +53,7 @@ class Printed:
 
 
 def printed(paper: str) -> Printed:
-    """The printed numbers of a paper, by name or alias; raises PolicyError for an unknown one.
+    """The printed numbers of a paper, by name; raises PolicyError for an unknown one.
 
     >>> printed("mualem01").tables["T3"].value("value", log="KTH", policy="easy", estimates="user", metric="slowdown")
     84.0

@@ -21,9 +21,6 @@ from walltime.policy.selective import Selective
 from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
 
-Fcfs = NoBackfilling
-"""Its name in version 0.1."""
-
 
 def __getattr__(name: str) -> type[Policy]:
     """The class of a policy of the table by its name."""

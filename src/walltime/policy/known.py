@@ -12,7 +12,7 @@ COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "jo
 """The columns of the log that may be read, whole numbers: the user's request (s), and numbers that are -1 if unknown."""
 NO_START = (
     "the log does not record its start time; add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
-    "or give the workload walltime.Origin(unix_start_time=SECONDS, time_zone=NAME)"
+    "or give the workload walltime.workload.Origin(unix_start_time=SECONDS, time_zone=NAME)"
 )
 """What is missing without a calendar, and how to supply it."""
 

@@ -55,7 +55,7 @@ class Prediction:
         given: object = self.predictor
         predictor = parse_predictor(given) if isinstance(given, str) else given
         if not isinstance(predictor, Predictor):
-            raise PolicyError(f"predictor must be one such as walltime.Tang13(), not {predictor!r}")
+            raise PolicyError(f"predictor must be one such as walltime.predictors.Tang13(), not {predictor!r}")
         if self.history not in HISTORIES:
             raise PolicyError(f"unknown history {self.history!r}; known are {', '.join(HISTORIES)}")
         if self.history == "log" and predictor.again:

@@ -96,8 +96,6 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{path}: cannot be read as a schedule ({reason})") from error
     table = table.rename({column: column.strip() for column in table.columns})
-    if "reserved_start" not in table.columns:
-        table = table.rename({"promised": "reserved_start"}, strict=False)  # its name in version 0.1
     missing = [column for column in NEEDED if column not in table.columns]
     if missing:
         raise LogError(f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}")

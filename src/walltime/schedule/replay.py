@@ -65,7 +65,7 @@ def replay_predictions(
 
     Raises PolicyError for an unknown option, WorkloadError if the log lacks wait times or a column that a predictor needs.
 
-    >>> from walltime import LastRun
+    >>> from walltime.predictors import LastRun
     >>> jobs = Workload.from_arrays(submit=[0, 10], runtime=[10, 9], requested=[60, 60], procs=[1, 1], machine_procs=1,
     ...                             columns={"user": np.array([7, 7])})
     >>> [replay] = replay_predictions(jobs, [LastRun()], ends="easy")
@@ -76,7 +76,7 @@ def replay_predictions(
         raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
     for predictor in predictors:
         if not isinstance(predictor, Predictor):
-            raise PolicyError(f"predictor must be one such as walltime.Tang13(), not {predictor!r}")
+            raise PolicyError(f"predictor must be one such as walltime.predictors.Tang13(), not {predictor!r}")
         if predictor.again:
             raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits")
     dialect = Dialect.of(dialect)

@@ -97,7 +97,7 @@ def replicate(
     """
     maker: object = workload_of
     if not callable(maker):
-        cure = "replicate needs a function of the seed, such as lambda seed: walltime.shake(jobs, 30, seed)"
+        cure = "replicate needs a function of the seed, such as lambda seed: walltime.workloads.shake(jobs, 30, seed)"
         raise WorkloadError(f"{shown(maker)} makes no workloads; {cure}")
     seeds = _checked(seeds)
     scheduler = Scheduler.of(policy, prediction)

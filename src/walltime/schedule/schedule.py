@@ -97,11 +97,6 @@ class Schedule:
         return self.start - self.submit
 
     @property
-    def promised(self) -> Array:
-        """The name that `reserved_start` had in version 0.1."""
-        return self.reserved_start
-
-    @property
     def submit(self) -> Array:
         """Submit time of each job, int64 seconds."""
         return self.workload.submit if self.submitted is None else self.submitted
