@@ -51,7 +51,7 @@ import dataclasses, hashlib, json, sys, time
 import numpy as np
 import walltime as wt
 from walltime import *
-from walltime.engine.run import Simulation
+from walltime.engine.interface.number import Simulation
 from walltime.workload.models import MODELS
 Tsafrir07 = wt.predictors.Tsafrir07
 run, spent = Simulation.run, []

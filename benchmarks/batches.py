@@ -23,7 +23,7 @@ from benchmarks.common import (
     wall_seconds,
 )
 from walltime import Workload
-from walltime.engine.load import load
+from walltime.engine.interface.load import load
 from walltime.policy import Easy
 from walltime.schedule import simulate
 

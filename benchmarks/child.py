@@ -24,7 +24,7 @@ from benchmarks.published import published_steps
 def load_entry(name: str) -> dict[str, float]:
     """Seconds to import the engine and load one of its entries, compiled now or from the cache; CPU seconds of the process."""
     begin = time.perf_counter()
-    from walltime.engine.load import load
+    from walltime.engine.interface.load import load
 
     load(name)
     return {"seconds": time.perf_counter() - begin, "processor": _processor_seconds()}
@@ -38,7 +38,7 @@ def _processor_seconds() -> float:
 def up_to_the_kernel(log: str) -> dict[str, float]:
     """CPU seconds of `walltime simulate` until the simulation begins: imports, the log, the kernel from the cache."""
     from walltime.cli.main import run
-    from walltime.engine.run import Simulation
+    from walltime.engine.interface.number import Simulation
 
     used: list[float] = []
     simulate = Simulation.run
@@ -56,7 +56,7 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
     """Peak memory of a process that generates a workload and simulates it under EASY."""
     from benchmarks.common import lublin, peak_bytes
-    from walltime.engine.load import load as load_kernel
+    from walltime.engine.interface.load import load as load_kernel
     from walltime.policy import Easy
     from walltime.schedule import simulate
 
@@ -111,7 +111,7 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     """Wall seconds and peak memory of a batch on all cores."""
     from benchmarks.batches import make_cases
     from benchmarks.common import LOGS, find_log, peak_bytes, read_log
-    from walltime.engine.load import load
+    from walltime.engine.interface.load import load
     from walltime.schedule import simulate_many
 
     path = find_log(LOGS[log])

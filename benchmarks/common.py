@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from walltime import read
-from walltime.engine.run import Simulation
+from walltime.engine.interface.number import Simulation
 from walltime.estimates import ExactEstimates
 from walltime.estimates.overrun import effective_times
 from walltime.policy import Policy

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.common import Numbers, Options, Result, lublin, paper_logs, show, take_turns
-from walltime.engine.load import load
+from walltime.engine.interface.load import load
 from walltime.policy import Easy
 from walltime.predictors import STATISTICS, WINDOWS, Predictor, Tang13, parse_predictor
 from walltime.schedule import simulate

@@ -25,7 +25,7 @@ from benchmarks.common import (
     spread,
     take_turns,
 )
-from walltime.engine.run import Simulation
+from walltime.engine.interface.number import Simulation
 from walltime.estimates import FModel
 from walltime.estimates.overrun import effective_times
 from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, Policy

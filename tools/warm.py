@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from walltime import Workload
-from walltime.engine.compilation import Compilation, listen
-from walltime.engine.load import ENTRIES, load, load_predictor
+from walltime.engine.compiler.compilation import Compilation, listen
+from walltime.engine.interface.load import ENTRIES, load, load_predictor
 from walltime.predictors import PREDICTOR_NAMES, Jobs, predictor_class
 
 PREDICTORS = "predictors"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, workloads
 from tests.traces import trace_path
-from walltime.engine import decisions as kernel
+from walltime.engine.kernel import decisions as kernel
 from walltime.learn.batch import DECISIONS, FORMULAS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
 

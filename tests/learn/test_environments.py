@@ -13,7 +13,7 @@ import pytest
 
 import walltime as wt
 from walltime import learn
-from walltime.engine import decisions as kernel
+from walltime.engine.kernel import decisions as kernel
 from walltime.learn.batch import AT_THE_END
 
 gymnasium = pytest.importorskip("gymnasium")

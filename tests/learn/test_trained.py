@@ -12,7 +12,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime import learn
-from walltime.engine import decisions as kernel
+from walltime.engine.kernel import decisions as kernel
 from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work

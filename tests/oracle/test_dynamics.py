@@ -25,7 +25,7 @@ from tests.strategies import (
     workloads,
 )
 from walltime.auditor.known import known_to
-from walltime.engine.reference import Reference
+from walltime.engine.reference.number import Reference
 
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
 SMALL, LARGE = examples(30), examples(15)

@@ -50,8 +50,8 @@ def test_kernel__bounds_are_really_checked(tmp_path):
     script = tmp_path / "beyond.py"
     script.write_text(
         "import numba\n"
-        "from walltime.engine import profile\n"
-        "from walltime.engine.memory import RUN, records\n"
+        "from walltime.engine.kernel import profile\n"
+        "from walltime.engine.kernel.memory import RUN, records\n"
         "@numba.njit(_nrt=False)\n"
         "def fill(plan, running):\n"
         "    profile.profile_of_running(plan, running, 0, 0, 4)\n"

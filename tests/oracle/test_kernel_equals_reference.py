@@ -25,7 +25,7 @@ from tests.strategies import (
 )
 from tests.traces import trace_path
 from walltime.auditor.known import known_to
-from walltime.engine.run import Simulation
+from walltime.engine.interface.number import Simulation
 
 SMALL, LARGE = examples(60), examples(30)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""

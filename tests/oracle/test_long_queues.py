@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.profiles import seeds
 from tests.strategies import COINCIDENT, OVERRUN, crowded, examples
-from walltime.engine import index
-from walltime.engine.profile import size_class
+from walltime.engine.kernel.number import index
+from walltime.engine.kernel.profile import size_class
 
 LONG, SHORT = 512, 128
 """Thresholds of the index in these tests: under the usual ones, so that queues cross them that the reference can replay."""

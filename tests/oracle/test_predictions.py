@@ -25,7 +25,7 @@ from tests.strategies import (
     workloads,
 )
 from tests.traces import trace_path
-from walltime.engine import index
+from walltime.engine.kernel.number import index
 
 COLUMNS = ("start", "kind", "reserved_start", "end")
 RECORDS = ("predicted", "basis", "corrections")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, policies, predictors, with_users, workloads
-from walltime.engine import branch
+from walltime.engine.interface import branch
 
 RULES = ("papers", "pyss", "rlscheduler", "mualem01-measured")
 COLUMNS = ("start", "end", "kind", "reserved_start", "submit")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import examples, workloads
 from walltime import metrics
-from walltime.engine import averages
-from walltime.engine.averages import FIELDS
-from walltime.engine.load import load
+from walltime.engine.interface.load import load
+from walltime.engine.kernel import averages
+from walltime.engine.kernel.averages import FIELDS
 from walltime.estimates.fmodel import STREAM_F
 from walltime.schedule.threads import in_threads
 from walltime.workload.models import MODELS

@@ -20,7 +20,7 @@ from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
 from walltime.cli import bars, common
 from walltime.cli.main import run
-from walltime.engine.load import load
+from walltime.engine.interface.load import load
 
 KEYS = [
     "trace",

@@ -14,8 +14,8 @@ from subprocess import PIPE
 import pytest
 
 import walltime
-from walltime.engine import folder
-from walltime.engine.load import ENTRIES
+from walltime.engine.compiler import folder
+from walltime.engine.interface.load import ENTRIES
 
 # The analysis of the log of starts is compiled in a second or two, and has helpers in another file. Of three
 # jobs one starts at once, and of the two that wait then the longer one before the shorter one.
@@ -32,8 +32,9 @@ class Counter(event.Listener):
 
 event.register("numba:compile", Counter())
 import walltime
-from walltime.engine import folder, load
-from walltime.engine.memory import JOB, NOTE, new_found, new_scratch, records
+from walltime.engine.compiler import folder
+from walltime.engine.interface import load
+from walltime.engine.kernel.memory import JOB, NOTE, new_found, new_scratch, records
 cached = load.is_cached("dynamics")
 jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_found(3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
@@ -128,7 +129,7 @@ def test_cache__is_not_used_after_an_edit(copied, cache, cold):
     first = cold[0]
     assert Path(first["folder"]) == cache / f"kernels-{first['hash']}"
     # A condition in a helper. Numba would not notice, as dynamics.py stays as it is.
-    helper = copied / "walltime" / "engine" / "heap.py"
+    helper = copied / "walltime" / "engine" / "kernel" / "heap.py"
     text, stat = helper.read_text(), helper.stat()
     assert text.count(BEFORE) == 1
     helper.write_text(text.replace(BEFORE, AFTER))
@@ -150,10 +151,10 @@ def test_cache__is_not_used_after_an_edit(copied, cache, cold):
 def test_cache__is_used_after_comments_docstrings_and_what_is_not_compiled_were_edited(copied, cache, cold, tmp_path):
     edited = tmp_path / "edited"
     shutil.copytree(copied, edited, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in (edited / "walltime" / "engine").glob("*.py"):
+    for file in (edited / "walltime" / "engine").rglob("*.py"):
         text = file.read_text().replace('"""', '"""Edited. ', 1).replace("\n\n\n", "\n\n\n# Another line number.\n\n")
         file.write_text(f"# A comment.\n# Another one.\n{text}")
-    for name in ("reference.py", "run.py"):
+    for name in ("reference/number.py", "interface/number.py"):
         with (edited / "walltime" / "engine" / name).open("a") as file:
             file.write("\nEDITED = 1\n")
     found = fresh_process(edited, WALLTIME_CACHE=str(cache))
@@ -186,14 +187,20 @@ def test_cache__that_vanishes_or_is_damaged_is_made_anew(copied, cache, cold, tm
     assert (damaged["shortest"], damaged["compiled"]) == (FOUND, 1)
     assert fresh_process(copied, WALLTIME_CACHE=str(mine))["compiled"] == 0
 
-    script = "import shutil; from walltime.engine import folder, load; shutil.rmtree(folder.cache_folder()); load.load('draw')"
+    script = """
+import shutil
+from walltime.engine.compiler import folder
+from walltime.engine.interface import load
+shutil.rmtree(folder.cache_folder())
+load.load("draw")
+"""
     assert run_script(script, WALLTIME_CACHE=str(mine), PYTHONPATH=str(copied)).stderr == ""
     assert len(list(kept.glob("draw.draw_f_estimates.*.nbc"))) == 1
 
 
 @pytest.mark.slow
 def test_source_hash__depends_on_what_is_compiled(copied):
-    script = "from walltime.engine import folder; print(folder.source_hash())"
+    script = "from walltime.engine.compiler import folder; print(folder.source_hash())"
 
     def hash_after(name: str, more: str) -> str:
         file = copied / "walltime" / "engine" / name
@@ -204,9 +211,11 @@ def test_source_hash__depends_on_what_is_compiled(copied):
         finally:
             file.write_text(text)
 
-    known = hash_after("queue.py", "")
-    assert len({known, *(hash_after(name, "\nEDITED = 1\n") for name in ("queue.py", "memory.py", "jit.py"))}) == 4
-    assert {known} == {hash_after(name, "\nEDITED = 1\n") for name in ("run.py", "reference.py", "load.py")}
+    known = hash_after("kernel/queue.py", "")
+    assert (
+        len({known, *(hash_after(name, "\nEDITED = 1\n") for name in ("kernel/queue.py", "kernel/number/loop.py", "kernel/jit.py"))}) == 4
+    )
+    assert {known} == {hash_after(name, "\nEDITED = 1\n") for name in ("interface/number.py", "reference/number.py", "compiler/cache.py")}
 
 
 NOT_PARSED = """
@@ -215,10 +224,10 @@ from walltime import syntax
 def refuse(source):
     raise RuntimeError("parsed")
 syntax.ast = type("ast", (), {"parse": refuse})
-from walltime.engine import folder
+from walltime.engine.compiler import folder
 print(folder.source_hash())
 """
-PARSED = "from walltime.engine import folder; print(folder.source_hash())"
+PARSED = "from walltime.engine.compiler import folder; print(folder.source_hash())"
 
 
 def test_source_hash__is_remembered_by_what_is_written_in_the_sources(copied, tmp_path):
@@ -229,7 +238,7 @@ def test_source_hash__is_remembered_by_what_is_written_in_the_sources(copied, tm
     lines = memo.read_text().splitlines()
     assert [len(line) for line in lines] == [129]
 
-    helper = copied / "walltime" / "engine" / "heap.py"
+    helper = copied / "walltime" / "engine" / "kernel" / "heap.py"
     text = helper.read_text()
     try:
         helper.write_text(f"{text}# A comment.\n")
@@ -260,18 +269,17 @@ def test_sources__that_are_remembered_do_not_become_ever_more(copied, tmp_path):
     assert len(memo.read_text().splitlines()) == folder.SOURCES_KNOWN
 
 
-def test_modules_that_are_not_compiled__are_used_by_no_module_that_is():
-    engine = Path(folder.__file__).parent
-    assert {file.stem for file in engine.glob("*.py")} >= set(folder.NOT_COMPILED)
-    for file in engine.glob("*.py"):
+def test_what_is_compiled__is_in_the_kernel_and_depends_on_nothing_else():
+    engine = Path(folder.__file__).parent.parent
+    for file in engine.rglob("*.py"):
         text = file.read_text()
-        if file.stem in folder.NOT_COMPILED:
+        if engine / "kernel" not in file.parents:
             assert not re.search(r"^@(entry|kernel|called_kernel)", text, re.MULTILINE), f"{file.name} is compiled"
             continue
         for line in re.findall(r"^\s*(?:from|import) .*walltime.*$", text, re.MULTILINE):
-            used = re.search(r"from walltime\.engine\.(\w+) import", line)
-            assert used is not None, f"{file.name}: {line}: compiled code must depend on nothing outside the engine"
-            assert used[1] not in folder.NOT_COMPILED or (file.stem, used[1]) == ("jit", "cache"), f"{file.name}: {line}"
+            used = re.search(r"from walltime\.engine\.(\w+)[.\w]* import", line)
+            assert used is not None, f"{file}: {line}: compiled code must depend on nothing outside the engine"
+            assert used[1] in ("kernel", "inputs") or (file.stem, used[1]) == ("jit", "compiler"), f"{file}: {line}"
 
 
 WITHOUT_CACHE = """
@@ -295,7 +303,7 @@ for owner in cpu_target.options.__mro__:
 def test_another_numba__gives_one_warning_and_the_same_numbers(change, warning, tmp_path):
     script = f"""{change}
 import numpy as np
-from walltime.engine import load
+from walltime.engine.interface import load
 ids = np.arange(3)
 ids.flags.writeable = False
 found = np.zeros(3, np.int64)

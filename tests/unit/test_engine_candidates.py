@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from walltime.engine import candidates
-from walltime.engine.plan import LOOKS, NONE, SLOTS, new_plan
-from walltime.engine.profile import NEVER
+from walltime.engine.kernel.number import candidates
+from walltime.engine.kernel.plan import LOOKS, NONE, SLOTS, new_plan
+from walltime.engine.kernel.profile import NEVER
 
 
 @numba.njit(_nrt=False)

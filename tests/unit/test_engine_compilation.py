@@ -15,9 +15,9 @@ import pytest
 
 from tests.cli import HEADER, record
 from walltime.cli.bars import CompilationRow
-from walltime.engine import compilation
-from walltime.engine.compilation import Compilation, listen, tell, tell_who_watches
-from walltime.engine.load import ENTRIES
+from walltime.engine.compiler import compilation
+from walltime.engine.compiler.compilation import Compilation, listen, tell, tell_who_watches
+from walltime.engine.interface.load import ENTRIES
 
 LONG = Compilation("simulation", "simulations", 90, 30.0)
 LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
@@ -143,7 +143,10 @@ def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch
 
 
 def test_library__is_the_default():
-    assert run_script("from walltime.engine import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout == "True\n"
+    assert (
+        run_script("from walltime.engine.compiler import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout
+        == "True\n"
+    )
     assert LONG.seconds > compilation.QUICK
 
 
@@ -159,7 +162,7 @@ def test_command__shows_one_display_with_a_row_for_everything_on_a_terminal():
 from dataclasses import replace
 from pathlib import Path
 from walltime.cli import bars
-from walltime.engine.compilation import Compilation
+from walltime.engine.compiler.compilation import Compilation
 with bars.row("cells", 7, patience=0) as row:
     row.update(3)
     shown, state = bars.CompilationRow(), Compilation("simulation", "simulations", 90, 30.0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.callbacks import local_time
-from walltime.engine.ordering import clock_of
+from walltime.engine.interface.ordering import clock_of
+from walltime.engine.kernel.callbacks import local_time
 from walltime.policy import Calendar
 
 ZONES = ("Europe/Stockholm", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca", "Pacific/Apia", "Asia/Kathmandu")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import examples
-from walltime.engine import plan
-from walltime.engine.memory import RUN, records
-from walltime.engine.plan import BORDER, GONE, Plan, new_plan
-from walltime.engine.profile import NEVER
+from walltime.engine.kernel import plan
+from walltime.engine.kernel.memory import RUN, records
+from walltime.engine.kernel.plan import BORDER, GONE, Plan, new_plan
+from walltime.engine.kernel.profile import NEVER
 
 MACHINE = 6
 HORIZON = 600

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples, seeds
-from walltime.engine import heap, profile
-from walltime.engine.memory import ITEM, JOB, KEEP, RULES, RUN, new_memory, record, records
-from walltime.engine.profile import NEVER, STEPS_IN_BLOCK, Profile, new_profile
+from walltime.engine.kernel import heap, profile
+from walltime.engine.kernel.memory import ITEM, JOB, KEEP, RULES, RUN, new_memory, record, records
+from walltime.engine.kernel.profile import NEVER, STEPS_IN_BLOCK, Profile, new_profile
 
 MACHINE = 6
 HORIZON = 500

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.run import Simulation
+from walltime.engine.interface.number import Simulation
 from walltime.errors import PolicyError, WorkloadError
 from walltime.papers.mualem01.readings import (
     READINGS,

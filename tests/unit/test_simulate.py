@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.load import is_cached, load
-from walltime.engine.reference import Reference
-from walltime.engine.run import Simulation
+from walltime.engine.interface.load import is_cached, load
+from walltime.engine.interface.number import Simulation
+from walltime.engine.reference.number import Reference
 from walltime.policy import Order, Policy
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], requested=[10, 8, 5], procs=[3, 4, 1], machine_procs=4)

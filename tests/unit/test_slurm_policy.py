@@ -7,7 +7,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from walltime.engine.slurm_reference import SlurmReference
+from walltime.engine.reference.nodes import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.policy import Slurm, parse_policy

@@ -51,7 +51,7 @@ def test_score__one_feature_is_the_simple_order():
 
 
 def test_score__weights_compile_nothing_new():
-    from walltime.engine.callbacks import compile_score
+    from walltime.engine.kernel.callbacks import compile_score
 
     wt.simulate(JOBS, "easy:order=power:wait=1,procs=2")
     before = compile_score.cache_info().misses

@@ -16,9 +16,9 @@ from walltime.auditor.lowering import lowered, orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.report import Violation
-from walltime.engine.cache import is_kept
-from walltime.engine.compilation import Compilation, tell
-from walltime.engine.folder import cache_folder
+from walltime.engine.compiler.cache import is_kept
+from walltime.engine.compiler.compilation import Compilation, tell
+from walltime.engine.compiler.folder import cache_folder
 from walltime.policy import FCFS, Dialect, MultiQueue, Order, Policy, Wfp
 from walltime.policy.kind import Kind
 from walltime.predictors import History, LogHistory, Prediction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,8 @@ RESULTS = (
 )
 """The parts of the package on which results depend..."""
 NO_RESULTS = (
-    "engine/cache.py",
-    "engine/compilation.py",
-    "engine/folder.py",
-    "engine/load.py",
+    "engine/compiler",
+    "engine/interface/load.py",
     "estimates/suggestion.py",
     "logs/catalogue.py",
     "logs/fetch.py",
@@ -59,21 +57,14 @@ NO_RESULTS = (
 )
 """...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""
 OF_MACHINES = (
-    "engine/cluster.py",
-    "engine/cluster_kept.py",
-    "engine/cluster_memory.py",
-    "engine/cluster_pass.py",
-    "engine/cluster_plan.py",
-    "engine/cluster_reference.py",
-    "engine/cluster_run.py",
-    "engine/slurm.py",
-    "engine/slurm_input.py",
-    "engine/slurm_memory.py",
-    "engine/slurm_nodes.py",
-    "engine/slurm_priority.py",
-    "engine/slurm_reference.py",
-    "engine/slurm_run.py",
-    "engine/slurm_shares.py",
+    "engine/inputs.py",
+    "engine/interface/nodes.py",
+    "engine/interface/pools.py",
+    "engine/kernel/nodes",
+    "engine/kernel/pools",
+    "engine/reference/nodes.py",
+    "engine/reference/pools.py",
+    "engine/reference/shares.py",
     "machine/files.py",
     "machine/machine.py",
     "machine/placing.py",
@@ -177,7 +168,11 @@ def engine_version(machines: bool = False) -> str:
 
 def files_of_results(package: Path, machines: bool = False) -> list[Path]:
     """The modules of the package in this folder that determine the content of a cell's row."""
-    files = {file for part in RESULTS for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))}
-    of_machines = {package / name for name in OF_MACHINES}
+    files, of_machines = _files(package, RESULTS), _files(package, OF_MACHINES)
     files = files | of_machines if machines else files - of_machines
-    return sorted(files - {package / name for name in NO_RESULTS})
+    return sorted(files - _files(package, NO_RESULTS))
+
+
+def _files(package: Path, parts: Iterable[str]) -> set[Path]:
+    """These modules, and those of these folders."""
+    return {file for part in parts for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from walltime.engine.compilation import QUICK, Compilation
+from walltime.engine.compiler.compilation import QUICK, Compilation
 from walltime.wording import human_time
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ def cache(
 ) -> None:
     """Show which parts of the engine are compiled on this machine, or remove them; old versions are removed after a month."""
     from walltime.cli import common
-    from walltime.engine import folder as kept
+    from walltime.engine.compiler import folder as kept
 
     roots = [root for root in (kept.cache_root(), kept.temporary_root()) if root.is_dir()]
     current = {root / kept.folder_name() for root in roots}
@@ -43,9 +43,9 @@ def cache(
 
 
 def _record(folder: Path, current: bool) -> dict[str, Any]:
-    from walltime.engine import folder as kept
-    from walltime.engine.cache import functions_kept
-    from walltime.engine.load import entries_in
+    from walltime.engine.compiler import folder as kept
+    from walltime.engine.compiler.cache import functions_kept
+    from walltime.engine.interface.load import entries_in
 
     used = datetime.fromtimestamp(kept.last_use(folder), UTC)
     return {

@@ -36,7 +36,7 @@ from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
 from walltime.cli.tune import tune
 from walltime.cli.what_if import what_if
-from walltime.engine.compilation import listen
+from walltime.engine.compiler.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
 INTERRUPTED = 130

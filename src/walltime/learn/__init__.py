@@ -1,7 +1,7 @@
 """Environments in which an agent learns to schedule, for Gymnasium (`pip install walltime[learn]`); and an agent that needs only numpy.
 
 env.py        the environments: `walltime/Backfilling-v0`, one and many side by side
-batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.decisions`
+batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.kernel.decisions`
 formulas.py   the formulas that order the queue
 features.py   what is observed: every feature, with its unit and scale
 sources.py    where episodes come from: windows of a log, models, shaken logs

@@ -1,4 +1,4 @@
-"""Environments side by side: the arrays that the kernel works on (`walltime.engine.decisions`), and what it is told to do with them."""
+"""Environments side by side: the arrays that the kernel works on (kernel/decisions.py of the engine), and what it is told to do."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine import decisions as kernel
-from walltime.engine.load import load
+from walltime.engine.interface.load import load
+from walltime.engine.kernel import decisions as kernel
 from walltime.errors import PolicyError
 from walltime.estimates.overrun import effective_times
 from walltime.learn.features import FEATURES, QUEUE, still_features

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from walltime.engine.decisions import EPISODE, NOW, OVER
+from walltime.engine.kernel.decisions import EPISODE, NOW, OVER
 from walltime.errors import PolicyError
 from walltime.learn.batch import Batch, Rules, as_rules
 from walltime.learn.features import FEATURES, QUEUE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.engine import decisions as kernel
+from walltime.engine.kernel import decisions as kernel
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -127,7 +127,7 @@ class Forward:
         limits = [placement.limits_of[k] for k in chosen.tolist()] if self._limited else after
         requested, procs = placed.requested[chosen], placed.procs[chosen]
         if self._slurm:
-            from walltime.engine.slurm_run import SlurmSimulation
+            from walltime.engine.interface.nodes import SlurmSimulation
 
             wants = self._wants._replace(
                 **{name: getattr(self._wants, name)[chosen] for name in self._wants._fields if name not in ("after", "limits")},
@@ -135,7 +135,7 @@ class Forward:
                 limits=limits,
             )
             return SlurmSimulation(submit, runtime, requested, procs, wants, self._nodes, self._shares, self._settings, True, starts_only)
-        from walltime.engine.cluster_run import ClusterSimulation, Demands, Hardware
+        from walltime.engine.interface.pools import ClusterSimulation, Demands, Hardware
 
         known = known_to(self.scheduler.policy, self._jobs(chosen, submit, runtime), requested)
         demands = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], after, limits)
@@ -158,7 +158,7 @@ class Forward:
 
     def _prepare_slurm(self) -> None:
         """Nodes, settings, and priorities: waiting jobs have Slurm's own, and shares stay as they are at the snapshot."""
-        from walltime.engine.slurm_input import Shares
+        from walltime.engine.inputs import Shares
         from walltime.policy.slurm import Settings
         from walltime.schedule.on_slurm import nodes_of, with_priorities
 

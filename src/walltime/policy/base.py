@@ -22,8 +22,8 @@ class Passes(NamedTuple):
     """How the compiled engine runs a policy."""
 
     kind: str
-    """`head`: at most one reservation (engine/easy.py); `fresh`: reservations recomputed in every pass (engine/scratch.py);
-    `kept`: reservations kept (engine/conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`: as the
+    """`head`: at most one reservation (easy.py in kernel/number/ of the engine); `fresh`: reservations recomputed in every
+    pass (scratch.py); `kept`: reservations kept (conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`: as the
     policy of this name"""
     depth: int | None
     """how many waiting jobs have a reservation; None for all"""

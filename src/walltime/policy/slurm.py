@@ -210,7 +210,7 @@ class Slurm(Policy):
 
     @property
     def passes(self) -> Passes:
-        """A loop of its own (engine/slurm.py), on single nodes."""
+        """A loop of its own (engine/kernel/nodes/loop.py), on single nodes."""
         return Passes("slurm", None)
 
 

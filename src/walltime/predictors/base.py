@@ -13,7 +13,7 @@ from walltime.errors import PolicyError
 from walltime.predictors.keys import KEYS
 
 if TYPE_CHECKING:
-    from walltime.engine.learning import Compiled
+    from walltime.engine.kernel.prediction_memory import Compiled
     from walltime.predictors.known import Jobs
     from walltime.workload import Workload
 

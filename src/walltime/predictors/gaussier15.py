@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from walltime.engine.jit import kernel
-from walltime.engine.learning import GENERAL, OWN, Compiled
+from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.errors import PolicyError
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
 from walltime.predictors.known import Jobs

@@ -12,7 +12,7 @@ from walltime.predictors.keys import KEYS
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    from walltime.engine.learning import Learning
+    from walltime.engine.kernel.prediction_memory import Learning
 
 Array = np.ndarray
 
@@ -46,7 +46,7 @@ class Jobs:
         `counts`: number of counters per key. `ranked` (float64, one per job): values whose percentiles are needed, for the first
         kind of keys. `features`: number of values to keep per job. `model`: rows and columns of the coefficients.
         """
-        from walltime.engine.learning import HISTORY, KNOWN, NOTHING, Learning
+        from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, NOTHING, Learning
 
         jobs = len(self.workload)
         kinds = [alike(self.workload, self.requested, key) for key in keys]

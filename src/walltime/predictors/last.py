@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.engine.learning import Compiled
+from walltime.engine.kernel.prediction_memory import Compiled
 from walltime.predictors.base import Predictor
 from walltime.predictors.keys import check_key
 from walltime.predictors.known import Jobs

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from walltime.engine.jit import kernel
-from walltime.engine.learning import GENERAL, OWN, Compiled
+from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
 from walltime.predictors.keys import check_key, key_of

@@ -6,7 +6,7 @@ import bisect
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.engine.learning import OWN, Compiled
+from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.errors import PolicyError
 from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
 from walltime.predictors.keys import check_key, key_of

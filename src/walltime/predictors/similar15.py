@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.engine.learning import GENERAL, OWN, Compiled
+from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
 from walltime.predictors.keys import key_of
 from walltime.predictors.known import Jobs

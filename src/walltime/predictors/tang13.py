@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from walltime.engine.learning import FOR_EVER, OWN, Compiled
+from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, Compiled
 from walltime.errors import PolicyError
 from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
 from walltime.predictors.keys import check_key, key_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.engine.learning import OWN, Compiled
+from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
 from walltime.predictors.keys import check_key, key_of
 from walltime.predictors.known import Jobs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from walltime.engine.reference import Reference
+from walltime.engine.reference.number import Reference
 from walltime.policy import parse_policy
 from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
 from walltime.schedule.scheduler import Scheduler

@@ -32,8 +32,8 @@ from walltime.workload.workload import MAX_TIME
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.engine.learning import Prediction as EnginePrediction
-    from walltime.engine.run import Simulation
+    from walltime.engine.interface.number import Simulation
+    from walltime.engine.kernel.prediction_memory import Prediction as EnginePrediction
 
 Array = np.ndarray
 _EASY = Easy()
@@ -187,9 +187,9 @@ def simulate_many(
 
 def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     """Compile the parts of the engine that these cases need, or load them from disk, so that no thread waits for them later."""
-    from walltime.engine.learning import nothing_predicted
-    from walltime.engine.load import load
-    from walltime.engine.run import Simulation
+    from walltime.engine.interface.load import load
+    from walltime.engine.interface.number import Simulation
+    from walltime.engine.kernel.prediction_memory import nothing_predicted
 
     nobody, known = np.zeros(0, np.int64), Known({}, Calendar(0, UTC))
     for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
@@ -210,9 +210,9 @@ class Lane:
     """The memory of one simulation at a time, reused for the next; for one thread."""
 
     def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
-        from walltime.engine.averages import FIELDS
-        from walltime.engine.load import load
-        from walltime.engine.run import Simulation
+        from walltime.engine.interface.load import load
+        from walltime.engine.interface.number import Simulation
+        from walltime.engine.kernel.averages import FIELDS
 
         self.draw_f_estimates, self.measure = load("draw"), load("averages")
         self.make_simulation = Simulation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.learning import Compiled, nothing_predicted
+from walltime.engine.kernel.prediction_memory import Compiled, nothing_predicted
 from walltime.errors import PolicyError
 from walltime.predictors import History, Jobs, Past, Predictor, check_columns
 
@@ -31,8 +31,8 @@ def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = F
 
 
 def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
-    from walltime.engine.learning import new_predicting
-    from walltime.engine.load import load, load_predictor
+    from walltime.engine.interface.load import load, load_predictor
+    from walltime.engine.kernel.prediction_memory import new_predicting
 
     start, end, known = ends
     count, runtime = len(start), end - start

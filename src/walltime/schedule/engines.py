@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from walltime.auditor.known import known_to
-from walltime.engine.learning import Prediction as LoweredPrediction
-from walltime.engine.reference import Reference
+from walltime.engine.kernel.prediction_memory import Prediction as LoweredPrediction
+from walltime.engine.reference.number import Reference
 from walltime.errors import PolicyError
 from walltime.estimates.overrun import effective_times
 from walltime.policy import Dialect, Policy
@@ -16,7 +16,7 @@ from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    from walltime.engine.run import Simulation
+    from walltime.engine.interface.number import Simulation
 
 R = TypeVar("R", bound=Reference)
 LATER = ("lookahead", "multiqueue", "relaxed", "selective", "slack")
@@ -53,7 +53,7 @@ def new_kernel(
     workload: Workload, scheduler: Scheduler, dialect: Dialect, overrun: str, lowered: LoweredPrediction | None, log: bool = False
 ) -> Simulation:
     """The compiled engine before the first event; `lowered` as `lowered_prediction` gives it, `log`: whether starts are noted."""
-    from walltime.engine.run import Simulation
+    from walltime.engine.interface.number import Simulation
 
     runtime, believed = effective_times(workload, overrun)
     after, think = workload.dependencies() if workload.feedback else (None, None)

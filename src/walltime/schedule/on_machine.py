@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.known import known_to
-from walltime.engine.cluster_reference import ClusterReference, Shortage
+from walltime.engine.reference.pools import ClusterReference, Shortage
 from walltime.errors import PolicyError
 from walltime.estimates.overrun import effective_times
 from walltime.machine import Machine, Placement, place
@@ -93,7 +93,7 @@ def run_on_machine(
         found = _of_reference(reference, len(capacity))
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
-        from walltime.engine.cluster_run import ClusterSimulation, Demands, Hardware
+        from walltime.engine.interface.pools import ClusterSimulation, Demands, Hardware
 
         demands = Demands(placement.second, placement.partition, placement.since, placement.after, placement.limits_of)
         hardware = Hardware(np.array(capacity, np.int64), partitions, tiers, placement.outages, placement.limits)

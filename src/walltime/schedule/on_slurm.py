@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.slurm_input import Nodes, Shares, Wants
+from walltime.engine.inputs import Nodes, Shares, Wants
 from walltime.errors import WorkloadError
 from walltime.estimates.overrun import effective_times
 from walltime.machine import Machine, Placement, place
@@ -37,14 +37,14 @@ def run_on_slurm(
     columns = (placed.submit, runtime, believed, placed.procs)
     begin = time.perf_counter()
     if engine == "reference":
-        from walltime.engine.slurm_reference import SlurmReference
+        from walltime.engine.reference.nodes import SlurmReference
 
         simulation: Any = SlurmReference(*columns, wants, nodes, shares, settings, overrun == "kill")
         loaded = begin
         simulation.run()
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
     else:
-        from walltime.engine.slurm_run import SlurmSimulation
+        from walltime.engine.interface.nodes import SlurmSimulation
 
         simulation = SlurmSimulation(*columns, wants, nodes, shares, settings, overrun == "kill")
         simulation.compile()

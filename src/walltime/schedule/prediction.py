@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.engine import learning as engine
-from walltime.engine.reference_predictions import Predictions as ReferencePredictions
+from walltime.engine.kernel import prediction_memory as engine
+from walltime.engine.reference.predictions import Predictions as ReferencePredictions
 from walltime.errors import WorkloadError
 from walltime.predictors import Correction, History, Jobs, LogHistory, Prediction, check_columns, log_ends
 from walltime.schedule.beside import compiled, predict_beside

@@ -95,7 +95,7 @@ def replay_predictions(
         return run
 
     if any(predictor.is_compiled for predictor in predictors):
-        from walltime.engine.load import load
+        from walltime.engine.interface.load import load
 
         load("replay")
     return in_threads(make_worker, len(predictors), workers, progress)

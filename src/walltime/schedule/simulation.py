@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.engine.reference import Reference
+from walltime.engine.reference.number import Reference
 from walltime.errors import PolicyError
 from walltime.estimates.overrun import effective_times
 from walltime.machine import Machine
@@ -24,8 +24,8 @@ from walltime.schedule.scheduler import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
-    from walltime.engine.branch import Branch
-    from walltime.engine.run import Simulation
+    from walltime.engine.interface.branch import Branch
+    from walltime.engine.interface.number import Simulation
 
 Array = np.ndarray
 ENGINES = ("auto", "kernel", "reference")
@@ -84,7 +84,7 @@ def simulate(
         found = _dynamics_of_reference(reference) if dynamics else None
         seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
         return schedule_of(reference, workload, scheduler, rules, overrun, seconds, found)
-    from walltime.engine.load import load
+    from walltime.engine.interface.load import load
 
     lowered = lowered_prediction(workload, scheduler, overrun)
     predicting = time.perf_counter()

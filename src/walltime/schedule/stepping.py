@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.engine.reference import Reference
+from walltime.engine.reference.number import Reference
 from walltime.errors import WorkloadError, shown
 from walltime.estimates.overrun import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
@@ -21,8 +21,8 @@ from walltime.schedule.simulation import chosen_engine, schedule_of
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
-    from walltime.engine.branch import Branch
-    from walltime.engine.run import Simulation as Kernel
+    from walltime.engine.interface.branch import Branch
+    from walltime.engine.interface.number import Simulation as Kernel
 
 Array = np.ndarray
 OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
@@ -245,7 +245,7 @@ class Simulation:
         before, self._engine = self._engine, self._new_engine()
         self._submitted, steps = False, self._steps
         if not isinstance(self._engine, Reference) and (log := self._engine.log) is not None and self._by_number:
-            from walltime.engine.branch import Branch
+            from walltime.engine.interface.branch import Branch
 
             self._engine = Branch(log, before)
             return

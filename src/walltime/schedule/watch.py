@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from walltime.auditor.known import known_to
-from walltime.engine.reference import Reference
+from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
 from walltime.machine import Placement
 from walltime.policy import FCFS, Dialect, Policy

@@ -44,7 +44,7 @@ from walltime.auditor.passes.state import (
     WAITING,
 )
 from walltime.auditor.passes.together import together, within_slack
-from walltime.engine.jit import called_kernel, entry, kernel
+from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
 
 @kernel

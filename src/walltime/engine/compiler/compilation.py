@@ -1,0 +1,69 @@
+"""Reports the compilation of parts of the engine and its progress to a listener. Independent of the compiler."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+QUICK = 3.0
+"""Seconds; shorter compilations are not reported."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The progress of the compilation of an entry."""
+
+    entry: str
+    """name of the entry, as in `walltime.engine.interface.load.ENTRIES`"""
+    what: str
+    """a short description of its purpose"""
+    functions: int
+    """number of functions in it; fewer are compiled if another entry shares them"""
+    seconds: float
+    """approximate time on an ordinary machine"""
+    done: int = 0
+    """functions compiled so far"""
+    finished: bool = False
+
+    def __str__(self) -> str:
+        """The message for a waiting user."""
+        return f"compiling the engine for {self.what}: {self.functions} functions, about {self.seconds:.0f} s, once on this machine"
+
+
+Listener = Callable[[Compilation], None]
+
+
+def tell_who_watches(state: Compilation) -> None:
+    """Print one line if compilation takes seconds, in a terminal or a notebook, but not in workers and pipes."""
+    begins = state.done == 0 and not state.finished
+    if begins and state.seconds >= QUICK and _somebody_watches():
+        print(f"walltime: {state}", file=sys.stderr, flush=True)
+
+
+def _somebody_watches() -> bool:
+    import multiprocessing
+
+    if threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process() is not None:
+        return False
+    return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+
+
+_listener: Listener | None = tell_who_watches
+
+
+def listen(listener: Listener | None) -> Listener | None:
+    """Call this function when a compilation begins, after each function, and at the end; returns the previous listener.
+
+    None for no listener. It is called in the thread that compiles.
+    """
+    global _listener
+    before, _listener = _listener, listener
+    return before
+
+
+def tell(state: Compilation) -> None:
+    """Notify the listener."""
+    if _listener is not None:
+        _listener(state)

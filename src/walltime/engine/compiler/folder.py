@@ -1,0 +1,182 @@
+"""The folders that compiled kernels are kept in: one for each version of their code, removed when nobody uses it any more.
+
+A folder's name carries a hash of what the compiled modules do (not of their comments, docstrings or formatting), of the versions
+of Numba, LLVM and Python, and of the processor. So a stale answer is impossible, and an edited comment compiles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from llvmlite import binding
+
+from walltime import syntax
+
+_config: Any = numba.core.config
+DAY = 86_400
+KEPT_UNUSED = 30 * DAY
+"""Seconds after which a folder that nobody used is removed."""
+_NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
+SOURCES_KNOWN = 8
+"""So many versions of the sources are remembered, those met last."""
+
+
+@functools.cache
+def source_hash() -> str:
+    """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
+    engine = Path(__file__).parent.parent
+    files = sorted((engine / "kernel").rglob("*.py"))
+    processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    options = f"{_config.BOUNDSCHECK} {_config.OPT}"
+    parts = (_syntax_hash(files, engine), sys.version, numba.__version__, llvmlite.__version__, processor, options)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _syntax_hash(files: list[Path], engine: Path) -> str:
+    """Hash of what the sources do. To parse them takes longer than to read them, so it is remembered by what is written in them."""
+    written = hashlib.sha256(sys.version.encode())
+    for file in (*files, Path(syntax.__file__)):
+        content = file.read_bytes()
+        name = file.relative_to(engine.parent).as_posix()
+        written.update(f"\0{name}\0{len(content)}\0".encode() + content)
+    name, memo = written.hexdigest(), cache_root() / _SOURCES
+    known: dict[str, str] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = [line.split() for line in memo.read_text().splitlines()]
+        known = {line[0]: line[1] for line in lines if [len(word) for word in line] == [64, 64]}
+    if name in known:
+        return known[name]
+    known[name] = syntax.syntax_hash(files, engine)
+    with contextlib.suppress(OSError):
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(memo, "".join(f"{' '.join(line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+    return known[name]
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file so that another process finds all of the old text or all of the new one."""
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=_REMOVED, delete=False) as new:
+        new.write(text)
+    try:
+        Path(new.name).replace(file)
+    except OSError:
+        Path(new.name).unlink()
+        raise
+
+
+def forget_sources(root: Path) -> None:
+    """Remove what is remembered of versions of the sources."""
+    with contextlib.suppress(OSError):
+        (root / _SOURCES).unlink()
+
+
+def folder_name() -> str:
+    """Name of the folder of the kernels compiled from exactly this code."""
+    return f"{_NAME}{source_hash()}"
+
+
+def cache_root() -> Path:
+    """Folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
+    own = os.environ.get("WALLTIME_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
+
+
+def temporary_root() -> Path:
+    """Stands for `cache_root` where that cannot be written."""
+    return Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Folder of the kernels compiled from exactly this code, which counts as used now; others that nobody uses are removed."""
+    folder = cache_root() / folder_name()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        folder = temporary_root() / folder.name
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(OSError):
+        _note_use(folder)
+    return folder
+
+
+def _note_use(folder: Path) -> None:
+    """Touch the folder's stamp, at most once a day, and then look for folders that nobody has used for long."""
+    stamp = folder / _STAMP
+    if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
+        return
+    stamp.touch()
+    remove_unused(folder)
+
+
+def remove_unused(current: Path) -> None:
+    """Remove the folders beside this one that nobody has used for a month; what cannot be removed stays."""
+    for folder in kernel_folders(current.parent):
+        if folder != current and time.time() - last_use(folder) > KEPT_UNUSED:
+            remove(folder)
+    for rest in current.parent.glob(f"{_REMOVED}*"):  # of a process that was killed meanwhile
+        shutil.rmtree(rest, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            rest.unlink()
+
+
+def remove(folder: Path) -> bool:
+    """Remove a folder of kernels; returns whether it has gone.
+
+    It is renamed first, so that another process finds all of it or nothing. One that is using it loses nothing but what it
+    would have kept: it creates the folder again.
+    """
+    gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
+    try:
+        folder.rename(gone)
+    except OSError:
+        return False
+    shutil.rmtree(gone, ignore_errors=True)
+    return True
+
+
+def kernel_folders(root: Path) -> list[Path]:
+    """All folders of kernels below this one, of this version of the code and of others."""
+    with contextlib.suppress(OSError):
+        return sorted(folder for folder in root.glob(f"{_NAME}*") if folder.is_dir() and not folder.is_symlink())
+    return []
+
+
+def last_use(folder: Path) -> float:
+    """When a folder of kernels was used last, in seconds since 1970, to about a day."""
+    with contextlib.suppress(OSError):
+        return (folder / _STAMP).stat().st_mtime
+    # Of a version that left no stamp: when one of its files was last read or written.
+    times = [max(stat.st_atime, stat.st_mtime) for stat in _stats(folder)]
+    with contextlib.suppress(OSError):
+        times.append(folder.stat().st_mtime)
+    return max(times, default=time.time())
+
+
+def size(folder: Path) -> int:
+    """Bytes of the files in a folder of kernels."""
+    return sum(stat.st_size for stat in _stats(folder))
+
+
+def _stats(folder: Path) -> Iterator[os.stat_result]:
+    for file in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # another process may be removing it
+            if file.is_file():
+                yield file.stat()

@@ -1,0 +1,255 @@
+"""The functions of the engine called from Python: a table of entries, each compiled on first use, or loaded from disk."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import typeof
+from numba.core import event
+
+from walltime.engine.compiler.cache import is_kept
+from walltime.engine.compiler.compilation import Compilation, tell
+from walltime.engine.compiler.folder import cache_folder
+from walltime.engine.inputs import Nodes, Shares
+from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics, jit
+from walltime.engine.kernel import replay as prediction_replay
+from walltime.engine.kernel.memory import (
+    BY_ARRIVAL,
+    BY_FACTOR,
+    BY_LENGTH,
+    FRESH,
+    HEAD,
+    JOB,
+    KEEP,
+    NOTE,
+    RULES,
+    Memory,
+    new_found,
+    new_memory,
+    new_scratch,
+    record,
+    records,
+)
+from walltime.engine.kernel.nodes import loop as slurm
+from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
+from walltime.engine.kernel.number import loop
+from walltime.engine.kernel.pools import loop as cluster
+from walltime.engine.kernel.pools.memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, ClusterMemory, as_lists, new_cluster_memory
+from walltime.engine.kernel.prediction_memory import Compiled, new_predicting, nothing_predicted
+
+Arguments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function of the engine that Python calls."""
+
+    name: str
+    what: str
+    """a short description of its purpose: "the engine for ..." """
+    function: Any
+    example: Callable[[], Arguments]
+    """arguments of the types for which it is compiled"""
+    functions: int
+    """number of functions compiled for it if nothing is compiled yet; a test counts them"""
+    seconds: float
+    """approximate time of that on an ordinary machine"""
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _example_run(mode: int, ordered: bool, predicting: bool, recent: int = 0, **others: int) -> Arguments:
+    order = BY_LENGTH if ordered else BY_ARRIVAL
+    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
+    prediction = nothing_predicted() if predicting else None
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction, (), recent), 0
+
+
+def _example_cluster(mode: int, predicting: bool) -> Arguments:
+    nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
+    rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
+    prediction = nothing_predicted() if predicting else None
+    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing, prediction), 0
+
+
+def _example_slurm() -> Arguments:
+    nothing, machine = as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, [], [])
+    rules, jobs = record(SLURM_RULES), records(SLURM_JOB, 0)
+    shares = Shares(*[np.zeros(1, np.int64)] * 3)
+    return *new_slurm_memory(rules, jobs, machine, records(LIMIT, 0), nothing, nothing, shares, 0), 0
+
+
+def _example_dynamics() -> Arguments:
+    return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), new_scratch(0, 0), new_found(0)
+
+
+def _example_draw() -> Arguments:
+    word = np.uint64(0)
+    return word, word, word, _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING
+
+
+def _example_averages() -> Arguments:
+    fixed, kinds = _read_only(_NOTHING), np.zeros(0, np.uint8)
+    return _NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)
+
+
+def _example_decisions() -> Arguments:
+    table, tables = np.zeros((0, 0), np.int64), np.zeros((0, 0, 0), np.int64)
+    fixed, seen = _read_only(table), np.zeros((0, 0, 0), np.float32)
+    summary, sums = np.zeros((0, 0), np.float32), np.zeros((0, 0))
+    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables, tables, table)
+    still = (fixed, _read_only(sums), _read_only(summary), fixed)
+    return 0, 0, _NOTHING, _read_only(_NOTHING), *still, table, sums, *lists, seen, summary, mask, np.zeros(0)
+
+
+def _example_prediction_replay() -> Arguments:
+    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6, 0
+
+
+def loop_name(memory: Memory) -> str:
+    """Name of the loop for memory of this kind."""
+    name = "conservative" if memory.kept is not None else "scratch" if memory.fresh is not None else "easy"
+    if memory.window is not None:
+        name = "lookahead"
+    if memory.selection is not None:
+        name = "selective"
+    if memory.slack is not None:
+        name = "slack"
+    ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
+    return name + ordered + ("-predicting" if memory.predicting is not None else "")
+
+
+def cluster_loop_name(memory: ClusterMemory) -> str:
+    """Name of the loop for machines of several pools for memory of this kind."""
+    return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.predicting is None else "-predicting")
+
+
+def _loops(
+    name: str, what: str, run: Any, example: Callable[[bool], Arguments], sizes: tuple[int, float], predicting: tuple[int, float]
+) -> list[Entry]:
+    """An event loop for one kind of pass, without and with predictions, each under its own name."""
+    own = f"{name}-predicting"
+    return [
+        Entry(name, what, _named(run, name), functools.partial(example, False), *sizes),
+        Entry(own, f"{what} with predictions", _named(run, own), functools.partial(example, True), *predicting),
+    ]
+
+
+def _named(run: Any, name: str) -> Any:
+    """An event loop as a function with this name, to be compiled separately."""
+    own = types.FunctionType(run.__code__, run.__globals__, f"run_{name.replace('-', '_')}")
+    own.__qualname__, own.__module__ = own.__name__, run.__module__
+    return jit.entry(own)
+
+
+def _one(mode: int, ordered: bool, **others: Any) -> Callable[[bool], Arguments]:
+    return functools.partial(_example_run, mode, ordered, **others)
+
+
+def _several(mode: int) -> Callable[[bool], Arguments]:
+    return functools.partial(_example_cluster, mode)
+
+
+_POOLS = "machines of several pools"
+_TABLE = (
+    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (37, 6)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (47, 8), (55, 9)),
+    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (41, 7)),
+    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (54, 9), (62, 10)),
+    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (40, 7), (48, 8)),
+    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (41, 6), (49, 7)),
+    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (57, 7)),
+    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (32, 5), (39, 6)),
+    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (39, 6), (46, 7)),
+    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 50, 7),
+    Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
+    Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
+    Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 28, 5),
+    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
+)
+
+
+def load_predictor(compiled: Compiled | None) -> dict[str, int]:
+    """The addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
+    if compiled is None:
+        return {}
+    with _loading:
+        found = {"predict": callbacks.compile_predict(compiled.predict), "observe": callbacks.compile_notice(compiled.observe)}
+        return found | ({"started": callbacks.compile_notice(compiled.started)} if compiled.started is not None else {})
+
+
+ENTRIES = {entry.name: entry for entry in _TABLE}
+_loading = threading.Lock()
+
+
+@functools.cache
+def load(name: str) -> Callable[..., Any]:
+    """The compiled function of this entry; compiled on the first call on a machine, later loaded from disk.
+
+    An array of a type other than the example's is an error, not a second compilation.
+    """
+    entry = ENTRIES[name]
+    function = entry.function
+    with _loading:
+        if hasattr(function, "signatures") and not function.signatures:
+            with event.install_listener("numba:compile", _Counter(entry)) as counter:
+                try:
+                    function.compile(tuple(typeof(value) for value in entry.example()))
+                finally:
+                    counter.finish()
+            function.disable_compile()
+    return function
+
+
+class _Counter(event.Listener):
+    """Counts the functions compiled for an entry. Numba does not report those that it loads from disk."""
+
+    def __init__(self, entry: Entry):
+        self._entry = entry
+        self._thread = threading.get_ident()
+        self._state: Compilation | None = None
+
+    def on_start(self, event: Any) -> None:
+        """The compilation of a function begins; the first is the entry itself, the others are inside."""
+        if self._state is None and event.data["dispatcher"] is self._entry.function:
+            self._say(Compilation(self._entry.name, self._entry.what, self._entry.functions, self._entry.seconds))
+
+    def on_end(self, event: Any) -> None:
+        """A function has been compiled; Numba's own functions and those of other threads are not counted."""
+        ours = event.data["dispatcher"].py_func.__module__.startswith(("walltime.engine.", "walltime.predictors."))
+        if self._state is not None and ours and threading.get_ident() == self._thread:
+            self._say(replace(self._state, done=self._state.done + 1))
+
+    def finish(self) -> None:
+        """Report the end, successful or not."""
+        if self._state is not None:
+            self._say(replace(self._state, finished=True))
+
+    def _say(self, state: Compilation) -> None:
+        self._state = state
+        tell(state)
+
+
+def entries_in(folder: Path) -> list[str]:
+    """Names of the entries compiled in this folder."""
+    return [entry.name for entry in ENTRIES.values() if is_kept(entry.function, folder)]
+
+
+def is_cached(name: str) -> bool:
+    """Whether the compiled code is on disk for `load`."""
+    return is_kept(ENTRIES[name].function, cache_folder())

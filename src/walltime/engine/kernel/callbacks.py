@@ -1,0 +1,148 @@
+"""Compiled functions that the loop calls by their address, so that one compiled loop serves every order and every predictor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import typeof, types
+from numba.extending import intrinsic
+
+from walltime.engine.kernel.jit import callback
+from walltime.engine.kernel.prediction_memory import nothing_learned
+
+SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
+"""Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
+
+`facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
+changes; the first submission (s); the address of the order's own parameters (float64); and the clock, as made by ordering.py."""
+COLUMNS, FIRST_OFFSET = 1, 5
+"""Positions of the address of the columns and of the clock in the facts."""
+
+_config: Any = numba.config
+_without_compiler: dict[int, Callable[..., Any]] = {}
+"""Functions by address if the compiler is disabled (NUMBA_DISABLE_JIT)."""
+
+
+@functools.lru_cache(maxsize=64)
+def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float], numbers: int = 0) -> Any:
+    """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
+
+    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order. After them the function
+    takes so many `numbers` (float64) that are read when it is called, so that other numbers need no other compilation. A division by zero
+    gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
+    """
+    inner = numba.njit(nogil=True, error_model="numpy")(function)
+    own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
+    own["elapsed"] = "submit - word_at(facts, 3)"
+    own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
+    names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time, "number_at": number_at}
+    given = [own.get(name, name) for name in arguments] + [f"number_at(word_at(facts, 4), {place})" for place in range(numbers)]
+    values = ", ".join(given)
+    exec(f"def score(facts, job, now, believed, procs, submit):\n    return float(inner({values}))", names)
+    return numba.cfunc(SCORE)(names["score"])
+
+
+def _loader(kind: Any) -> Any:
+    """A function (address, place) that gives the value of this type at a number of words after the address."""
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], kind.as_pointer())
+        return builder.load(builder.gep(pointer, [args[1]]))
+
+    return codegen
+
+
+@intrinsic
+def _word_at(typingctx, address, place):
+    return types.int64(types.int64, types.int64), _loader(ir.IntType(64))
+
+
+@intrinsic
+def _number_at(typingctx, address, place):
+    return types.float64(types.int64, types.int64), _loader(ir.DoubleType())
+
+
+word_at: Any = _word_at
+number_at: Any = _number_at
+
+
+@numba.njit(nogil=True)
+def local_time(facts, now):
+    """The site's local time, s since midnight on a Monday, by a search for the last clock change."""
+    low, high = 0, word_at(facts, 2)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if word_at(facts, FIRST_OFFSET + 2 * middle - 1) <= now:
+            low = middle
+        else:
+            high = middle - 1
+    return now + word_at(facts, FIRST_OFFSET + 2 * low)
+
+
+@functools.cache
+def learning_type() -> Any:
+    """Numba's type of a predictor's memory."""
+    return typeof(nothing_learned())
+
+
+@functools.cache
+def compile_predict(function: Callable[..., float]) -> int:
+    """The address of a predictor's (learning, job, now) -> seconds, -1 for none, compiled; for `call_predict`."""
+    return _address(types.float64, function)
+
+
+@functools.cache
+def compile_notice(function: Callable[..., int]) -> int:
+    """The address of (learning, job, now) -> 0, which records a start or an end, compiled; for `call_notice`."""
+    return _address(types.int64, function)
+
+
+def _address(returns: Any, function: Callable[..., Any]) -> int:
+    if not _config.DISABLE_JIT:
+        return callback(returns(learning_type(), types.int64, types.int64), function)
+    _without_compiler[id(function)] = function
+    return id(function)
+
+
+def _caller(returns: Any) -> Any:
+    """A function (address, arguments...) that calls the compiled function at this address."""
+
+    def codegen(context, builder, signature, args):
+        takes = [context.get_value_type(argument) for argument in signature.args[1:]]
+        pointer = builder.inttoptr(args[0], ir.FunctionType(context.get_value_type(returns), takes).as_pointer())
+        return builder.call(pointer, args[1:])
+
+    return codegen
+
+
+@intrinsic
+def _call_score(typingctx, facts, job, now, believed, procs, submit):
+    def codegen(context, builder, signature, args):
+        function = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)] * len(args))
+        address = builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        return builder.call(builder.inttoptr(address, function.as_pointer()), args)
+
+    return SCORE, codegen
+
+
+@intrinsic
+def _call_predict(typingctx, address, learning, job, now):
+    return types.float64(types.int64, learning, types.int64, types.int64), _caller(types.float64)
+
+
+@intrinsic
+def _call_notice(typingctx, address, learning, job, now):
+    return types.int64(types.int64, learning, types.int64, types.int64), _caller(types.int64)
+
+
+def _call_without_compiler(address, *arguments):
+    return _without_compiler[int(address)](*arguments)
+
+
+call_score: Any = _call_score
+call_predict: Any = _call_without_compiler if _config.DISABLE_JIT else _call_predict
+call_notice: Any = _call_without_compiler if _config.DISABLE_JIT else _call_notice

@@ -1,0 +1,40 @@
+"""A binary heap on an array of records with the fields `rank`, `tie` and `job`: the lowest rank comes first, ties by the lowest tie."""
+
+from __future__ import annotations
+
+from walltime.engine.kernel.jit import kernel
+
+
+@kernel
+def push(heap, size, rank, tie, job):
+    """Put a job into a heap that holds `size` of them."""
+    i = size
+    while i > 0:
+        parent = heap[(i - 1) // 2]
+        if parent.rank < rank or (parent.rank == rank and parent.tie <= tie):
+            break
+        heap[i].rank, heap[i].tie, heap[i].job = parent.rank, parent.tie, parent.job
+        i = (i - 1) // 2
+    heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job
+
+
+@kernel
+def drop_first(heap, size):
+    """Remove the first job of a heap that holds `size` of them."""
+    last = heap[size - 1]
+    rank, tie, job = last.rank, last.tie, last.job
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size - 1:
+            break
+        if child + 1 < size - 1:
+            left, right = heap[child], heap[child + 1]
+            if right.rank < left.rank or (right.rank == left.rank and right.tie < left.tie):
+                child += 1
+        least = heap[child]
+        if rank < least.rank or (rank == least.rank and tie <= least.tie):
+            break
+        heap[i].rank, heap[i].tie, heap[i].job = least.rank, least.tie, least.job
+        i = child
+    heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job

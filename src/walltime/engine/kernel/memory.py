@@ -1,0 +1,415 @@
+"""The data of the event loop: the jobs, the rules of the policy, the machine and the queue.
+
+Everything is a record array with named fields, modified in place: `jobs[job].procs`. The numbers that change at every event, and the
+rules, are single records: `state.free`, `rules.depth`. A compiled function takes the few that it uses, since the time to
+compile it grows with its arguments; only the loop itself gets all of `Memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.kernel.plan import Plan, new_plan
+from walltime.engine.kernel.prediction_memory import Predicting, Prediction, new_predicting
+from walltime.engine.kernel.profile import NEVER as NEVER
+from walltime.engine.kernel.profile import Profile, new_profile
+
+Array = np.ndarray
+Records = Any
+"""A record array, or one record of it."""
+HOLE = np.iinfo(np.int32).max
+"""The processors of a place in the queue whose job has started: more than any machine has."""
+
+# How a job started.
+IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
+
+# Why the loop returned.
+DONE, PAUSED, STUCK, REACHED = 0, 1, 2, 3
+
+# The kinds of scheduling passes.
+HEAD, FRESH, KEEP = 0, 1, 2
+"""HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
+(hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
+MODES = {
+    "head": HEAD,
+    "relaxed": HEAD,
+    "lookahead": HEAD,
+    "fresh": FRESH,
+    "selective": FRESH,
+    "multiqueue": FRESH,
+    "slack": FRESH,
+    "kept": KEEP,
+}
+"""By the kinds of `walltime.policy.Passes`."""
+EVERYWHERE = ("head", "fresh", "kept")
+"""The kinds that machines of several pools have, too."""
+BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
+BY_FACTOR, BY_QUEUE = 1, 2
+"""Which jobs have reservations (`Rules.selects`): those of a high expansion factor, or the first of each queue."""
+OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
+"""By the names of `walltime.policy.Passes`."""
+
+BLOCK = 64
+"""Places of the queue in a block of the index."""
+GROUP = BLOCK * BLOCK
+"""Places of the queue in a group of blocks."""
+
+NO_PLAN = 2
+"""`State.broken` before the first pass, which makes the plan; its jobs get their places in order of arrival, like newcomers."""
+
+RANKED_BLOCK = 16
+"""Places of the queue whose ranks are bounded together, in an order that changes with time."""
+
+# Queue orders.
+BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
+
+
+def _dtype(fields: str, kinds: dict[str, type] | None = None) -> np.dtype[np.void]:
+    """A record with these fields, int64 except those of another kind."""
+    return np.dtype([(name, (kinds or {}).get(name, np.int64)) for name in fields.split()], align=True)
+
+
+JOB = _dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
+"""A job; times in s. `runtime` is its real runtime, `believed` the estimate used without predictions. Predictions used instead are in
+`order_length` (for its place in the queue), `own_length` (its own length while it waits) and `run_length` (once it runs).
+`submit`: as far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first
+reservation; -1 for none."""
+
+RULES = _dtype(
+    "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation "
+    "backfill_order backfill_parameter backfill_starvation "
+    "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
+    "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts",
+    {"order_threshold": np.float64, "omega": np.float64, "factor": np.float64},
+)
+"""A policy, lowered to numbers.
+
+`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many waiting jobs, the first to arrive,
+are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
+callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
+`backfill_starvation`: after so many seconds a job comes first. `long_queue`, `short_queue`: lengths from which the queue is indexed,
+and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
+are used and corrected. `quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none
+follows where, with predictions, nothing happens but the arrival of jobs that do not fit.
+
+Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
+other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which
+is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack."""
+
+STATE = _dtype(
+    "now next_job next_arrival later arrivals started free running events "
+    "queue_first queue_last looked_at holes freed blocked indexed classes "
+    "heads ranked horizon sorted sorted_arrivals "
+    "shadow extra head before_shadow earliest earliest_of "
+    "early broken next_due ended slowdowns waited waits until"
+)
+"""Values that change at every event.
+
+`now`: time of the current event. `next_job`: the next job in order of submission that waits for no other; `next_arrival`: time of
+the next arrival; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so
+far. `free`: processors. `running`, `events`: jobs in the running set, and in the heap of ends.
+
+The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
+considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did
+not fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
+
+Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
+`horizon`, the time before which their bounds hold; `sorted`, jobs in `Ordered.sorted`, of the first `sorted_arrivals` that arrived.
+
+EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes; `before_shadow`: running jobs that are expected to
+end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head,
+`earliest_of`; `shadow` is how late it may start.
+
+Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
+invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
+
+Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the
+last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived. `until`:
+the loop returns before the first event that is later, NEVER for none."""
+
+ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
+"""A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
+
+RUN = _dtype("expected job procs")
+"""A running job and its expected end."""
+
+ITEM = _dtype("rank tie job")
+"""An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
+
+RANKED = _dtype("rank tie job", {"rank": np.float64})
+"""An item of a heap by queue order; `rank` is the negative score, `tie` the place in the order of arrival."""
+
+CANDIDATE = _dtype("rank place", {"rank": np.float64})
+"""A job that may be backfilled: its rank in the backfill order, and its place in the queue."""
+
+WAIT = _dtype("after think first_follower next_follower")
+"""Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
+
+NOTE = _dtype("job arrived head")
+"""Record of a start, for dynamics.py: the job, how many had arrived, and over which head it was backfilled (-1 for none)."""
+
+
+class Index(NamedTuple):
+    """The shortest jobs of each size class per block and group of places in a long queue, int64 s: index.py."""
+
+    block: Array
+    group: Array
+
+
+class Ordered(NamedTuple):
+    """For orders other than first come, first served.
+
+    `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped.
+    `rank`: by place in the queue, during a pass, if they do change, and if the queue is kept sorted; `since`, `length` and `size`
+    (submit times, lengths and processors; NaN for a hole): the data for ranks; `bound`: by block of places, the lowest rank before
+    the `horizon`; all float64.
+    `candidates`: the jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that
+    go through all of them while the queue stays in order of arrival.
+    """
+
+    heads: Records
+    rank: Array
+    since: Array
+    length: Array
+    size: Array
+    bound: Array
+    candidates: Records
+    sorted: Array
+
+
+class Kept(NamedTuple):
+    """Conservative backfilling: the plan, and the jobs that have ended early since the last pass (int64).
+
+    `place`: the place in the queue of each job (int64), for orders other than first come, first served.
+    """
+
+    plan: Plan
+    early_job: Array
+    place: Array
+
+
+class Window(NamedTuple):
+    """Jobs that are considered together: lookahead.py.
+
+    By job considered, int64: `place` in the queue, `procs`, what it is `worth`, and whether it ends `in_time`; `short`, `long`: what the
+    jobs from each on are worth in so many processors, shape (jobs + 1, procs + 1).
+    """
+
+    place: Array
+    procs: Array
+    worth: Array
+    in_time: Array
+    short: Array
+    long: Array
+
+
+class Selection(NamedTuple):
+    """Which waiting jobs have reservations: `reserved`, by place in the queue, during a pass; `bounds` of the queues, int64 s."""
+
+    reserved: Array
+    bounds: Array
+
+
+class Slack(NamedTuple):
+    """Slack-like backfilling, int64: slack.py.
+
+    The `line` of waiting jobs; where each is planned during a `trial`; by job, the time for which it is `reserved`, and the `latest`
+    one; the `wait` of the jobs that started last.
+    """
+
+    line: Array
+    trial: Array
+    reserved: Array
+    latest: Array
+    wait: Array
+
+
+class Memory(NamedTuple):
+    """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None.
+
+    One of `queue_index` (FCFS, EASY), `fresh` (recomputed reservations) and `kept` (conservative) is given; with the first there may be
+    a `window`, with the second a `selection` or `slack`.
+    `later` is a heap of the arrivals of jobs that waited for another's end.
+    """
+
+    state: Records
+    rules: Records
+    jobs: Records
+    events: Records
+    later: Records
+    waits: Records
+    running: Records
+    notes: Records
+    queue: Records
+    queue_index: Index | None
+    ordered: Ordered | None
+    fresh: Profile | None
+    kept: Kept | None
+    window: Window | None
+    selection: Selection | None
+    slack: Slack | None
+    predicting: Predicting | None
+
+
+class Scratch(NamedTuple):
+    """Working arrays of dynamics.py: a heap of the waiting jobs by runtime, those that started, the running ones by end."""
+
+    waiting: Records
+    started: Array
+    running: Records
+
+
+class Found(NamedTuple):
+    """Results of dynamics.py, one entry per job: see `replay_starts`."""
+
+    shortest: Array
+    alone: Array
+    wild: Array
+    suffered: Array
+    initial_shadow: Array
+
+
+def records(dtype: np.dtype[np.void], count: int) -> Records:
+    """A number of records, all 0."""
+    return np.zeros(count, dtype).view(np.recarray)
+
+
+def record(dtype: np.dtype[np.void], **values: float) -> Records:
+    """One record; fields not given are 0."""
+    one = records(dtype, 1)
+    for name, value in values.items():
+        one[0][name] = value
+    return one[0]
+
+
+def new_memory(
+    jobs: Records,
+    rules: Records,
+    after: Array,
+    think: Array,
+    logged: bool = False,
+    prediction: Prediction | None = None,
+    bounds: Sequence[int] = (),
+    recent: int = 0,
+) -> Memory:
+    """Memory for these jobs under these rules, the machine empty and nothing learned.
+
+    `bounds` (s): of several queues. `recent`: on how many starts the slack depends, 0 for a policy without.
+
+    `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0 without feedback.
+    """
+    count, procs = len(jobs), int(rules.procs)
+    waits = records(WAIT, len(after))
+    if len(after):
+        waits.after, waits.think = after, think
+        waits.first_follower = waits.next_follower = -1
+        for job in np.flatnonzero(after >= 0)[::-1]:
+            waits.next_follower[job] = waits.first_follower[after[job]]
+            waits.first_follower[after[job]] = job
+    classes = procs.bit_length()
+    passes = rules.mode
+    indexed = (count + GROUP) * classes if passes == HEAD and rules.backfill else 0
+    in_order = rules.order == BY_ARRIVAL and (not rules.backfill or rules.backfill_order == BY_ARRIVAL)
+    memory = Memory(
+        state=record(STATE, classes=classes),
+        rules=rules,
+        jobs=jobs,
+        # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
+        events=records(ITEM, min(count, 2 * procs) + 1),
+        later=records(ITEM, len(after)),
+        waits=waits,
+        running=records(RUN, min(count, procs) + 1),
+        notes=records(NOTE, count if logged else 0),
+        queue=records(ENTRY, count),
+        queue_index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
+        ordered=None if in_order and passes == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
+        fresh=new_profile(count) if passes == FRESH else None,
+        kept=_new_kept(count, rules) if passes == KEEP else None,
+        window=_new_window(rules) if rules.ahead else None,
+        selection=Selection(np.zeros(count, np.bool_), np.array(bounds, np.int64)) if rules.selects else None,
+        slack=_new_slack(count, recent) if recent else None,
+        predicting=None if prediction is None else new_predicting(count, prediction),
+    )
+    return restored(memory)
+
+
+def _new_kept(count: int, rules: Records) -> Kept:
+    """Clear the places in the plan."""
+    places = 0 if rules.order == BY_ARRIVAL else count
+    return Kept(new_plan(count), np.zeros(min(count, int(rules.procs)) + 1, np.int64), np.zeros(places, np.int64))
+
+
+def _new_window(rules: Records) -> Window:
+    """Room for as many jobs as are considered together."""
+    ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
+    place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
+    return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+
+
+def _new_slack(count: int, recent: int) -> Slack:
+    """An empty line."""
+    line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
+    return Slack(line, trial, reserved, latest, np.zeros(recent, np.int64))
+
+
+def _new_ordered(count: int, rules: Records) -> Ordered:
+    """The memory that these rules need."""
+    heads = count if rules.mode == HEAD and not rules.order_reads_time and rules.order != BY_ARRIVAL else 0
+    ranks = count if rules.order_reads_time or rules.mode != HEAD else 0
+    made_from = ranks if rules.mode == HEAD else 0
+    return Ordered(
+        heads=records(RANKED, heads),
+        rank=np.empty(ranks),
+        since=np.empty(made_from),
+        length=np.empty(made_from),
+        size=np.empty(made_from),
+        bound=np.empty(made_from // RANKED_BLOCK + 1),
+        candidates=records(CANDIDATE, count if rules.backfill else 0),
+        sorted=np.empty(count if rules.mode == KEEP and rules.order != BY_ARRIVAL else 0, np.int64),
+    )
+
+
+def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
+    """The memory as it was when it was new, for another prediction by the same predictor; with the same arrays, but for the predictor's.
+
+    The jobs' `submit`, `runtime`, `believed` and `procs` must be set.
+    """
+    state, jobs = memory.state, memory.jobs
+    classes = int(state.classes)
+    for name in STATE.names or ():
+        state[name] = 0
+    state.free, state.classes = memory.rules.procs, classes
+    state.head = state.blocked = state.earliest_of = -1
+    state.next_due = state.until = NEVER
+    state.broken = NO_PLAN
+    on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
+    state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
+    state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
+    jobs.start = jobs.reserved_start = -1
+    jobs.kind = 0
+    for name in ("order_length", "own_length", "run_length"):
+        jobs[name] = jobs.believed
+    for name in NOTE.names or ():
+        memory.notes[name] = -1
+    if memory.predicting is None or prediction is None:
+        return memory
+    return memory._replace(predicting=new_predicting(len(jobs), prediction))
+
+
+def new_scratch(jobs: int, machine_procs: int) -> Scratch:
+    """Clear the queue and the machine."""
+    return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
+
+
+def new_found(jobs: int) -> Found:
+    """Clear the results."""
+    return Found(
+        shortest=np.zeros(jobs, np.bool_),
+        alone=np.zeros(jobs, np.bool_),
+        wild=np.zeros(jobs, np.bool_),
+        suffered=np.zeros(jobs, np.int64),
+        initial_shadow=np.full(jobs, -1, np.int64),
+    )

@@ -1,0 +1,200 @@
+"""Which jobs may move in a compression; this saves conservative backfilling from trying every job at every early termination.
+
+A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the
+passing of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it
+reveals, or lies entirely before it, and then it is new. So wherever processors are released, we measure how many are free there now and
+for how long, and mark the jobs that fit in and have their reservation later. A job that fitted in before has had its chance.
+
+In a deep queue, a single compression asks dozens of times which jobs can use an opening, and usually there are none. Shelves therefore
+tell first whether any waiting job of about this size and length, or below, has its reservation late enough. Then three coarse numbers
+per job (Traits in plan.py), of which the processor compares sixteen at once, narrow the choice, and only the jobs that pass are checked
+exactly. Coarse numbers preserve the order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass,
+but never too few.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.plan import CHUNK, COLUMNS, FEW, LOOKS, NONE, ROWS, SHORTEST
+
+
+@kernel
+def _coarse(number):
+    """A number of at least 1 made coarse: its exponent and eleven bits of it as a float."""
+    bits = np.int64(np.float32(number).view(np.int32))
+    coarse = max((bits >> 12) - np.int64(127 << 11), np.int64(0))
+    return np.uint16(min(coarse, np.int64(NONE)))
+
+
+@kernel
+def _coarse_time(slots, time):
+    """A time made coarse, from 1 on; 0 is for nobody and NONE is left over."""
+    return np.uint16(min((max(time - slots.since, 0) >> slots.shift) + 1, NONE - 1))
+
+
+@kernel
+def _exact_time(slots, coarse):
+    """The earliest time that is made into this coarse one."""
+    return slots.since + (np.int64(coarse - 1) << slots.shift)
+
+
+@kernel
+def _row(procs):
+    """The row of shelves for a coarse number of processors, two to each power of two."""
+    return np.uint64(min(np.int64(procs) >> 10, np.int64(ROWS - 1)))
+
+
+@kernel
+def _column(length):
+    """The column of shelves for a coarse length, four to each power of two."""
+    return np.uint64(min(max((np.int64(length) >> 9) - SHORTEST, np.int64(0)), np.int64(COLUMNS - 1)))
+
+
+@called_kernel
+def join(slots, waiting, traits, i):
+    """Record the coarse traits of a job that has just received its first reservation."""
+    traits.procs[i], traits.length[i] = _coarse(waiting[i].procs), _coarse(waiting[i].length)
+    note_latest(slots, waiting, traits, i)
+
+
+@kernel
+def note_latest(slots, waiting, traits, i):
+    """Note how late a hole before the job's reservation may begin."""
+    latest = _coarse_time(slots, waiting[i].start - waiting[i].length)
+    traits.latest[i] = latest
+    chunk = np.uint64(i) // np.uint64(CHUNK)
+    traits.chunk_latest[chunk] = max(traits.chunk_latest[chunk], latest)
+    if traits.shelves[_row(traits.procs[i]), _column(traits.length[i])] < latest:
+        _shelve(traits.shelves, _row(traits.procs[i]), _column(traits.length[i]), latest)
+
+
+@called_kernel
+def _shelve(shelves, first_row, first_column, latest):
+    """Raise the bounds of all shelves on which a job of this size and length counts; they only grow with the row and the column."""
+    for row in range(first_row, np.uint64(ROWS)):
+        if shelves[row, first_column] >= latest:
+            break
+        for column in range(first_column, np.uint64(COLUMNS)):
+            shelves[row, column] = max(shelves[row, column], latest)
+
+
+@kernel
+def drop_bounds(slots, traits):
+    """Let the shelves bound nothing until the next compression, since the scale of times is a new one."""
+    traits.shelves[:] = NONE
+    slots.looks = LOOKS
+
+
+@called_kernel
+def survey(slots, waiting, traits, count, now):
+    """Bound the times of each chunk, and now and then lower the bounds of the shelves to what they have to be.
+
+    If a time is too late to be distinguished from later ones, choose a new scale for all of them.
+    """
+    last = np.uint16(0)
+    for first in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
+        latest = np.uint16(0)
+        for i in range(first, first + np.uint64(CHUNK)):
+            latest = max(latest, traits.latest[i])
+        traits.chunk_latest[first // np.uint64(CHUNK)] = latest
+        last = max(last, latest)
+    if last == NONE - 1:
+        _choose_scale(slots, waiting, count, now)
+    elif slots.looks < LOOKS:
+        return
+    slots.looks = 0
+    traits.shelves[:] = 0
+    for i in range(count):
+        note_latest(slots, waiting, traits, i)
+        if waiting[i].low < NEVER:
+            low = _coarse_time(slots, waiting[i].low)
+            waiting[i].low = _exact_time(slots, low)
+            traits.latest[i] = min(traits.latest[i], np.uint16(low - 1))
+
+
+@kernel
+def _choose_scale(slots, waiting, count, now):
+    """Let half of the coarse times last until the last reservation."""
+    end = now
+    for i in range(count):
+        end = max(end, waiting[i].start)
+    slots.since, slots.shift = now, 0
+    while (end - now) >> slots.shift > NONE // 2:
+        slots.shift += 1
+
+
+@called_kernel
+def give_back_until(slots, steps, waiting, traits, count, step, last, procs):
+    """Release processors from one step up to another, and mark the jobs for which this opens a hole.
+
+    `count`: so many jobs wait. A step that is opened lets the hole grow that it is in: for as many processors as are free there now,
+    and for fewer the wider, until there were enough before. A hole that the next step lets grow on is left to that one.
+    """
+    since = steps[step].time
+    while step != last:
+        old = np.int64(steps[step].free)
+        height = old + procs
+        after = steps[step].next
+        steps[step].free = height
+        steps[step].wall = left = _wall(steps, since, steps[step].previous, height)
+        right = after
+        while height > old:
+            left = _wall(steps, since, left, height)
+            while steps[right].free >= height:
+                right = steps[right].next
+            grows_on = right == after and after != last and steps[after].free + procs >= height
+            if not grows_on:
+                _mark(slots, waiting, traits, count, height, steps[left].next, steps[steps[left].next].time, steps[right].time)
+            height = max(old, np.int64(steps[left].free), np.int64(steps[right].free))
+        step = after
+
+
+@kernel
+def _wall(steps, since, step, height):
+    """The first step with fewer free processors from this one backwards; the steps from `since` on know their own walls."""
+    while steps[step].free >= height:
+        step = steps[step].wall if steps[step].time >= since else steps[step].previous
+    return step
+
+
+@kernel
+def _mark(slots, waiting, traits, count, height, low, begin, end):
+    """Mark the jobs that fit into a hole of so many processors, from the step `low`, at `begin`, until `end`, and are to start later.
+
+    `low` of a job is set to a coarse time, which may be too early.
+    """
+    most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)
+    if traits.shelves[_row(most), _column(longest)] < earliest:
+        return
+    slots.looks += 1
+    for chunk in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
+        if traits.chunk_latest[chunk // np.uint64(CHUNK)] < earliest:
+            continue
+        if not _somebody_may_fit(traits, chunk, np.uint64(CHUNK), earliest, most, longest):
+            continue
+        for few in range(chunk, chunk + np.uint64(CHUNK), np.uint64(FEW)):
+            if _somebody_may_fit(traits, few, np.uint64(FEW), earliest, most, longest):
+                for i in range(few, few + np.uint64(FEW)):
+                    if _may_fit(traits, i, earliest, most, longest):
+                        own = waiting[i]
+                        if own.procs <= height and own.length <= min(end, own.start) - begin:
+                            own.low, own.low_step = _exact_time(slots, earliest), low
+                            traits.latest[i] = earliest - 1
+
+
+@kernel
+def _somebody_may_fit(traits, first, count, earliest, most, longest):
+    """Whether any of so many jobs may be one to be marked; asked without branches, so that they are compared all at once."""
+    found = False
+    for i in range(first, first + count):
+        found |= _may_fit(traits, i, earliest, most, longest)
+    return found
+
+
+@kernel
+def _may_fit(traits, i, earliest, most, longest):
+    """Whether a job may be one to be marked, by its coarse traits."""
+    return (traits.procs[i] <= most) & (traits.length[i] <= longest) & (traits.latest[i] >= earliest)

@@ -1,0 +1,184 @@
+"""One scheduling pass that keeps every job's reservation and compresses the schedule: conservative backfilling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, NO_PLAN
+from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
+from walltime.engine.kernel.number.machine import overdue, start_job
+from walltime.engine.kernel.plan import (
+    BORDER,
+    CHUNK,
+    GONE,
+    first_hole,
+    forget_past,
+    leave,
+    plan_of_running,
+    step_at,
+    step_back_at,
+    take_until,
+)
+from walltime.engine.kernel.queue import sort_waiting
+
+
+@kernel
+def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting):
+    """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
+
+    Source: mualem01, section 2.1. Returns how many steps it took at most.
+
+    While a running job is overdue nobody knows when its processors will be free, and no reservation can be kept: all
+    are then recomputed at every arrival and termination, as in the variant from scratch. They are
+    recomputed once if a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
+    changed, and after the start of a job that is expected to run for longer than its place was planned.
+    """
+    slots, steps, waiting, traits = kept.plan
+    is_overdue = overdue(state, running)
+    afresh = is_overdue or state.broken
+    only_newcomers = state.early == 0 and not afresh and state.next_due > state.now
+    work = state.queue_last
+    in_order = rules.order == BY_ARRIVAL or state.broken == NO_PLAN
+    if not in_order and (afresh or state.early):
+        sort_waiting(state, rules, jobs, queue, ordered, state.queue_last if afresh else state.looked_at)
+        for i in range(state.queue_last):
+            kept.place[queue[i].job] = i
+    looked_at = state.looked_at
+    if afresh:
+        plan_of_running(slots, steps, running, state.running, state.now, state.free)
+        work *= slots.used
+        drop_bounds(slots, traits)
+        looked_at = 0
+    else:
+        forget_past(slots, steps, state.now)
+        if state.early:
+            work *= 10
+            survey(slots, waiting, traits, looked_at, state.now)
+            _give_back(state, jobs, slots, steps, waiting, traits, kept.early_job)
+            for i in range(np.uint64(looked_at)):  # unsigned, since a place that may be below 0 would be checked at every access
+                place = i if in_order else np.uint64(kept.place[ordered.sorted[i]])
+                own = waiting[place]
+                if own.low < NEVER or steps[steps[own.begin].previous].free >= own.procs:
+                    _compress(looked_at, slots, steps, waiting, traits, place)
+    for i in range(looked_at, state.queue_last):
+        _reserve(jobs, queue, slots, steps, waiting, traits, kept.place[ordered.sorted[i]] if afresh and not in_order else i)
+    state.early = 0
+    state.broken = is_overdue
+    _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers)
+    if is_overdue:
+        state.next_due = NEVER
+    return work
+
+
+@called_kernel
+def _give_back(state, jobs, slots, steps, waiting, traits, early_job):
+    """Free the rest of the places of the jobs that ended early."""
+    for i in range(state.early):
+        job = jobs[early_job[i]]
+        end = step_at(slots, steps, slots.first, job.start + job.run_length)
+        give_back_until(slots, steps, waiting, traits, state.looked_at, slots.first, end, job.procs)
+        leave(slots, steps, end)
+
+
+@kernel
+def _compress(count, slots, steps, waiting, traits, i):
+    """Move the reservation of a job to the earliest place that it can have now; it does not move back (mualem01, section 2.1)."""
+    old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
+    if waiting[i].low == NEVER:
+        begin = old_begin
+        while steps[steps[begin].previous].free >= procs:
+            begin = steps[begin].previous
+    else:
+        begin = waiting[i].low_step
+        if steps[begin].time == GONE:
+            begin = slots.first
+        while steps[begin].time > waiting[i].low and begin != slots.first:
+            begin = steps[begin].previous
+        waiting[i].low = NEVER
+        begin = first_hole(steps, begin, procs, waiting[i].length, start)
+        if begin == BORDER:
+            note_latest(slots, waiting, traits, i)
+            return
+    old_end = waiting[i].end
+    time = steps[begin].time
+    end_time = time + waiting[i].length
+    if end_time >= start:
+        take_until(slots, steps, begin, start, procs)
+        first = end = step_back_at(slots, steps, old_end, end_time)
+    else:
+        end = take_until(slots, steps, begin, end_time, procs)
+        first = old_begin
+    steps[begin].edges += 1
+    steps[end].edges += 1
+    waiting[i].start, waiting[i].begin, waiting[i].end = time, begin, end
+    note_latest(slots, waiting, traits, i)
+    give_back_until(slots, steps, waiting, traits, count, first, old_end, procs)
+    leave(slots, steps, old_begin)
+    leave(slots, steps, old_end)
+
+
+@called_kernel
+def _reserve(jobs, queue, slots, steps, waiting, traits, i):
+    """Give a job the earliest place that the plan has."""
+    job = np.int64(queue[i].job)
+    procs, length = jobs[job].procs, jobs[job].own_length
+    begin = first_hole(steps, slots.first, procs, length, NEVER)
+    time = steps[begin].time
+    end = take_until(slots, steps, begin, time + length, procs)
+    steps[begin].edges += 1
+    steps[end].edges += 1
+    waiting[i].procs, waiting[i].length, waiting[i].start, waiting[i].low = procs, length, time, NEVER
+    waiting[i].begin, waiting[i].end = begin, end
+    join(slots, waiting, traits, i)
+    if jobs[job].reserved_start < 0:
+        jobs[job].reserved_start = time
+
+
+@kernel
+def _hold(state, jobs, slots, steps, waiting, traits, i, job):
+    """Hold the processors of a job that starts for as long as it is expected to run, which may not be the length of its place.
+
+    A shorter one leaves a hole behind it. A longer one takes what has been reserved for others, so that no reservation holds.
+    """
+    length, planned = jobs[job].run_length, jobs[job].own_length
+    if length < planned:
+        old_end = waiting[i].end
+        end = step_at(slots, steps, slots.first, state.now + length)
+        give_back_until(slots, steps, waiting, traits, state.queue_last, end, old_end, jobs[job].procs)
+        steps[end].edges += 1
+        leave(slots, steps, old_end)
+    elif length > planned:
+        state.broken = 1
+
+
+@kernel
+def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers):
+    """Start the jobs whose reservation is now, and find the next one that will be due."""
+    last = np.uint64(state.queue_last)
+    left, next_due = np.uint64(0), NEVER
+    if only_newcomers:
+        left, next_due = np.uint64(state.looked_at), state.next_due
+    while left < last and waiting[left].start != state.now:  # mostly nobody is due
+        next_due = min(next_due, waiting[left].start)
+        left += np.uint64(1)
+    state.blocked = queue[0].job if left > 0 else -1
+    for i in range(left, last):
+        job = np.int64(queue[i].job)
+        if waiting[i].start == state.now:
+            start_job(state, rules, jobs, running, events, notes, predicting, job)
+            if predicting is not None:
+                _hold(state, jobs, slots, steps, waiting, traits, i, job)
+        else:
+            next_due = min(next_due, waiting[i].start)
+            if left < i:
+                queue[left] = queue[i]
+                waiting[left] = waiting[i]
+                traits.procs[left], traits.length[left], traits.latest[left] = traits.procs[i], traits.length[i], traits.latest[i]
+                traits.chunk_latest[left // np.uint64(CHUNK)] = max(traits.chunk_latest[left // np.uint64(CHUNK)], traits.latest[i])
+            left += np.uint64(1)
+            state.blocked = job
+    for i in range(left, last):
+        traits.latest[i] = 0
+    state.queue_last = state.looked_at = left
+    state.next_due = next_due

@@ -1,0 +1,277 @@
+"""One scheduling pass with a reservation for at most the head of the queue: FCFS and EASY.
+
+The queue is in order of arrival, whatever the policy's order; queue.py determines the first job in another one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK
+from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
+from walltime.engine.kernel.number.lookahead import choose_together
+from walltime.engine.kernel.number.machine import start_job
+from walltime.engine.kernel.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, first_in_window, place_of, rank
+
+
+@kernel
+def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting):
+    """Start the jobs at the head that fit; then backfill others that do not delay the new head.
+
+    Source: mualem01, section 2.2; feitelson98, section 1 (FCFS). Returns an upper bound of the steps taken.
+
+    A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra nodes below zero
+    indicate that; then the shadow time is recomputed, and all candidates are considered again.
+    """
+    if ordered is not None:
+        if rules.window > 0:
+            return _start_in_window(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+        if rules.order != BY_ARRIVAL and not rules.order_reads_time:
+            enter_newcomers(state, rules, jobs, queue, ordered.heads)
+    if state.freed == 0 and _same_head(state, rules, jobs, queue, ordered):
+        # Nothing was freed, so the head is still blocked, and so is everyone who was blocked behind it: only the
+        # newcomers need a look. An overdue running job would move the shadow time; then everybody is looked at.
+        first = state.looked_at
+        if not rules.backfill:
+            state.looked_at = state.queue_last
+            return 0
+        if state.shadow > state.now:
+            seen = state.queue_last - first
+            indexed, state.indexed = state.indexed, 0  # as the newcomers are not in the index yet
+            _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first)
+            state.indexed = indexed
+            if state.indexed:
+                index_places(state, queue, index, first)
+            state.looked_at = state.queue_last
+            if state.extra >= 0:
+                return seen
+
+    keep_index(state, rules, queue, index)
+    state.looked_at = state.queue_last
+    state.freed = 0
+    _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+    while state.blocked >= 0 and rules.backfill:
+        if rules.depth == 0:
+            state.shadow, state.extra = NEVER, 0  # nobody is to be delayed
+        else:
+            _reserve_for_head(state, rules, jobs, running, ordered)
+        _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, state.queue_first)
+        if state.extra >= 0:
+            break
+    return state.queue_last - state.queue_first
+
+
+@kernel
+def _same_head(state, rules, jobs, queue, ordered):
+    """Whether the job that was blocked at the head of the queue in the last pass is still there."""
+    if state.blocked < 0:
+        return False
+    if ordered is not None:
+        if rules.order_threshold > 0.0:
+            return False  # who is too far behind the head to start may catch up
+        if rules.order_reads_time:
+            return queue[first_by_rank(state, rules, jobs, queue, ordered)].job == state.blocked
+        if rules.order != BY_ARRIVAL:
+            return first_in_heap(state, rules, jobs, queue, ordered.heads) == state.blocked
+    return True
+
+
+@kernel
+def _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
+    """Start jobs from the head of the queue while they fit; the first that does not is blocked."""
+    state.blocked = -1
+    while True:
+        while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
+            state.queue_first += 1
+            state.holes -= 1
+        if state.queue_first == state.queue_last:
+            return
+        place = state.queue_first
+        job = np.int64(queue[place].job)
+        if ordered is not None:
+            if rules.order_reads_time:
+                place = first_by_rank(state, rules, jobs, queue, ordered)
+                job = np.int64(queue[place].job)
+            elif rules.order != BY_ARRIVAL:
+                job = first_in_heap(state, rules, jobs, queue, ordered.heads)
+                place = place_of(state, jobs, queue, job)
+        if jobs[job].procs > state.free:
+            state.blocked = job
+            return
+        _leave(state, rules, jobs, queue, index, ordered, place)
+        start_job(state, rules, jobs, running, events, notes, predicting, job)
+
+
+@kernel
+def _start_in_window(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
+    """Start the first of the jobs in the window while it fits; returns an upper bound of the steps taken (carastan17)."""
+    state.looked_at, state.freed, state.blocked, steps = state.queue_last, 0, -1, 1
+    while True:
+        while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
+            state.queue_first += 1
+            state.holes -= 1
+        if state.queue_first == state.queue_last:
+            return steps
+        place = first_in_window(state, rules, jobs, queue)
+        steps += rules.window
+        job = np.int64(queue[place].job)
+        if jobs[job].procs > state.free:
+            state.blocked = job
+            return steps
+        _leave(state, rules, jobs, queue, index, ordered, place)
+        start_job(state, rules, jobs, running, events, notes, predicting, job)
+
+
+@kernel
+def _leave(state, rules, jobs, queue, index, ordered, place):
+    """Take a job that starts out of the queue."""
+    leave_hole(state, queue, index, place)
+    if ordered is not None:
+        if rules.order_reads_time and place < state.ranked:
+            ordered.size[place] = math.nan
+            bound_block(state, rules, jobs, queue, ordered, place // RANKED_BLOCK)
+
+
+@kernel
+def _reserve_for_head(state, rules, jobs, running, ordered):
+    """Find the shadow time and the extra nodes: when the blocked head will fit, and the processors that it leaves free."""
+    own = jobs[state.blocked]
+    if ordered is not None:
+        if rules.omega > 0.0:
+            _reserve_later(state, rules, running, own)
+            return
+    if state.head == state.blocked and state.shadow > state.now and state.extra >= 0:
+        _draw_shadow_nearer(state, running)
+    else:
+        _find_shadow(state, running, own.procs)
+        state.head = state.blocked
+    if own.reserved_start < 0:
+        own.reserved_start = state.shadow
+
+
+@kernel
+def _reserve_later(state, rules, running, own):
+    """Relaxed backfilling: the shadow time is put off to how late the head may start, which depends on its expected wait."""
+    _find_shadow(state, running, own.procs)
+    if own.reserved_start < 0:
+        own.reserved_start = state.shadow
+    # not `head`, which a corrected prediction takes back
+    state.earliest = min(state.earliest, state.shadow) if state.earliest_of == state.blocked else state.shadow
+    state.head = state.earliest_of = state.blocked
+    state.shadow = max(state.shadow, state.earliest + np.int64(math.floor(rules.omega * (own.reserved_start - own.submit))))
+    i = state.before_shadow
+    while i < state.running and running[i].expected <= state.shadow:
+        state.extra += running[i].procs
+        i += 1
+    state.before_shadow = i
+
+
+@kernel
+def _find_shadow(state, running, wanted):
+    """Walk the running jobs by expected end until enough processors are free.
+
+    All running jobs whose expected end is the shadow time count, not only the first sufficient ones, and an overdue job is
+    expected to end now; both are interpretations of mualem01, section 2.2.
+    """
+    available, shadow = state.free, state.now
+    i = 0
+    while available < wanted or (i < state.running and running[i].expected <= shadow):
+        available += running[i].procs
+        shadow = max(shadow, running[i].expected)
+        i += 1
+    state.shadow = shadow
+    state.extra = available - wanted
+    state.before_shadow = i
+
+
+@kernel
+def _draw_shadow_nearer(state, running):
+    """Update the shadow time of the same head: backfilled jobs have not moved it, jobs that ended early may have.
+
+    Starts and ends update the extra nodes and `before_shadow` (machine.py); extra nodes below zero indicate that a job has started
+    that precedes this head in the queue order, or that is expected to run past the shadow time. So it is enough to walk back
+    from the shadow time as long as the head fits without the jobs that end there; usually that is no step at all.
+    """
+    while state.shadow > state.now:
+        earlier = state.before_shadow
+        at_shadow = 0
+        while earlier > 0 and running[earlier - 1].expected == state.shadow:
+            earlier -= 1
+            at_shadow += running[earlier].procs
+        if at_shadow > state.extra:
+            return
+        state.shadow = max(state.now, running[earlier - 1].expected)  # the head does not fit now, so somebody runs until then
+        state.extra -= at_shadow
+        state.before_shadow = earlier
+
+
+@kernel
+def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first):
+    """Backfill jobs from queue place `first` on, in the backfill order.
+
+    The set of jobs that may start now only shrinks while others start, so in an order other than that of arrival it is enough to
+    sort those that may start initially.
+    """
+    if window is not None:
+        _backfill_together(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first)
+        return
+    if ordered is not None:
+        if rules.backfill_order != BY_ARRIVAL or rules.order_threshold > 0.0:
+            _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first)
+            return
+    place = next_candidate(state, queue, index, first)
+    while place < state.queue_last:
+        _leave(state, rules, jobs, queue, index, ordered, place)
+        start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
+        place = next_candidate(state, queue, index, place + 1)
+
+
+@kernel
+def _backfill_together(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first):
+    """Backfill the best combination of jobs, and again of those that are left, until no job may be backfilled."""
+    while True:
+        count = choose_together(state, rules, jobs, queue, index, ordered, window, first)
+        for k in range(count):
+            place = window.place[k]
+            _leave(state, rules, jobs, queue, index, ordered, place)
+            start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
+        if count == 0:
+            return
+
+
+@kernel
+def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
+    """Backfill by rank: repeatedly start the best of the jobs that may start.
+
+    A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.Wfp`).
+    """
+    now, count, best, candidates = state.now, 0, 0, ordered.candidates
+    most = 0.0
+    if rules.order_threshold > 0.0:
+        most = rules.order_threshold * rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, state.blocked)
+    place = next_candidate(state, queue, index, first)
+    while place < state.queue_last:
+        job = np.int64(queue[place].job)
+        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job) <= most:
+            own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
+            candidates[count].rank, candidates[count].place = own, place
+            if own < candidates[best].rank:
+                best = count
+            count += 1
+        place = next_candidate(state, queue, index, place + 1)
+    while count > 0:
+        place = candidates[best].place
+        _leave(state, rules, jobs, queue, index, ordered, place)
+        start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
+        kept, best = 0, 0
+        for i in range(count):
+            own, place = candidates[i].rank, candidates[i].place
+            if may_backfill(state, queue[place]):
+                candidates[kept].rank, candidates[kept].place = own, place
+                if own < candidates[best].rank:
+                    best = kept
+                kept += 1
+        count = kept

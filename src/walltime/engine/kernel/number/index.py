@@ -1,0 +1,165 @@
+"""An index over a long waiting queue, to find the next job that may be backfilled.
+
+The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group has the shortest
+length among its waiting jobs up to each size class, so that one comparison decides whether a search may skip it: a
+queue of 100,000 jobs then costs only a few times as much as a queue of 10. A started job leaves a hole in the queue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.memory import BLOCK, GROUP, HOLE, NEVER
+from walltime.engine.kernel.profile import size_class
+
+LONG = 1024
+"""A queue of more places than this is indexed; a shorter one is faster to search place by place."""
+SHORT = 256
+"""The index is dropped if the queue has fewer places than this."""
+
+
+@kernel
+def keep_index(state, rules, queue, index):
+    """Index the queue once it is long, add the newcomers, or drop the index once it is short."""
+    places = state.queue_last - state.queue_first
+    if state.indexed:
+        if places >= rules.short_queue:
+            index_places(state, queue, index, state.looked_at)
+            return
+        state.indexed = 0
+    if places > rules.long_queue:
+        close_holes(state, queue)
+        index_places(state, queue, index, state.queue_first)
+        state.indexed = 1
+    elif 4 * state.holes > places + 16:
+        close_holes(state, queue)
+
+
+@kernel
+def close_holes(state, queue):
+    """Close the gaps that started jobs left in a queue without an index, and begin it at place 0."""
+    kept = 0
+    for place in range(state.queue_first, state.queue_last):
+        if place == state.looked_at:
+            state.looked_at = kept
+        if queue[place].procs != HOLE:
+            queue[kept] = queue[place]
+            kept += 1
+    if state.looked_at == state.queue_last:
+        state.looked_at = kept
+    state.queue_first = 0
+    state.queue_last = kept
+    state.holes = state.ranked = state.horizon = 0
+
+
+@kernel
+def index_places(state, queue, index, first):
+    """Enter the jobs in the queue from this place on."""
+    classes = state.classes
+    for place in range(first, state.queue_last):
+        block, group = place // BLOCK, place // GROUP
+        if place % BLOCK == 0:
+            index.block[block * classes : (block + 1) * classes] = NEVER
+        if place % GROUP == 0:
+            index.group[group * classes : (group + 1) * classes] = NEVER
+        entry = queue[place]
+        if entry.procs != HOLE:
+            for number in range(size_class(np.int64(entry.procs)), classes):
+                at = block * classes + number
+                index.block[at] = min(index.block[at], entry.length)
+                at = group * classes + number
+                index.group[at] = min(index.group[at], entry.length)
+
+
+@kernel
+def leave_hole(state, queue, index, place):
+    """Take a job that starts out of the queue."""
+    procs, length = queue[place].procs, queue[place].length
+    queue[place].procs = HOLE
+    state.holes += 1
+    if not state.indexed:
+        return
+    block, group = place // BLOCK, place // GROUP
+    classes = state.classes
+    own = size_class(np.int64(procs))
+    if _was_shortest(index.block, block * classes + own, (block + 1) * classes, length):
+        _look_through_block(state, queue, index.block, block)
+        if _was_shortest(index.group, group * classes + own, (group + 1) * classes, length):
+            last = min((group + 1) * BLOCK, (state.queue_last - 1) // BLOCK + 1)
+            for number in range(own, classes):
+                least = NEVER
+                for member in range(group * BLOCK, last):
+                    least = min(least, index.block[member * classes + number])
+                index.group[group * classes + number] = least
+
+
+@kernel
+def _was_shortest(shortest, first, last, length):
+    """Whether one of these shortest lengths equals that of a job."""
+    found = False
+    for i in range(first, last):
+        found |= shortest[i] == length
+    return found
+
+
+@kernel
+def _look_through_block(state, queue, shortest, block):
+    """Recompute the shortest jobs of a block: first of each size class, then up to each."""
+    first = block * state.classes
+    shortest[first : first + state.classes] = NEVER
+    for place in range(block * BLOCK, min((block + 1) * BLOCK, state.queue_last)):
+        entry = queue[place]
+        if entry.procs != HOLE:
+            at = first + size_class(np.int64(entry.procs))
+            shortest[at] = min(shortest[at], entry.length)
+    for i in range(first + 1, first + state.classes):
+        shortest[i] = min(shortest[i], shortest[i - 1])
+
+
+@kernel
+def may_backfill(state, entry):
+    """Whether a waiting job fits now and does not delay the head: it ends by the shadow time, or uses only extra nodes.
+
+    None may once the shadow time has moved, as indicated by extra nodes below zero. Source: mualem01, section 2.2, step 2b.
+    """
+    if entry.procs > state.free or state.extra < 0:
+        return False
+    return entry.length <= state.shadow - state.now or entry.procs <= state.extra
+
+
+@kernel
+def next_candidate(state, queue, index, place):
+    """The first place from this one on whose job may be backfilled now (see `may_backfill`); `queue_last` for none."""
+    last, free, room = state.queue_last, state.free, state.shadow - state.now
+    beside = min(free, state.extra)
+    if free == 0 or beside < 0:
+        return last
+    if not state.indexed:
+        while place < last:
+            entry = queue[place]
+            if entry.procs <= free and (entry.length <= room or entry.procs <= beside):
+                return place
+            place += 1
+        return last
+    fitting = size_class(free)
+    extra = size_class(beside) if beside > 0 else -1
+    while place < last:
+        if place % GROUP == 0 and not _promising(index.group, place // GROUP * state.classes, fitting, room, extra):
+            place += GROUP
+        elif place % BLOCK == 0 and not _promising(index.block, place // BLOCK * state.classes, fitting, room, extra):
+            place += BLOCK
+        else:
+            entry = queue[place]
+            if entry.procs <= free and (entry.length <= room or entry.procs <= beside):
+                return place
+            place += 1
+    return last
+
+
+@kernel
+def _promising(shortest, first, fitting, room, extra):
+    """Whether a job that may be backfilled could be in the block or group whose classes begin here."""
+    if shortest[first + fitting] <= room:
+        return True
+    return extra >= 0 and shortest[first + extra] < NEVER

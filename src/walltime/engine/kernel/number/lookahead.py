@@ -1,0 +1,129 @@
+"""Backfilling of the best combination of jobs: LOS (Shmueli and Feitelson 2005), and Maui's greedy backfilling.
+
+Jobs that end by the shadow time need free processors; the others need extra nodes as well. So the best combination is a knapsack
+of the former beside one of the latter, and each of these is a table over processors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN
+from walltime.engine.kernel.number.index import next_candidate
+from walltime.engine.kernel.queue import rank
+
+SLOWDOWNS = 2**40
+"""More than a sum of slowdowns in thousandths, for jobs that are considered together."""
+
+
+@called_kernel
+def choose_together(state, rules, jobs, queue, index, ordered, window, first):
+    """Choose the jobs to be backfilled now, from queue place `first` on; returns how many, their places in `window.place`.
+
+    Of the jobs that could be backfilled alone the first `rules.ahead` in the backfill order are considered.
+    """
+    able = _find_able(state, rules, jobs, queue, index, ordered, first)
+    count = min(able, rules.ahead)
+    if count <= 1:
+        if count == 1:
+            window.place[0] = ordered.candidates[0].place
+        return count
+    unit = np.int64(0)
+    for k in range(count):
+        entry = queue[ordered.candidates[k].place]
+        window.place[k], window.procs[k] = ordered.candidates[k].place, entry.procs
+        window.in_time[k] = 1 if entry.length <= state.shadow - state.now else 0
+        window.worth[k] = _worth(state, rules, jobs, entry)
+        unit = _common_divisor(unit, np.int64(entry.procs))
+    free, extra = state.free // unit, min(state.free, state.extra) // unit
+    for k in range(count):
+        window.procs[k] //= unit
+    _fill_tables(window, count, free, extra)
+    chosen = 0
+    for k in range(count):
+        best = _best(window, k, free, extra)
+        procs = window.procs[k]
+        left = extra if window.in_time[k] else extra - procs
+        if procs <= free and left >= 0:
+            if window.worth[k] + _best(window, k + 1, free - procs, left) == best:
+                window.place[chosen] = window.place[k]
+                chosen += 1
+                free -= procs
+                extra = left
+    return chosen
+
+
+@kernel
+def _find_able(state, rules, jobs, queue, index, ordered, first):
+    """Put the jobs that could be backfilled alone into `ordered.candidates`, in the backfill order; returns how many."""
+    now, candidates, count = state.now, ordered.candidates, 0
+    most = 0.0
+    if rules.order_threshold > 0.0:
+        most = rules.order_threshold * rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, state.blocked)
+    place = next_candidate(state, queue, index, first)
+    while place < state.queue_last:
+        job = np.int64(queue[place].job)
+        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job) <= most:
+            own = 0.0
+            if rules.backfill_order != BY_ARRIVAL:
+                own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
+            k = count
+            while k > 0 and candidates[k - 1].rank > own:
+                candidates[k].rank, candidates[k].place = candidates[k - 1].rank, candidates[k - 1].place
+                k -= 1
+            candidates[k].rank, candidates[k].place = own, place
+            count += 1
+        place = next_candidate(state, queue, index, place + 1)
+    return count
+
+
+@kernel
+def _worth(state, rules, jobs, entry):
+    """What a job counts in a combination: a whole number, so that sums are exact."""
+    if rules.objective == BY_SECONDS:
+        return entry.length
+    if rules.objective == BY_PROCSECONDS:
+        return entry.procs * entry.length
+    if rules.objective == BY_SLOWDOWN:
+        slowdown = 1000 * (state.now - jobs[entry.job].submit + entry.length) // entry.length
+        return entry.procs * SLOWDOWNS + min(slowdown, np.int64(2**34))
+    return np.int64(entry.procs)
+
+
+@kernel
+def _common_divisor(a, b):
+    """The greatest common divisor; machines are often given away in blocks of processors."""
+    while b:
+        a, b = b, a % b
+    return a
+
+
+@kernel
+def _fill_tables(window, count, free, extra):
+    """What the jobs from each one on are worth in so many processors: those that end in time, and the others."""
+    short, long = window.short, window.long
+    for room in range(free + 1):
+        short[count, room] = 0
+    for room in range(extra + 1):
+        long[count, room] = 0
+    for k in range(count - 1, -1, -1):
+        procs, worth = window.procs[k], window.worth[k]
+        in_time = window.in_time[k] == 1
+        for room in range(free + 1):
+            short[k, room] = short[k + 1, room]
+            if in_time and room >= procs:
+                short[k, room] = max(short[k, room], worth + short[k + 1, room - procs])
+        for room in range(extra + 1):
+            long[k, room] = long[k + 1, room]
+            if not in_time and room >= procs:
+                long[k, room] = max(long[k, room], worth + long[k + 1, room - procs])
+
+
+@kernel
+def _best(window, k, free, extra):
+    """What the best combination of the jobs from this one on is worth."""
+    best = np.int64(0)
+    for room in range(min(free, extra) + 1):
+        best = max(best, window.long[k, room] + window.short[k, free - room])
+    return best

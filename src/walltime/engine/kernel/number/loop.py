@@ -1,0 +1,166 @@
+"""START HERE: the event loop. Everything that happens to a simulated machine happens in `run`.
+
+The events are arrivals and terminations (mualem01, section 3.1), the expiry of a running job's prediction, and, with kept
+reservations, their reserved starts. After the events of an instant the policy makes a scheduling pass:
+
+    fcfs, easy, relaxed              easy.py          at most the head of the queue has a reservation
+      los, greedy hybrids            lookahead.py     ... and jobs are backfilled together
+    hybrid, conservative-scratch     scratch.py       reservations are recomputed at every event
+    selective, multiqueue            selective.py     ... for some of the jobs
+    slack                            slack.py         ... in an order of their own
+    conservative                     conservative.py  every job keeps its reservation; early ends compress the schedule
+
+In this folder, too: the running jobs (machine.py), an index of very many waiting ones (index.py), and the jobs that may move in a
+compression (candidates.py). In kernel/, for all kinds of machines: the data of the loop (memory.py), the queue (queue.py), the free
+processors over future time (profile.py, which is recomputed; plan.py, which is kept), and runtimes, predicted and corrected
+(predictions.py) by the compiled predictors of `walltime.predictors`, with the memory declared in prediction_memory.py; outside the
+loop, estimates drawn in the kernel (draw.py), averages (averages.py), the effects of backfilling (dynamics.py), and predictions
+without scheduling (replay.py). The public interface, with validation, is interface/number.py. reference/number.py does the same in
+plain Python, slowly and independently. Machines of several pools, and Slurm's nodes, have loops of their own (pools/, nodes/).
+"""
+
+from __future__ import annotations
+
+from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
+from walltime.engine.kernel.number.conservative import pass_with_kept_reservations
+from walltime.engine.kernel.number.easy import pass_with_head_reservation
+from walltime.engine.kernel.number.machine import end_expected_now, end_next, take_arrival
+from walltime.engine.kernel.number.scratch import pass_with_fresh_reservations
+from walltime.engine.kernel.number.selective import pass_with_selected_reservations
+from walltime.engine.kernel.number.slack import pass_within_slack
+from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
+
+
+def run(
+    state,
+    rules,
+    jobs,
+    events,
+    later,
+    waits,
+    running,
+    notes,
+    queue,
+    index,
+    ordered,
+    fresh,
+    kept,
+    window,
+    selection,
+    slack,
+    predicting,
+    budget,
+):
+    """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
+
+    Returns DONE; PAUSED when the budget is used up, so that another call continues from there; STUCK if jobs wait that
+    nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
+
+    This is compiled separately for each kind of pass, on first use (load.py). One of `index`, `fresh` and `kept` is given and
+    determines the pass, with `window` and `selection`; the others are None, and the compiler drops the branches for None.
+    """
+    while budget > 0:
+        now = _next_event(state, rules, jobs, events, running, predicting)
+        if now == NEVER:
+            return DONE if state.started == jobs.size else STUCK
+        if now > state.until:
+            return REACHED
+        state.now = now
+        if predicting is not None:
+            if rules.quiet_expiry and _nothing_but_expiry(state, events):
+                correct_expired(state, rules, jobs, running, predicting)
+                budget -= 1
+                continue
+        arrived = state.queue_last
+        quiet = False
+        if predicting is not None:
+            quiet = _nothing_but_arrivals(state, rules, jobs, events, running, predicting)
+        if rules.sequential:
+            _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
+        else:
+            _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
+        predict_arrivals(state, rules, jobs, queue, predicting, arrived)
+        if predicting is not None:
+            if quiet and _none_fits(state, queue, arrived):
+                budget -= 1
+                continue
+        steps = 0
+        if index is not None:
+            steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting)
+        if fresh is not None:
+            if selection is not None:
+                steps += pass_with_selected_reservations(
+                    state, rules, jobs, running, events, notes, queue, ordered, fresh, selection, predicting
+                )
+            elif slack is not None:
+                steps += pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, slack, predicting)
+            else:
+                steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
+        if kept is not None:
+            steps += pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting)
+        budget -= 1 + steps
+    return PAUSED
+
+
+@kernel
+def _next_event(state, rules, jobs, events, running, predicting):
+    """Time of the next arrival, termination, due reservation, or expiry of a prediction."""
+    now = min(state.next_due, state.next_arrival)
+    if state.events > 0:
+        now = min(now, events[0].rank)
+    return min(now, next_expiry(state, rules, jobs, running, predicting))
+
+
+@kernel
+def _nothing_but_expiry(state, events):
+    """Whether nothing happens now but that predictions of running jobs expire."""
+    if state.next_due == state.now or state.next_arrival == state.now:
+        return False
+    return state.events == 0 or events[0].rank > state.now
+
+
+@kernel
+def _nothing_but_arrivals(state, rules, jobs, events, running, predicting):
+    """Whether only jobs arrive now, and the rules want no pass for those that do not fit."""
+    if not rules.quiet_arrivals or state.next_arrival != state.now:
+        return False
+    if not rules.quiet_expiry and next_expiry(state, rules, jobs, running, predicting) == state.now:
+        return False
+    return rules.sequential == 1 or state.events == 0 or events[0].rank > state.now
+
+
+@kernel
+def _none_fits(state, queue, first):
+    """Whether none of the jobs in the queue from this place on fits into the free processors."""
+    place = first
+    while place < state.queue_last and queue[place].procs > state.free:
+        place += 1
+    return place == state.queue_last
+
+
+@kernel
+def _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting):
+    """Simultaneous events as a batch: all terminations, then expired predictions, then all arrivals.
+
+    An interpretation of mualem01, section 3.1, which does not define their order.
+    """
+    while state.events > 0 and events[0].rank == state.now:
+        end_next(state, rules, jobs, running, events, later, waits, kept, predicting)
+    correct_expired(state, rules, jobs, running, predicting)
+    while state.next_arrival == state.now:
+        take_arrival(state, jobs, later, waits, queue)
+
+
+@kernel
+def _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting):
+    """Simultaneous events one by one, arrivals before terminations, each followed by its own pass.
+
+    Predictions that expire at this instant are corrected before the first of them; without another event, they are the event.
+    """
+    end_expected_now(state, jobs, running, kept)
+    correct_expired(state, rules, jobs, running, predicting)
+    if state.next_arrival == state.now:
+        take_arrival(state, jobs, later, waits, queue)
+    elif state.events > 0 and events[0].rank == state.now:
+        end_next(state, rules, jobs, running, events, later, waits, kept, predicting)

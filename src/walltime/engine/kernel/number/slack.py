@@ -1,0 +1,111 @@
+"""One scheduling pass of slack-like backfilling: arriving jobs are put into the line of waiting jobs as early as slacks allow."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.number.machine import start_job
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
+from walltime.engine.kernel.queue import drop_started
+
+
+@kernel
+def pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, slack, predicting):
+    """Plan the line anew, put the newcomers into it, and start whoever's time has come.
+
+    Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`. Returns an upper bound of the steps taken.
+    """
+    profile_of_running(fresh, running, state.running, state.now, state.free)
+    tries = np.int64(1)
+    for i in range(state.sorted):
+        _plan(state, jobs, fresh, slack, i, slack.line[i])
+        slack.reserved[slack.line[i]] = slack.trial[i]
+    for place in range(state.queue_first, state.queue_last):
+        job = np.int64(queue[place].job)
+        if jobs[job].arrival >= state.sorted_arrivals:
+            tries += _enter(state, rules, jobs, running, fresh, slack, job)
+            state.sorted_arrivals = jobs[job].arrival + 1
+    steps = (state.sorted + tries) * fresh.counts.blocks * STEPS_IN_BLOCK
+    left = 0
+    for i in range(state.sorted):
+        job = slack.line[i]
+        if slack.reserved[job] == state.now:
+            _start(state, rules, jobs, running, events, notes, queue, slack, predicting, job)
+        else:
+            slack.line[left] = job
+            left += 1
+    state.sorted = left
+    drop_started(state, jobs, queue)
+    return steps
+
+
+@kernel
+def _plan(state, jobs, fresh, slack, i, job):
+    """Plan a job that is the i-th of the line behind those that are planned."""
+    own = jobs[job]
+    slack.trial[i] = first_hole(fresh, state.now, own.own_length, own.procs, np.int64(NEVER))
+    occupy(fresh, slack.trial[i], slack.trial[i] + own.own_length, own.procs)
+
+
+@called_kernel
+def _enter(state, rules, jobs, running, fresh, slack, job):
+    """Put a newcomer at the first place where slacks allow it; returns how many jobs were planned for that."""
+    own, tries = jobs[job], np.int64(0)
+    profile_of_running(fresh, running, state.running, state.now, state.free)
+    place = 0
+    while True:
+        begin = first_hole(fresh, state.now, own.own_length, own.procs, np.int64(NEVER))
+        occupy(fresh, begin, begin + own.own_length, own.procs)
+        i = place
+        while i < state.sorted:
+            _plan(state, jobs, fresh, slack, i, slack.line[i])
+            i += 1
+            behind = slack.line[i - 1]
+            if slack.trial[i - 1] > max(slack.latest[behind], slack.reserved[behind]):
+                break
+        tries += i - place + 1
+        if i == state.sorted:
+            if i == place or slack.trial[i - 1] <= max(slack.latest[slack.line[i - 1]], slack.reserved[slack.line[i - 1]]):
+                break
+        for k in range(place, i):  # it did not work: take these places back
+            other = jobs[slack.line[k]]
+            occupy(fresh, slack.trial[k], slack.trial[k] + other.own_length, -other.procs)
+        occupy(fresh, begin, begin + own.own_length, -own.procs)
+        ahead = slack.line[place]
+        occupy(fresh, slack.reserved[ahead], slack.reserved[ahead] + jobs[ahead].own_length, jobs[ahead].procs)
+        place += 1
+    for k in range(state.sorted - 1, place - 1, -1):
+        slack.reserved[slack.line[k]] = slack.trial[k]
+        slack.line[k + 1] = slack.line[k]
+    slack.line[place] = job
+    state.sorted += 1
+    slack.reserved[job] = own.reserved_start = begin
+    slack.latest[job] = begin + np.int64(math.floor(rules.factor * _mean_wait(state)))
+    return tries
+
+
+@kernel
+def _mean_wait(state):
+    """Mean wait of the jobs that started last, at least 1 s."""
+    return max(state.waited / state.waits, 1.0) if state.waits > 0 else 1.0
+
+
+@kernel
+def _start(state, rules, jobs, running, events, notes, queue, slack, predicting, job):
+    """Start a job now; it is backfilled if an earlier one waits."""
+    first = state.queue_first
+    while jobs[queue[first].job].start >= 0:
+        first += 1
+    state.blocked = -1 if queue[first].job == job else queue[first].job
+    start_job(state, rules, jobs, running, events, notes, predicting, job)
+    at = state.started % slack.wait.size
+    if state.waits < slack.wait.size:
+        state.waits += 1
+    else:
+        state.waited -= slack.wait[at]
+    slack.wait[at] = state.now - jobs[job].submit
+    state.waited += slack.wait[at]

@@ -1,0 +1,231 @@
+"""The plan of conservative backfilling: free processors over future time, and the places of the waiting jobs in it.
+
+The free processors are a step function. A step holds from its time until the next one's; the first one begins now, the last holds
+for ever with all processors free. The steps are linked in order of time, so that a place, once found, stays where it is: a step
+goes only when no place begins or ends with it any more (`edges` counts these), and neighbours need not differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.profile import NEVER
+
+BORDER = np.uint32(0)
+"""The slot before the first and behind the last step: at no time, and with no processor free."""
+GONE = -1
+"""The time of a slot that is not in use."""
+
+SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift", "looks")] + [(name, np.uint32) for name in ("first", "spare", "used")])
+"""The first step; the first unused slot that has been used before; how many have been used. `since`, `shift`: what times are coarse by;
+`looks`: how often the waiting jobs have been looked through since the bounds of the shelves were lowered (candidates.py)."""
+STEP = np.dtype(
+    [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "second", "previous", "wall")]
+)
+"""`second`: the next but one; with it a search need not wait for one step to learn of the next. `wall`: while processors are
+given back, the nearest step before this one with fewer free ones. Two steps take a line of the processor's cache."""
+
+
+WAITING = np.dtype(
+    [(name, np.int64) for name in ("procs", "length", "start", "low")]
+    + [(name, np.uint32) for name in ("begin", "end", "low_step", "unused")]
+)
+"""A waiting job, by its place in the queue: its processors and length (s), its reservation (s), and the steps with which its place
+begins and ends. `low`: the earliest time (s) at which a hole for it may have opened since it was tried last, NEVER for none, and
+`low_step`, the step that began then (candidates.py)."""
+
+
+NONE = np.iinfo(np.uint16).max
+"""Later than any coarse time."""
+CHUNK, FEW = 128, 8
+"""So many places in the queue are looked at together, and if any of them is of interest, so many."""
+ROWS, COLUMNS = 32, 64
+"""So many classes of processors, and of lengths."""
+SHORTEST = 16
+"""Lengths under 16 s belong to one class."""
+LOOKS = 8192
+"""After so many looks through the queue the bounds of the shelves are lowered to what they have to be."""
+LINE = 64
+"""Bytes in a line of the processor's cache."""
+
+
+class Traits(NamedTuple):
+    """Traits that tell which jobs an opening may help, by place in the queue: coarse uint16, so that many are compared at once.
+
+    `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
+    WAITING), that begins earlier; 0 if no job waits there. `chunk_latest`: by chunk of places, none of them is later. `shelves`:
+    by class of processors and class of length, no job of this class or of lower ones has its reservation so late that a hole for it
+    may begin later.
+    """
+
+    procs: Any
+    length: Any
+    latest: Any
+    chunk_latest: Any
+    shelves: Any
+
+
+class Plan(NamedTuple):
+    """One record of SLOTS, records of STEP and of WAITING, and traits."""
+
+    slots: Any
+    steps: Any
+    waiting: Any
+    traits: Traits
+
+
+def new_plan(jobs: int) -> Plan:
+    """Room for the places of so many jobs; nothing is in it before `plan_of_running`."""
+    return Plan(
+        np.zeros(1, SLOTS).view(np.recarray)[0],
+        aligned(2 * jobs + 4, STEP).view(np.recarray),
+        aligned(jobs, WAITING).view(np.recarray),
+        Traits(
+            procs=aligned(jobs + CHUNK, np.uint16),
+            length=aligned(jobs + CHUNK, np.uint16),
+            latest=aligned(jobs + CHUNK, np.uint16),
+            chunk_latest=np.zeros(jobs // CHUNK + 2, np.uint16),
+            shelves=aligned(ROWS * COLUMNS, np.uint16).reshape(ROWS, COLUMNS),
+        ),
+    )
+
+
+def aligned(count: int, dtype: Any) -> Any:
+    """An array of zeros that begins with a line of the processor's cache."""
+    size = count * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    return room[begin : begin + size].view(dtype)
+
+
+@kernel
+def plan_of_running(slots, steps, running, count, now, free):
+    """Rebuild the plan from the running jobs; one that is overdue is assumed to end in a second."""
+    slots.used, slots.spare = 1, BORDER
+    slots.since, slots.shift = now, 0
+    steps[BORDER].time = NEVER
+    steps[BORDER].free = -1
+    _link(steps, BORDER, BORDER)
+    last = insert(slots, steps, BORDER, now, free)
+    slots.first = last
+    for i in range(count):
+        end = max(running[i].expected, now + 1)
+        free += running[i].procs
+        if end > steps[last].time:
+            last = insert(slots, steps, last, end, free)
+        else:
+            steps[last].free = free
+        steps[last].edges += 1
+
+
+@called_kernel
+def first_hole(steps, step, procs, length, reserved):
+    """The earliest step from this one on with which a hole begins: so many processors for so long. BORDER if none before `reserved`.
+
+    From `reserved` on, the job's own reservation, its own processors are enough. Too few free processors move the begin without a
+    branch, as the processor could not guess which way it goes.
+    """
+    begin, end = step, steps[step].time + length
+    while True:
+        fits, following, step = steps[step].free >= procs, steps[step].next, steps[step].second
+        time = steps[following].time
+        begin, end = begin if fits else following, end if fits else time + length
+        if time >= end or time >= reserved:
+            break
+        fits, time = steps[following].free >= procs, steps[step].time
+        begin, end = begin if fits else step, end if fits else time + length
+        if time >= end or time >= reserved:
+            break
+    return begin if end - length < reserved else BORDER
+
+
+@called_kernel
+def take_until(slots, steps, step, end, procs):
+    """Take processors from this step on until a time; returns the step that begins then, which is a new one if need be."""
+    while steps[step].time < end:
+        steps[step].free -= procs
+        step = steps[step].next
+    if steps[step].time > end:
+        before = steps[step].previous
+        step = insert(slots, steps, before, end, steps[before].free + procs)
+    return step
+
+
+@called_kernel
+def step_at(slots, steps, step, time):
+    """The step that begins at a time, made if need be, at or behind a step that begins before."""
+    while steps[step].time < time:
+        step = steps[step].next
+    if steps[step].time > time:
+        before = steps[step].previous
+        step = insert(slots, steps, before, time, np.int64(steps[before].free))
+    return step
+
+
+@kernel
+def step_back_at(slots, steps, step, time):
+    """The step that begins at a time, made if need be, at or before a step that begins later."""
+    while steps[step].time > time:
+        step = steps[step].previous
+    if steps[step].time < time:
+        step = insert(slots, steps, step, time, np.int64(steps[step].free))
+    return step
+
+
+@called_kernel
+def leave(slots, steps, step):
+    """A place no longer begins or ends with this step, which goes if no other one does."""
+    steps[step].edges -= 1
+    if steps[step].edges == 0 and step != slots.first:
+        _remove(slots, steps, step)
+
+
+@kernel
+def forget_past(slots, steps, now):
+    """Drop the steps that ended by now; the first one begins now."""
+    first = slots.first
+    after = steps[first].next
+    while steps[after].time <= now:
+        _remove(slots, steps, first)
+        first = after
+        after = steps[first].next
+    slots.first = first
+    steps[first].time = now
+
+
+@called_kernel
+def insert(slots, steps, before, time, free):
+    """Put a step behind another one; returns its slot."""
+    slot = slots.spare
+    if slot != BORDER:
+        slots.spare = steps[slot].next
+    else:
+        slot = slots.used
+        slots.used = np.uint32(slot + 1)
+    after = steps[before].next
+    steps[slot].time = time
+    steps[slot].free = free
+    steps[slot].edges = 0
+    _link(steps, before, slot)
+    _link(steps, slot, after)
+    return slot
+
+
+@kernel
+def _link(steps, before, after):
+    """Let one step follow another one."""
+    steps[before].next, steps[before].second = after, steps[after].next
+    steps[after].previous = before
+    steps[steps[before].previous].second = after
+
+
+@kernel
+def _remove(slots, steps, slot):
+    """Take a step out."""
+    _link(steps, steps[slot].previous, steps[slot].next)
+    steps[slot].time = GONE
+    steps[slot].next = slots.spare
+    slots.spare = slot

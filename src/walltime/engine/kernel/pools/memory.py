@@ -1,0 +1,174 @@
+"""The data of the loop for machines of several pools (loop.py): jobs with two resources, pools, partitions, outages, limits.
+
+Everything is a record array with named fields, as in kernel/memory.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
+from walltime.engine.kernel.prediction_memory import Predicting, Prediction, new_predicting
+from walltime.engine.kernel.profile import NEVER
+
+Array = np.ndarray
+Records = Any
+
+CLUSTER_JOB = _dtype(
+    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
+    "after think"
+)
+"""A job; the fields of memory.JOB, and `second`, what it needs of the second resource; `partition`, by number; `tier`, of which the
+higher comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback
+it is `think` s after the end of the job `after` (-1 for none)."""
+
+CLUSTER_RULES = _dtype(
+    "mode depth backfill order order_parameter order_starvation backfill_order backfill_parameter backfill_starvation "
+    "predict started observe predict_again correction believe_order believe_own believe_running"
+)
+"""A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
+
+CLUSTER_STATE = _dtype(
+    "now arrivals arriving started running events waiting next_change steps candidates again begun early broken next_due"
+)
+"""`arrivals`: jobs that have arrived so far; `arriving`: items in the heap of arrivals to come; `started`, `running`, `events`,
+`waiting`: jobs; `next_change`: the next change of capacity; `steps`: of the plan; `candidates`: jobs to be tried for backfilling, or
+those that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 once the first event has come.
+
+Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
+`next_due`: the earliest one."""
+
+POOL = _dtype("free_procs free_second reservations blocked closed")
+"""A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
+whether a job ahead waits for it, and whether it is closed to the jobs behind one that waits."""
+
+OUTAGE = _dtype("pool procs second begin end known phase")
+"""Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
+
+CHANGE = _dtype("time outage phase")
+"""An outage enters a phase."""
+
+LIMIT = _dtype("jobs procs second used_jobs used_procs used_second")
+"""A limit on what runs at the same time for a group of jobs, and what runs now."""
+
+
+class Lists(NamedTuple):
+    """For each of some things a list of others: that of thing k is `items[first[k] : first[k + 1]]`; int64."""
+
+    first: Array
+    items: Array
+
+
+class ClusterPlan(NamedTuple):
+    """What is free over future time, int64; the last step holds for ever.
+
+    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (steps, pools, 2). `least`: scratch, (pools, 2).
+    """
+
+    time: Array
+    free: Array
+    least: Array
+
+
+class ClusterMemory(NamedTuple):
+    """All data of one simulation.
+
+    `pools_of`: the pools of each partition, in the order in which they are taken; `followers`: the jobs that wait for the end of each
+    job; `limits_of`: the limits of each job; `given`: processors and second resource that each job has of each pool, int64, shape
+    (jobs, pools, 2). `kept`: the reserved start of each waiting job, -1 for none, int64, if reservations are kept. As there, the
+    loop is compiled without the code for parts that are None.
+    """
+
+    state: Records
+    rules: Records
+    jobs: Records
+    pools: Records
+    pools_of: Lists
+    outages: Records
+    changes: Records
+    limits: Records
+    limits_of: Lists
+    followers: Lists
+    arrivals: Records
+    events: Records
+    running: Records
+    queue: Records
+    candidates: Records
+    given: Array
+    plan: ClusterPlan
+    kept: Array | None
+    predicting: Predicting | None
+
+
+def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
+    """Lists of numbers, one behind the other."""
+    first = np.zeros(len(groups) + 1, np.int64)
+    np.cumsum([len(group) for group in groups], out=first[1:])
+    return Lists(first, np.array([item for group in groups if group for item in group], np.int64))
+
+
+def followers_of(after: Sequence[Sequence[int]], follows: Array, pending: Array) -> Lists:
+    """For each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none). They are counted in `pending`."""
+    found: dict[int, list[int]] = {}
+    for job, others in enumerate(after):
+        for other in others:
+            found.setdefault(other, []).append(job)
+        pending[job] += len(others)
+    for job in np.flatnonzero(follows >= 0).tolist():
+        own = found.setdefault(int(follows[job]), [])
+        if job not in own:
+            pending[job] += 1
+            own.append(job)
+    return as_lists([found.get(job, ()) for job in range(len(pending))] if found else [()] * len(pending))
+
+
+def new_cluster_memory(
+    rules: Records,
+    jobs: Records,
+    capacity: Array,
+    pools_of: Lists,
+    outages: Records,
+    limits: Records,
+    limits_of: Lists,
+    followers: Lists,
+    prediction: Prediction | None = None,
+) -> ClusterMemory:
+    """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
+    count, pools = len(jobs), records(POOL, len(capacity))
+    pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
+    changes = []
+    for k, outage in enumerate(outages):
+        known = min(int(outage.known), int(outage.begin))
+        times = [(known, 1)] if known < outage.begin else []
+        times += [(int(outage.begin), 2), (int(outage.end), 3)]
+        changes += [(time, k, phase) for time, phase in times if time < NEVER]
+    changes.sort()
+    change = records(CHANGE, len(changes))
+    for k, (time, outage, phase) in enumerate(changes):
+        change[k].time, change[k].outage, change[k].phase = time, outage, phase
+    most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
+    steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
+    return ClusterMemory(
+        state=record(CLUSTER_STATE, next_due=NEVER),
+        rules=rules,
+        jobs=jobs,
+        pools=pools,
+        pools_of=pools_of,
+        outages=outages,
+        changes=change,
+        limits=limits,
+        limits_of=limits_of,
+        followers=followers,
+        arrivals=records(ITEM, count),
+        events=records(ITEM, count),
+        running=records(RUN, count),
+        queue=records(RANKED, count),
+        candidates=records(RANKED, count),
+        given=np.zeros((count, len(capacity), 2), np.int64),
+        plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
+        kept=np.full(count, -1, np.int64) if rules.mode == KEEP else None,
+        predicting=None if prediction is None else new_predicting(count, prediction),
+    )

@@ -1,0 +1,159 @@
+"""The plan of a machine of several pools: what is free of each over future time, as a step function.
+
+A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all the time that it is
+planned for; so its place is known by its begin and what it takes of each pool. Of the second resource likewise.
+"""
+
+from __future__ import annotations
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.profile import NEVER
+
+
+@called_kernel
+def plan_of_running(state, jobs, pools, outages, running, given, plan):
+    """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known."""
+    time, free = plan.time, plan.free
+    count = len(pools)
+    time[0] = state.now
+    for p in range(count):
+        free[0, p, 0], free[0, p, 1] = pools[p].free_procs, pools[p].free_second
+    last = 0
+    for i in range(state.running):
+        end = max(running[i].expected, state.now + 1)
+        if end > time[last]:
+            last += 1
+            time[last] = end
+            for p in range(count):
+                free[last, p, 0], free[last, p, 1] = free[last - 1, p, 0], free[last - 1, p, 1]
+        for p in range(count):
+            free[last, p, 0] += given[running[i].job, p, 0]
+            free[last, p, 1] += given[running[i].job, p, 1]
+    state.steps = last + 1
+    for i in range(len(outages)):
+        outage = outages[i]
+        if outage.phase == 1:
+            _change(state, plan, outage.begin, outage.end, outage.pool, -outage.procs, -outage.second)
+        elif outage.phase == 2:
+            _change(state, plan, outage.end, NEVER, outage.pool, outage.procs, outage.second)
+
+
+@called_kernel
+def _step_at(state, plan, time):
+    """The step that begins at a time, made if need be; the number of steps if the time is NEVER."""
+    low, high = 0, state.steps
+    while low < high:
+        middle = (low + high) // 2
+        if plan.time[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    if time == NEVER or (low < state.steps and plan.time[low] == time):
+        return low
+    for i in range(state.steps, low, -1):
+        plan.time[i] = plan.time[i - 1]
+        for p in range(plan.free.shape[1]):
+            plan.free[i, p, 0], plan.free[i, p, 1] = plan.free[i - 1, p, 0], plan.free[i - 1, p, 1]
+    plan.time[low] = time
+    for p in range(plan.free.shape[1]):
+        plan.free[low, p, 0], plan.free[low, p, 1] = plan.free[low - 1, p, 0], plan.free[low - 1, p, 1]
+    state.steps += 1
+    return low
+
+
+@kernel
+def _change(state, plan, begin, end, pool, procs, second):
+    """Add to what is free of a pool in [begin, end)."""
+    if begin >= end:
+        return
+    first = _step_at(state, plan, begin)
+    last = _step_at(state, plan, end)
+    for i in range(first, last):
+        plan.free[i, pool, 0] += procs
+        plan.free[i, pool, 1] += second
+
+
+@called_kernel
+def first_hole(state, plan, pools, pools_of, job, latest):
+    """The earliest time from now on at which a job fits for its own length; NEVER if there is none up to `latest`.
+
+    Afterwards `plan.least` has what is free there of each pool all along.
+    """
+    time, free, least = plan.time, plan.free, plan.least
+    begin = 0
+    while begin < state.steps and time[begin] <= latest:
+        for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+            least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
+        start = time[begin]
+        end = start + job.own_length if start < NEVER - job.own_length else NEVER
+        step = begin
+        fits = True
+        while fits and step < state.steps and time[step] < end:
+            for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+                p = pools_of.items[k]
+                least[p, 0] = min(least[p, 0], max(free[step, p, 0], 0))  # below 0 while an outage takes what is in use
+                least[p, 1] = min(least[p, 1], max(free[step, p, 1], 0))
+            fits = _enough(pools, pools_of, job, least)
+            if fits:
+                step += 1
+        if fits:
+            return start
+        begin = begin + 1 if _enough_at(pools, pools_of, job, free, step) else step + 1
+    return NEVER
+
+
+@kernel
+def _enough(pools, pools_of, job, amounts):
+    """Whether the pools that are open to a job have together what it needs."""
+    procs, second = job.procs, job.second
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
+        if not pools[p].closed:
+            procs -= amounts[p, 0]
+            second -= amounts[p, 1]
+    return procs <= 0 and second <= 0
+
+
+@kernel
+def _enough_at(pools, pools_of, job, free, step):
+    """Whether what is free in a step would be enough, if it lasted."""
+    procs, second = job.procs, job.second
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
+        if not pools[p].closed:
+            procs -= max(free[step, p, 0], 0)
+            second -= max(free[step, p, 1], 0)
+    return procs <= 0 and second <= 0
+
+
+@called_kernel
+def take(state, plan, pools, pools_of, jobs, given, index, begin):
+    """Give a job its place from `begin` on, out of what `first_hole` has just found."""
+    job = jobs[index]
+    end = begin + job.own_length
+    procs, second = job.procs, job.second
+    first = _step_at(state, plan, begin)
+    last = _step_at(state, plan, end)
+    for p in range(len(pools)):
+        given[index, p, 0] = given[index, p, 1] = 0
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
+        if pools[p].closed:
+            continue
+        given[index, p, 0], given[index, p, 1] = min(procs, plan.least[p, 0]), min(second, plan.least[p, 1])
+        procs -= given[index, p, 0]
+        second -= given[index, p, 1]
+        for i in range(first, last):
+            plan.free[i, p, 0] -= given[index, p, 0]
+            plan.free[i, p, 1] -= given[index, p, 1]
+
+
+@called_kernel
+def occupy(state, plan, given, index, begin, length, sign):
+    """Take a job's place out of the plan (1), or give it back (-1)."""
+    first = _step_at(state, plan, begin)
+    last = _step_at(state, plan, begin + length)
+    for p in range(plan.free.shape[1]):
+        for i in range(first, last):
+            plan.free[i, p, 0] -= sign * given[index, p, 0]
+            plan.free[i, p, 1] -= sign * given[index, p, 1]

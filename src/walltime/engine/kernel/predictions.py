@@ -1,0 +1,149 @@
+"""Predictions: made when a job arrives, updated when one ends, corrected when a running job outlives its prediction.
+
+Without predictions, `predicting` is None; None has its own type, so the loop is then compiled without all of this.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from walltime.engine.kernel.callbacks import call_notice, call_predict
+from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.memory import HOLE, NEVER
+from walltime.engine.kernel.prediction_memory import DOUBLED_FREELY, FROM_ELAPSED, FROM_PREDICTION, HALF_OF_REST, NOTHING, TO_ESTIMATE
+
+
+@kernel
+def predict(address, predicting, job, now):
+    """Predict the runtime of a job from the jobs that have ended by now; between 1 s and its limit."""
+    learning = predicting.learning
+    seconds = call_predict(address, learning, job, now)
+    known = learning.jobs[job]
+    if seconds < 0:
+        known.basis = NOTHING
+        predicting.predicted[job] = known.limit
+    elif seconds >= known.limit:
+        predicting.predicted[job] = known.limit
+    else:
+        predicting.predicted[job] = max(math.floor(seconds + 0.5), 1)
+
+
+@kernel
+def observe(address, learning, job, runtime, now):
+    """Learn from a job that has ended now, after running for `runtime` seconds."""
+    learning.jobs[job].ran = runtime
+    learning.jobs[job].ended_at = now
+    call_notice(address, learning, job, now)
+
+
+@kernel
+def predict_waiting(rules, jobs, predicting, job, now):
+    """Predict a waiting job, unless that was done in advance, and believe it where that is wanted."""
+    if rules.predict:
+        predict(rules.predict, predicting, job, now)
+    predicted = predicting.predicted[job]
+    if rules.believe_order:
+        jobs[job].order_length = predicted
+    if rules.believe_own:
+        jobs[job].own_length = predicted
+    if rules.believe_running:
+        jobs[job].run_length = predicted
+
+
+@kernel
+def predict_arrivals(state, rules, jobs, queue, predicting, first):
+    """Predict the jobs in the queue from this place on; all of them if predictions are made again in every pass.
+
+    If the planned length of a waiting job changes, the index is dropped and reservations are recomputed.
+    """
+    if predicting is None:
+        return
+    for place in range(state.queue_first if rules.predict_again else first, state.queue_last):
+        if queue[place].procs == HOLE:
+            continue
+        job = np.int64(queue[place].job)
+        before, planned = predicting.predicted[job], jobs[job].own_length
+        predict_waiting(rules, jobs, predicting, job, state.now)
+        if rules.believe_own:
+            queue[place].length = jobs[job].own_length
+        if rules.predict_again:
+            if predicting.predicted[job] != before:
+                state.freed = 1
+                state.ranked = state.horizon = 0
+            if place < first and jobs[job].own_length != planned:
+                state.broken = 1
+                state.indexed = 0
+
+
+@kernel
+def next_expiry(state, rules, jobs, running, predicting):
+    """Time of the next expiry of a running job's prediction that can be corrected, NEVER if there is none."""
+    if predicting is None:
+        return NEVER
+    if rules.correction:
+        for i in range(state.running):
+            job = running[i].job
+            if jobs[job].run_length < jobs[job].believed:
+                return running[i].expected
+    return NEVER
+
+
+@kernel
+def correct_expired(state, rules, jobs, running, predicting):
+    """Correct the predictions that have expired; it may move reservations, so all jobs are considered in the next pass."""
+    if predicting is None:
+        return
+    if correct_running(state, rules, jobs, running, predicting):
+        state.freed = 1
+        state.head = -1
+        state.broken = 1
+
+
+@kernel
+def correct_running(state, rules, jobs, running, predicting):
+    """Correct the predictions of the running jobs that have reached them and not ended; returns whether there were any.
+
+    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now.
+
+    Source: tsafrir07, section 3.
+    """
+    corrected = False
+    if not rules.correction:
+        return corrected
+    i = 0
+    while i < state.running and running[i].expected <= state.now:
+        job = running[i].job
+        if jobs[job].run_length >= jobs[job].believed:
+            i += 1
+            continue
+        procs = running[i].procs
+        predicting.corrections[job] += 1
+        jobs[job].run_length = _corrected(rules, jobs[job], predicting, job)
+        end = jobs[job].start + jobs[job].run_length
+        k = i
+        while k + 1 < state.running and running[k + 1].expected <= end:
+            running[k] = running[k + 1]
+            k += 1
+        running[k].expected, running[k].job, running[k].procs = end, job, procs
+        corrected = True
+    return corrected
+
+
+@kernel
+def _corrected(rules, running_job, predicting, job):
+    """The corrected length of a running job, longer than it has run and at most the user estimate, unless doubled freely."""
+    estimate, number = running_job.believed, predicting.corrections[job]
+    if rules.correction == TO_ESTIMATE:
+        return estimate
+    if rules.correction == HALF_OF_REST:
+        return running_job.run_length + max((estimate - running_job.run_length) // 2, 1)
+    if rules.correction == DOUBLED_FREELY:
+        return 2 * running_job.run_length
+    if rules.correction != FROM_PREDICTION and rules.correction != FROM_ELAPSED:
+        return min(2 * running_job.run_length, estimate)
+    if number > predicting.increments.size:
+        return estimate
+    base = running_job.run_length if rules.correction == FROM_ELAPSED else predicting.predicted[job]
+    return min(base + predicting.increments[number - 1], estimate)

@@ -1,0 +1,350 @@
+"""The profile: free processors over future time, as a step function (mualem01, section 2.1).
+
+A step holds from its time until the next one's; the last holds for ever, and all processors are free then. Neighbouring
+steps differ, and the first one covers the present.
+
+The steps lie in blocks of at most 64, in order of time. Mostly one block is enough. Where there are more, each knows the least and
+the most processors that are free in it, so that a search passes over a block that is too full, or free all along, with one look.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+
+NEVER = np.iinfo(np.int64).max
+"""The time of an event that does not come."""
+STEPS_IN_BLOCK = 64
+"""The most steps that a block holds."""
+
+
+def _dtype(fields: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in fields.split()])
+
+
+COUNTS = _dtype("blocks spare")
+"""Blocks in use, and not in use."""
+
+STEP = _dtype("time free")
+
+BLOCK = _dtype("filled least most")
+"""How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of what is free in them."""
+
+
+class Profile(NamedTuple):
+    """A profile: a record of COUNTS, records of STEP and BLOCK; the blocks in use in order of time, and the others."""
+
+    counts: Any
+    steps: Any
+    blocks: Any
+    order: Any
+    spare: Any
+
+
+def new_profile(jobs: int) -> Profile:
+    """Room for the places of so many jobs; there is nothing in it before `profile_of_running`."""
+    blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, but for the first and the last
+    profile = Profile(
+        counts=np.zeros(1, COUNTS).view(np.recarray)[0],
+        steps=np.zeros(blocks * STEPS_IN_BLOCK, STEP).view(np.recarray),
+        blocks=np.zeros(blocks, BLOCK).view(np.recarray),
+        order=np.zeros(blocks, np.int64),
+        spare=np.arange(blocks)[::-1].copy(),
+    )
+    profile.counts.spare = blocks
+    return profile
+
+
+@kernel
+def size_class(procs):
+    """0 for 1 processor, 1 for 2 and 3, 2 for 4 to 7, ...: so that a power of two is the smallest size of its class."""
+    found = 0
+    while procs > 1:
+        procs >>= 1
+        found += 1
+    return found
+
+
+@called_kernel
+def profile_of_running(profile, running, count, now, free):
+    """Rebuild the profile from the running jobs; one that is overdue is assumed to end in a second."""
+    counts, steps, blocks = profile.counts, profile.steps, profile.blocks
+    for place in range(counts.blocks):
+        profile.spare[counts.spare] = profile.order[place]
+        counts.spare += 1
+    counts.blocks = 0
+    block = new_block(profile, counts.blocks)
+    time = now
+    for i in range(count + 1):
+        end = max(running[i].expected, now + 1) if i < count else NEVER
+        if time < end:
+            if blocks[block].filled == STEPS_IN_BLOCK:
+                summarize(steps, blocks, block)
+                block = new_block(profile, counts.blocks)
+            step = steps[block * STEPS_IN_BLOCK + blocks[block].filled]
+            step.time, step.free = time, free
+            blocks[block].filled += 1
+            time = end
+        if i < count:
+            free += running[i].procs
+    summarize(steps, blocks, block)
+
+
+@kernel
+def first_hole(profile, now, length, procs, latest):
+    """The anchor point: earliest time from now on at which so many processors stay free for so long (mualem01, section 2.1).
+
+    Holes that begin at `latest` or later are not looked for: NEVER if there is no earlier one.
+    """
+    if profile.counts.blocks > 1:
+        return _first_hole_among_blocks(profile, now, length, procs, latest)
+    steps = profile.steps
+    first = profile.order[0] * STEPS_IN_BLOCK
+    start = now
+    end = start + length
+    for i in range(first, first + profile.blocks[profile.order[0]].filled - 1):  # in the last step all processors are free
+        if steps[i].time >= end:
+            return start
+        if steps[i].free < procs:
+            start = steps[i + 1].time
+            if start >= latest:
+                return NEVER
+            end = start + length
+    return start
+
+
+@called_kernel
+def _first_hole_among_blocks(profile, start, length, procs, latest):
+    """The same where there are several blocks."""
+    steps, blocks = profile.steps, profile.blocks
+    end = start + length
+    in_hole = True
+    for place in range(profile.counts.blocks):
+        block = profile.order[place]
+        first = block * STEPS_IN_BLOCK
+        if in_hole and steps[first].time >= end:
+            return start
+        if not in_hole and steps[first].time >= latest:
+            return NEVER
+        if (in_hole and blocks[block].least >= procs) or (not in_hole and blocks[block].most < procs):
+            continue
+        for i in range(first, first + blocks[block].filled):
+            if in_hole:
+                if steps[i].time >= end:
+                    return start
+                in_hole = steps[i].free >= procs
+            elif steps[i].free >= procs:
+                start = steps[i].time
+                if start >= latest:
+                    return NEVER
+                end = start + length
+                in_hole = True
+    return start
+
+
+@kernel
+def occupy(profile, begin, end, procs):
+    """Take processors (give back, if negative) in [begin, end), which does not begin before the first step."""
+    if begin >= end:
+        return
+    block = profile.order[0]
+    if profile.counts.blocks > 1 or profile.blocks[block].filled + 2 > STEPS_IN_BLOCK:
+        _occupy_among_blocks(profile, begin, end, procs)
+        return
+    steps = profile.steps
+    first = _step_in_only_block(profile, begin)
+    last = _step_in_only_block(profile, end)
+    for i in range(first, last):
+        steps[i].free -= procs
+    for i in (last, first):
+        if i > block * STEPS_IN_BLOCK and steps[i].free == steps[i - 1].free:
+            _remove(profile, block, i)
+
+
+@kernel
+def _step_in_only_block(profile, when):
+    """Slot of the step that begins at this time, after splitting one if need be."""
+    steps, block = profile.steps, profile.order[0]
+    slot = block * STEPS_IN_BLOCK
+    end = slot + profile.blocks[block].filled
+    while slot < end and steps[slot].time < when:
+        slot += 1
+    if slot < end and steps[slot].time == when:
+        return slot
+    for i in range(end, slot, -1):
+        steps[i] = steps[i - 1]
+    steps[slot].time = when
+    steps[slot].free = steps[slot - 1].free
+    profile.blocks[block].filled += 1
+    return slot
+
+
+@called_kernel
+def _occupy_among_blocks(profile, begin, end, procs):
+    """`occupy` where there are several blocks, or soon will be."""
+    counts, steps, blocks = profile.counts, profile.steps, profile.blocks
+    place, slot = _step_from(profile, begin)
+    before = np.int64(0)
+    while True:
+        block = profile.order[place]
+        last = block * STEPS_IN_BLOCK + blocks[block].filled
+        while slot < last and steps[slot].time < end:
+            before = steps[slot].free
+            steps[slot].free = before - procs
+            slot += 1
+        summarize(steps, blocks, block)
+        if slot < last or place + 1 == counts.blocks:
+            break
+        place += 1
+        slot = profile.order[place] * STEPS_IN_BLOCK
+        last = slot + blocks[profile.order[place]].filled
+        if steps[slot].time >= end:
+            break
+    if slot == last or steps[slot].time != end:
+        _insert(profile, place, slot, end, before)
+    for when in (end, begin):
+        _merge(profile, when)
+
+
+@called_kernel
+def _find(profile, when):
+    """The step that holds at this time: the place of its block in the order of blocks, and its slot."""
+    steps = profile.steps
+    low, high = 0, profile.counts.blocks - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if steps[profile.order[middle] * STEPS_IN_BLOCK].time <= when:
+            low = middle
+        else:
+            high = middle - 1
+    place = low
+    first = profile.order[place] * STEPS_IN_BLOCK
+    low, high = first, first + profile.blocks[profile.order[place]].filled - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if steps[middle].time <= when:
+            low = middle
+        else:
+            high = middle - 1
+    return place, low
+
+
+@kernel
+def _step_from(profile, when):
+    """The step that begins at this time, after splitting one if need be: the place of its block, and its slot."""
+    place, slot = _find(profile, when)
+    if profile.steps[slot].time != when:
+        _insert(profile, place, slot + 1, when, profile.steps[slot].free)
+        place, slot = _find(profile, when)
+    return place, slot
+
+
+@called_kernel
+def _insert(profile, place, slot, when, free):
+    """Put a step before this slot of the block at this place, which is cut in two if it is full."""
+    steps, blocks = profile.steps, profile.blocks
+    block = profile.order[place]
+    if blocks[block].filled == STEPS_IN_BLOCK:
+        half = STEPS_IN_BLOCK // 2
+        upper = new_block(profile, place + 1)
+        for i in range(half):
+            steps[upper * STEPS_IN_BLOCK + i] = steps[block * STEPS_IN_BLOCK + half + i]
+        blocks[block].filled = blocks[upper].filled = half
+        summarize(steps, blocks, block)
+        summarize(steps, blocks, upper)
+        if slot > block * STEPS_IN_BLOCK + half:
+            slot += (upper - block) * STEPS_IN_BLOCK - half
+            block = upper
+    for i in range(block * STEPS_IN_BLOCK + blocks[block].filled, slot, -1):
+        steps[i] = steps[i - 1]
+    steps[slot].time, steps[slot].free = when, free
+    blocks[block].filled += 1
+    blocks[block].least = min(blocks[block].least, free)
+    blocks[block].most = max(blocks[block].most, free)
+
+
+@kernel
+def _remove(profile, block, slot):
+    """Take a step out of a block."""
+    steps = profile.steps
+    for i in range(slot, block * STEPS_IN_BLOCK + profile.blocks[block].filled - 1):
+        steps[i] = steps[i + 1]
+    profile.blocks[block].filled -= 1
+
+
+@called_kernel
+def _merge(profile, when):
+    """Drop the step that begins at this time if it does not differ from the one before it."""
+    steps, blocks = profile.steps, profile.blocks
+    place, slot = _find(profile, when)
+    block = profile.order[place]
+    before = slot - 1
+    if slot == block * STEPS_IN_BLOCK:
+        if place == 0:
+            return
+        previous = profile.order[place - 1]
+        before = previous * STEPS_IN_BLOCK + blocks[previous].filled - 1
+    if steps[before].free != steps[slot].free:
+        return
+    _remove(profile, block, slot)
+    if blocks[block].filled == 0:
+        _drop_block(profile, place)
+    else:
+        _join(profile, place)
+    if place > 0:
+        _join(profile, place - 1)
+
+
+@called_kernel
+def _join(profile, place):
+    """Make one block of this one and the next if they are rather empty, so that no more than four blocks hold 64 steps."""
+    if place + 1 >= profile.counts.blocks:
+        return
+    steps, blocks = profile.steps, profile.blocks
+    block, other = profile.order[place], profile.order[place + 1]
+    count = blocks[block].filled
+    if count + blocks[other].filled > STEPS_IN_BLOCK // 2:
+        return
+    for i in range(blocks[other].filled):
+        steps[block * STEPS_IN_BLOCK + count + i] = steps[other * STEPS_IN_BLOCK + i]
+    blocks[block].filled += blocks[other].filled
+    summarize(steps, blocks, block)
+    _drop_block(profile, place + 1)
+
+
+@called_kernel
+def new_block(profile, place):
+    """Put an empty block at this place in the order of blocks, and return it."""
+    counts, order = profile.counts, profile.order
+    for i in range(counts.blocks, place, -1):
+        order[i] = order[i - 1]
+    counts.blocks += 1
+    counts.spare -= 1
+    block = profile.spare[counts.spare]
+    order[place] = block
+    profile.blocks[block].filled = 0
+    return block
+
+
+@kernel
+def _drop_block(profile, place):
+    """Take the block at this place out of the order of blocks."""
+    counts, order = profile.counts, profile.order
+    profile.spare[counts.spare] = order[place]
+    counts.spare += 1
+    counts.blocks -= 1
+    for i in range(place, counts.blocks):
+        order[i] = order[i + 1]
+
+
+@kernel
+def summarize(steps, blocks, block):
+    """Find the least and the most processors that are free in a block."""
+    least, most = NEVER, -1
+    for i in range(block * STEPS_IN_BLOCK, block * STEPS_IN_BLOCK + blocks[block].filled):
+        least = min(least, steps[i].free)
+        most = max(most, steps[i].free)
+    blocks[block].least, blocks[block].most = least, most

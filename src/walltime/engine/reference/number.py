@@ -1,0 +1,487 @@
+"""The reference engine: the papers' algorithms, transcribed into plain Python to be held beside the text.
+
+It is slow, shares nothing with the compiled kernel but the policies' declarations, and every schedule of the kernel must
+equal its own, job for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Sequence
+
+from walltime.engine.reference import later
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
+from walltime.engine.reference.predictions import Predicting, Predictions
+from walltime.errors import EngineError, PolicyError
+from walltime.policy import (
+    FCFS,
+    Conservative,
+    Easy,
+    Hybrid,
+    Lookahead,
+    MultiQueue,
+    NoBackfilling,
+    Order,
+    PlainPolicy,
+    Policy,
+    Relaxed,
+    Selective,
+    Slack,
+    Slurm,
+    UserOrder,
+    Wfp,
+)
+from walltime.policy.base import Heading, needs_nodes
+from walltime.policy.known import Known
+from walltime.policy.plain import Sight, ask, why_stuck
+
+COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
+PATIENCE = 100_000
+"""How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
+
+
+class Reference(Predicting):
+    """One simulation; `run` it, then read `jobs`.
+
+    `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
+    each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`). `known`: the columns and
+    the calendar that orders and policies may read. `expiry`: `silent` if no pass follows where nothing but predictions expires.
+    """
+
+    def __init__(
+        self,
+        submit: Sequence[int],
+        runtime: Sequence[int],
+        believed: Sequence[int],
+        procs: Sequence[int],
+        machine_procs: int,
+        policy: Policy,
+        coincident: str = "batch",
+        after: Sequence[int] | None = None,
+        think: Sequence[int] | None = None,
+        dynamics: bool = False,
+        predictions: Predictions | None = None,
+        known: Known | None = None,
+        expiry: str = "pass",
+    ):
+        nobody, at_once = [-1] * len(submit), [0] * len(submit)
+        fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
+        if coincident not in COINCIDENT:
+            raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
+        self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
+        self.machine_procs = machine_procs
+        self.policy = policy
+        self.coincident = coincident
+        self.expiry = expiry
+        self.dynamics = dynamics
+        self.now, self.done = 0, False
+        self.waiting: list[Job] = []  # in order of arrival
+        self.running: list[Job] = []  # in the order in which they started
+        self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
+        self.ended_early = False
+        self.reservations_void = False  # the reservations must be recomputed
+        self.overdue = False  # a running job was overdue at the last pass
+        self.terminated = False  # since the shadow time was found
+        self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
+        self._committed: Job | None = None  # the head that was chosen
+        self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
+        self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
+        self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
+        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
+        self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
+        self.predictions = predictions
+        self.known = known or Known({})
+        self._sight = Sight(self.known)
+        self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
+        self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
+        self._arrived = 0
+        self._started = 0
+        self._followers: dict[int, list[Job]] = {}
+        for job in self.jobs:
+            if job.after >= 0:
+                self._followers.setdefault(job.after, []).append(job)
+        self._arriving = [job for job in self.jobs if job.after < 0]  # submitted in the future, in order of submission
+
+    @property
+    def free(self) -> int:
+        """Processors that no job runs on."""
+        return self.machine_procs - sum(job.procs for job in self.running)
+
+    # ------------------------------------------------------------------ events
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while self.step():
+            pass
+
+    def step(self, until: float = math.inf) -> bool:
+        """Handle the next event and make the pass after it; False if there is none (then `done`), or it is later than `until`, s."""
+        times = [job.end for job in self.running] + [self.now] * len(self.terminating)
+        times += [job.submit for job in self._arriving[:1]]
+        expiries = [job.expected_end for job in self.running if self._can_be_corrected(job)]
+        if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
+            times += [job.reservation for job in self.waiting]
+        others, times = times, times + expiries
+        woken = 0 if times else self._woken + 1
+        if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
+            times.append(min(self._wake_ups))
+        self.done = not times
+        if self.done and self.waiting:
+            raise self._stuck()
+        if self.done or min(times) > until:
+            return False
+        self.now, self._woken = min(times), woken
+        if self.expiry == "silent" and self.now not in (*others, *self._wake_ups):
+            self._correct_expired()
+            return True
+        self._wake_ups.discard(self.now)
+        quiet, waiting = self._nothing_but_arrivals(), len(self.waiting)
+        (self._all_events if self.coincident == "batch" else self._one_event)()
+        if not quiet or any(job.procs <= self.free for job in self.waiting[waiting:]):
+            self._pass()
+        return True
+
+    def _stuck(self) -> EngineError:
+        if not isinstance(self.policy, PlainPolicy):
+            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+        ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
+        return EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
+
+    def _nothing_but_arrivals(self) -> bool:
+        """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
+        if self.predictions is None or not isinstance(self.policy, Easy) or self.policy.arrivals == "all":
+            return False
+        if self.policy.backfill_order not in (None, self.policy.order):
+            return False
+        ends = self.terminating or any(job.end == self.now for job in self.running)
+        if not self._arriving or self._arriving[0].submit != self.now or (ends and self.coincident != "sequential"):
+            return False
+        expires = any(self._can_be_corrected(job) and job.expected_end == self.now for job in self.running)
+        return self.expiry == "silent" or not expires
+
+    def _all_events(self) -> None:
+        """All terminations of this instant, then corrections, then all arrivals."""
+        for job in [job for job in self.running if job.end == self.now]:
+            self._terminate(job)
+        self._correct_expired()
+        while self._arriving and self._arriving[0].submit == self.now:
+            self._arrive()
+
+    def _one_event(self) -> None:
+        """One event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
+
+        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination, except with
+        `arrivals-first`. Predictions that expire now are corrected before the first event of this instant; if there is none, they are
+        the event.
+        """
+        ending = [job for job in self.running if job.expected_end == self.now == job.end]
+        for job in ending if self.coincident != "arrivals-first" else ():
+            self.running.remove(job)
+            self.terminating.append(job)
+        self._correct_expired()
+        arrives = bool(self._arriving) and self._arriving[0].submit == self.now
+        if arrives and self.coincident != "one-by-one":
+            self._arrive()
+            return
+        ending = self.terminating + [job for job in self.running if job.end == self.now]
+        if ending:
+            first = min(ending, key=lambda job: job.ticket)
+            if first in self.terminating:
+                self.terminating.remove(first)
+                self.terminated = True
+                self._observe(first)
+                self._submit_followers(first)
+            else:
+                self._terminate(first)
+        elif arrives:
+            self._arrive()
+
+    def _arrive(self) -> None:
+        job = self._arriving.pop(0)
+        job.arrival = self._arrived
+        self._arrived += 1
+        self.waiting.append(job)
+        self._predict(job)
+
+    def _terminate(self, job: Job) -> None:
+        self.running.remove(job)
+        self.terminated = True
+        self.ended_early = self.ended_early or self.now < job.expected_end
+        self._observe(job)
+        self._submit_followers(job)
+
+    def _submit_followers(self, job: Job) -> None:
+        """The jobs that waited for this one's end are submitted, each after its think time."""
+        for follower in self._followers.get(job.index, ()):
+            follower.submit = self.now + follower.think
+            bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
+
+    def _start(self, job: Job, kind: int) -> None:
+        if self.dynamics:
+            job.shortest = all(job.runtime <= other.runtime for other in self.waiting)
+            job.alone = len(self.waiting) == 1
+        job.start = self.now
+        job.kind = kind
+        job.ticket = self._started
+        self._started += 1
+        self.waiting.remove(job)
+        self.running.append(job)
+        if self.predictions is not None:
+            self.predictions.history.started(job.index, job.submit, job.start)
+
+    def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
+        """A job that starts while another one ahead of it waits is backfilled."""
+        if any(other.start < 0 for other in ahead):
+            return BACKFILLED
+        return IMMEDIATE if job.submit == self.now else RESERVED
+
+    def _ahead(self, job: Job) -> list[Job]:
+        """The jobs that arrived before this one and wait."""
+        return self.waiting[: self.waiting.index(job)]
+
+    def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
+        """Highest score first, ties by arrival."""
+        by_arrival = sorted(jobs, key=lambda job: job.arrival)
+        if order == FCFS:
+            return by_arrival
+        return sorted(by_arrival, key=lambda job: -self._score(job, order))
+
+    def _score(self, job: Job, order: Order) -> float:
+        """Standing of a waiting job: its score; what is not a number is the lowest, and a job that starves is the highest.
+
+        A score that does not change while the job waits is kept.
+        """
+        key = (order, job.index, job.order_length)
+        if key in self._scores:
+            return self._scores[key]
+        others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        others["elapsed"] = job.submit - self.jobs[0].submit
+        if order.reads_calendar:
+            if self.known.calendar is None:
+                raise order.without_calendar()
+            local = self.known.calendar.local(self.now)
+            others |= {"hour": local.hour, "weekday": local.weekday()}
+        wait = self.now - job.submit
+        value = order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
+        if isinstance(order, UserOrder) and not order.reads_time:
+            self._scores[key] = value
+        return value
+
+    def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
+        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""
+        threshold = order.threshold if isinstance(order, Wfp) else 0
+        if threshold == 0:
+            return list(jobs)
+        return [job for job in jobs if self._score(job, order) >= threshold * self._score(head, order)]
+
+    def _expected_end(self, job: Job, overdue: int) -> int:
+        """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
+        return job.expected_end if job.expected_end > self.now else overdue
+
+    # ---------------------------------------------------------------- policies
+
+    def _pass(self) -> None:
+        if self.predictions is not None and self.predictions.again:
+            for job in self.waiting:
+                self._predict(job)
+        match self.policy:
+            case NoBackfilling():
+                self._start_heads(self.policy)
+            case Hybrid(fit="greedy") | Lookahead() | Relaxed() | Selective() | MultiQueue() | Slack():
+                later.make_pass(self, self.policy)
+            case Easy() | Hybrid(depth=1):
+                self._easy(self.policy)
+            case Hybrid(depth=0):
+                self._backfill_without_reservation(self.policy)
+            case Hybrid():
+                self._reserve_afresh(self.policy.order, self.policy.backfill_order or self.policy.order, self.policy.depth)
+            case Conservative(variant="scratch"):
+                self._reserve_afresh(self.policy.order, self.policy.order, len(self.jobs))
+            case Conservative():
+                self._keep_reservations(self.policy.order, self.policy.compression)
+            case PlainPolicy():
+                self._ask(self.policy)
+            case Slurm():
+                raise needs_nodes(self.policy)
+            case _:
+                raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
+
+    def _start_heads(self, policy: Policy) -> list[Job]:
+        """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
+        queue = self._queue(policy)
+        while queue and queue[0].procs <= self.free:
+            head = queue.pop(0)
+            self._start(head, self._kind_behind(head, ()))
+            if isinstance(policy, Heading) and not policy.reads_as_papers:
+                queue = self._queue(policy)
+        return queue
+
+    def _queue(self, policy: Policy) -> list[Job]:
+        """The queue in order, the head first: of all waiting jobs, or of those in the window; or first the one that was committed."""
+        if not isinstance(policy, Heading) or policy.reads_as_papers:
+            return self._in_order(self.waiting, policy.order)
+        if self._committed is not None and self._committed.start < 0:
+            return [self._committed, *(job for job in self.waiting if job is not self._committed)]
+        queue = self._in_order(self.waiting[: policy.window or None], policy.order)
+        if policy.decisions == "committed":
+            self._committed = queue[0] if queue else None
+        return queue
+
+    def _easy(self, policy: Easy | Hybrid) -> None:
+        """Algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
+        while True:
+            queue = self._start_heads(policy)
+            if not queue:
+                return
+            head, others = queue[0], self._near_enough(queue[1:], queue[0], policy.order)
+            kept_for, shadow, extra = self._kept
+            reading = policy if isinstance(policy, Easy) else Easy()
+            if kept_for is not head or reading.shadow == "afresh" or (self.terminated and reading.shadow == "kept"):
+                shadow, extra = self._shadow(head, literal=reading.extra == "literal")
+                extra = 0 if reading.extra == "none" else extra
+                self._kept, self.terminated = (head, shadow, extra), False
+            self._note_head(head, shadow)
+            # 2. Find a backfill job.
+            free = self.free
+            for job in self._in_order(others, policy.backfill_order or policy.order):
+                ends = self.now + job.believed
+                ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and reading.ends == "by"))
+                uses_extra_nodes = job.procs <= min(free, extra)
+                if ends_by_shadow or uses_extra_nodes:
+                    self._backfill(job, head)
+                    break
+            else:
+                return
+
+    def _note_head(self, head: Job, shadow: int) -> None:
+        """The head has a reservation."""
+        if head.reserved_start < 0:
+            head.reserved_start = shadow
+        if self.dynamics and head.shadow_at_head < 0:
+            head.shadow_at_head = self._real_shadow(head)
+
+    def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
+        """1. Find the shadow time and extra nodes.
+
+        Of the jobs that end at the shadow time all count; read literally, the walk stops at the first sufficient
+        one, the last started of those with one expected end coming first.
+        """
+        available, shadow = self.free, self.now
+        running = reversed(self.running) if literal else self.running
+        by_end = sorted(running, key=lambda job: self._expected_end(job, self.now))
+        while available < head.procs or (not literal and by_end and self._expected_end(by_end[0], self.now) <= shadow):
+            job = by_end.pop(0)
+            available += job.procs
+            shadow = self._expected_end(job, self.now)
+        return shadow, available - head.procs
+
+    def _backfill(self, job: Job, head: Job) -> None:
+        """Start a job ahead of the head, and see whether that moves the head's real shadow back (tsafrir06, section V)."""
+        if not self.dynamics:
+            self._start(job, BACKFILLED)
+            return
+        before = self._real_shadow(head)
+        if head.initial_shadow < 0:
+            head.initial_shadow = before
+            if self.policy.order == FCFS:
+                # Only starts move the real shadow, and in order of arrival nobody else starts from the head meanwhile.
+                assert before == head.shadow_at_head, "nothing moved the real shadow before the first backfill"
+        self._start(job, BACKFILLED)
+        if self._real_shadow(head) > before:
+            job.wild = True
+            head.suffered += 1
+
+    def _real_shadow(self, head: Job) -> int:
+        """When the head would start if the real ends of all running jobs were known, and nobody else started (tsafrir06, section V)."""
+        available, shadow = self.free, self.now
+        for job in sorted(self.running, key=lambda job: job.end):
+            if available >= head.procs:
+                break
+            available += job.procs
+            shadow = job.end
+        return shadow
+
+    def _backfill_without_reservation(self, policy: Hybrid) -> None:
+        """The heads that fit, then whoever fits; nobody has a reservation."""
+        queue = self._start_heads(policy)
+        if queue:
+            queue = self._near_enough(queue, queue[0], policy.order)
+        for job in self._in_order(queue, policy.backfill_order or policy.order):
+            if job.procs <= self.free:
+                self._start(job, BACKFILLED)
+
+    def _profile_of_running(self) -> Profile:
+        profile = Profile(self.now, self.machine_procs)
+        for job in self.running:
+            profile.occupy(job.start, self._expected_end(job, self.now + 1), job.procs)
+        return profile
+
+    def _reserve_afresh(self, order: Order, backfill_order: Order, depth: int) -> None:
+        """Algorithm conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
+        profile = self._profile_of_running()
+        queue = self._in_order(self.waiting, order)
+        blocked: list[Job] = []
+        while queue and len(blocked) < depth:
+            job = queue.pop(0)
+            anchor = profile.reserve(job)
+            if job.reserved_start < 0:
+                job.reserved_start = anchor
+            if anchor == self.now:
+                self._start(job, self._kind_behind(job, blocked))
+            else:
+                blocked.append(job)
+        for job in self._in_order(queue, backfill_order):
+            if profile.anchor(job) == self.now:
+                profile.reserve(job)
+                self._start(job, BACKFILLED)
+
+    def _keep_reservations(self, order: Order, compression: str) -> None:
+        """Algorithm Conservative Backfill (mualem01, section 2.1) with compression.
+
+        All reservations are recomputed: while a running job is overdue; once when a prediction has
+        been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run
+        for longer than the place that it was given.
+        """
+        overdue = any(job.expected_end <= self.now for job in self.running)
+        profile = self._profile_of_running()
+        if overdue or self.reservations_void:
+            for job in self._in_order(self.waiting, order):
+                job.reservation = profile.reserve(job)
+        else:
+            planned = [job for job in self.waiting if job.reservation >= 0]
+            for job in planned:
+                profile.occupy(job.reservation, job.reservation + job.believed, job.procs)
+            moves = self.ended_early or compression == "always"
+            while moves:
+                before = [job.reservation for job in planned]
+                for job in self._in_order(planned, order):
+                    old = job.reservation
+                    profile.occupy(old, old + job.believed, -job.procs)
+                    job.reservation = profile.reserve(job)
+                    assert job.reservation <= old, "compression never moves a job back"
+                moves = compression == "fixpoint" and before != [job.reservation for job in planned]
+            for job in self.waiting:
+                if job.reservation < 0:
+                    job.reservation = profile.reserve(job)
+        self.ended_early = False
+        self.overdue = self.reservations_void = overdue
+        for job in list(self.waiting):
+            if job.reserved_start < 0:
+                job.reserved_start = job.reservation
+            if job.reservation == self.now:
+                self._start(job, self._kind_behind(job, self._ahead(job)))
+                if job.run_length > job.believed:
+                    self.reservations_void = True  # it takes what was reserved for others
+
+    def _ask(self, policy: PlainPolicy) -> None:
+        """Start what a policy in plain Python chooses, checking that it may."""
+        chosen, wake_at = ask(policy, self._sight, self.now, self.waiting, self.running, self.free)
+        for job in [self.jobs[index] for index in chosen]:
+            if job not in self.waiting:
+                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")
+            if job.procs > self.free:
+                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
+            self._start(job, self._kind_behind(job, self._ahead(job)))
+        if wake_at is not None:
+            self._wake_ups.add(wake_at)

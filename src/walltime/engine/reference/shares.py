@@ -1,0 +1,81 @@
+"""Fair shares in plain Python, for the reference engine: what accounts and users have used, and their factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from walltime.engine.inputs import Shares
+from walltime.policy.slurm import Settings
+
+
+class FairShares:
+    """The tree of accounts and users; `factor` has the fair-share factor of each user, 0 to 1."""
+
+    def __init__(self, shares: Shares, settings: Settings):
+        self.parent, self.shares = shares.parent.tolist(), shares.shares.tolist()
+        self.is_user = [leaf == 1 for leaf in shares.leaf.tolist()]
+        self.children = [[k for k in range(1, len(self.parent)) if self.parent[k] == above] for above in range(len(self.parent))]
+        self.decay = settings.decay
+        self.weighs, self.by_tree = settings["priority_weight_fairshare"] > 0, not settings.flag("NO_FAIR_TREE")
+        self.used = [0.0] * len(self.parent)
+        self.factor = [0.0] * len(self.parent)
+        self._rank()
+
+    def add(self, used: Mapping[int, int]) -> None:
+        """Decay what has been used, and add what is new: processor-seconds by user."""
+        for k in range(len(self.parent)):
+            self.used[k] = self.used[k] * self.decay + used.get(k, 0) if self.is_user[k] else 0.0
+        for k in reversed(range(len(self.parent))):
+            if not self.is_user[k]:
+                for child in reversed(self.children[k]):
+                    self.used[k] += self.used[child]
+        self._rank()
+
+    def _rank(self) -> None:
+        if not self.weighs:
+            return
+        if not self.by_tree:
+            self._classic(0, 1.0, 0.0)
+            return
+        users = sum(self.is_user)
+        served = self._served(0)
+        for place, tied in served:
+            for k in tied:
+                self.factor[k] = (users - place) / users
+
+    def _served(self, above: int, place: int = 0) -> list[tuple[int, list[int]]]:
+        """The users below an account, the best served last: groups of those that are tied, each with the users before it."""
+        found: list[tuple[int, list[int]]] = []
+        last = None
+        for k in sorted(self.children[above], key=lambda k: (-self._level(k), not self.is_user[k], k)):
+            if self.is_user[k]:
+                if last is not None and last == self._level(k):
+                    found[-1][1].append(k)
+                else:
+                    found.append((place, [k]))
+                place += 1
+                last = self._level(k)
+            else:
+                below = self._served(k, place)
+                found += below
+                place += sum(len(tied) for _, tied in below)
+                last = None
+        return found
+
+    def _level(self, k: int) -> float:
+        if self.shares[k] == 0:
+            return 0.0
+        return self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf
+
+    def _classic(self, above: int, share: float, effective: float) -> None:
+        """2 ** -(effective use / share) for all users below an account with this share of the whole and this effective use."""
+        total = sum(self.shares[k] for k in self.children[above])
+        for k in self.children[above]:
+            part = self.shares[k] / total if total else 0.0
+            own = self.used[k] / self.used[0] if self.used[0] > 0 else 0.0
+            mine = own + (effective - own) * part if above else own
+            if self.is_user[k]:
+                self.factor[k] = math.exp(-mine / (share * part) * 0.6931471805599453) if share * part > 0 else 0.0
+            else:
+                self._classic(k, share * part, mine)
