@@ -92,6 +92,7 @@ def test_full_disk__when_dask_workers_write(expected, disk):
     assert tables(store) == tables(expected)
 
 
+@pytest.mark.nightly
 def test_no_room_for_the_store__is_said_at_once(expected, disk):
     """Not even its folder, or the list of what it holds, can be made."""
     plan = many_cells(disk, SEEDS)

@@ -44,7 +44,7 @@ def test_kernel__stays_within_its_arrays(tmp_path):
     assert_equal(cases, found["results"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kernel__bounds_are_really_checked(tmp_path):
     # Else the test above shows nothing. Room for no job is four blocks of the profile, of 64 steps each; 300 reservations need more.
     script = tmp_path / "beyond.py"

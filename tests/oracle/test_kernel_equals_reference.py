@@ -146,7 +146,7 @@ def kth(kth_log, count) -> wt.Workload:
 
 
 @PARTS
-@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("policy", KTH_POLICIES, ids=lambda policy: policy.label)
 def test_kernel__equals_reference_on_the_kth_log(kth, policy, coincident, count):
     assert len(kth) == count

@@ -235,6 +235,7 @@ def test_fcfs__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
     assert_engines_agree(crush(seed), wt.NoBackfilling(), COINCIDENT[seed // 4 % 2], OVERRUN[seed % 3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3 * seed for seed in seeds(8)])  # eight have all shapes and all estimates
 def test_conservative__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
     # The reference compresses a thousand jobs at every early end, so these are few, or the profile has few steps.

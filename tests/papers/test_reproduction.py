@@ -95,6 +95,7 @@ def test_p2_tables_3_and_4_kth__within_the_criteria_or_the_chaos(item, count, of
     assert failing(claims) == {"KTH, slowdown, original"}
 
 
+@pytest.mark.nightly
 def test_p1_table_2_kth__every_comparison_of_the_policies(tmp_path):
     values, claims, _ = run("feitelson98", "T2", "KTH", tmp_path)
     assert len(values) == 14
@@ -120,17 +121,18 @@ def sweeps(tmp_path_factory):
     return get
 
 
-BLUE = pytest.param("BLUE", marks=pytest.mark.nightly)
-LOGS = pytest.mark.parametrize("log", ["CTC", "KTH", "SDSC", BLUE])
+CTC, SDSC, BLUE = (pytest.param(log, marks=pytest.mark.nightly) for log in ("CTC", "SDSC", "BLUE"))
+LOGS = pytest.mark.parametrize("log", [CTC, "KTH", SDSC, BLUE])
 
 
 @pytest.mark.parametrize("metric", ["mean_wait", "mean_bounded_slowdown"])
-@pytest.mark.parametrize("log", ["CTC", "KTH", BLUE])
+@pytest.mark.parametrize("log", [CTC, "KTH", BLUE])
 def test_p3__almost_all_f_over_0_are_better_than_0(log, metric, sweeps):
     mean = sweeps(log).mean(metric)
     assert (mean[1:7] < mean[0]).all()
 
 
+@pytest.mark.nightly
 def test_p3__sdsc_is_the_exception(sweeps):
     mean = sweeps("SDSC").mean("mean_wait")
     assert (mean[5:] > mean[0]).all()
@@ -141,11 +143,12 @@ def test_p3__sdsc_is_the_exception(sweeps):
     [
         ("CTC", "mean_wait", "L"),
         ("CTC", "mean_bounded_slowdown", "L"),
-        pytest.param("BLUE", "mean_wait", "V", marks=pytest.mark.nightly),
-        pytest.param("BLUE", "mean_bounded_slowdown", "V", marks=pytest.mark.nightly),
+        ("BLUE", "mean_wait", "V"),
+        ("BLUE", "mean_bounded_slowdown", "V"),
         ("SDSC", "mean_wait", "V"),
     ],
 )
+@pytest.mark.nightly
 def test_p3__shapes(log, metric, shape, sweeps):
     sweep = sweeps(log)
     if log == "SDSC":  # its first fall is 3 % and ends at f = 0.2, too short for a coarse grid's smoothing

@@ -66,7 +66,8 @@ def test_p4__selective_beats_regular_on_the_wait(log, tmp_path):
         assert selective > 0
 
 
-@pytest.mark.parametrize("log", ["KTH", pytest.param("SDSC", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("log", ["KTH", "SDSC"])
 def test_easypp__is_better_than_easy_and_perfect_predictions_are_the_bound(log, tmp_path):
     s = study(log, tmp_path)
     parts = items_of("tang13", "easypp")[0].run(s)

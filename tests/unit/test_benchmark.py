@@ -48,6 +48,7 @@ def suite(monkeypatch):
     return small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SUITES if name != "archive"])
 def test_suites__generate_the_jobs_that_were_frozen(name):
     for subject in read_suite(name).subjects:
@@ -70,6 +71,7 @@ def test_suite__refuses_other_jobs():
         other.subjects[0].windows()
 
 
+@pytest.mark.slow
 def test_run__result_holds_and_goes_on(suite, tmp_path):
     path = run_suite(suite, "easy", tmp_path / "a", workers=1)
     found = json.loads(path.read_text())
@@ -97,6 +99,7 @@ def test_run__result_holds_and_goes_on(suite, tmp_path):
     assert not begun.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -117,6 +120,7 @@ def test_verify__finds_what_was_changed(suite, tmp_path, change, message):
     assert any(message in fault for fault in verify_result(path, sample=None, workers=1))
 
 
+@pytest.mark.slow
 def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "own.py"
@@ -144,6 +148,7 @@ def test_verify__never_runs_a_file_that_only_the_result_names(suite, tmp_path, c
         assert not ran.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -181,6 +186,7 @@ def test_read_result__of_another_file(tmp_path):
         result.result_files(tmp_path)
 
 
+@pytest.mark.slow
 def test_leaderboard__pairs_windows_and_says_what_is_not_clear(suite, tmp_path):
     results = [result.read_result(run_suite(suite, text, tmp_path, workers=1)) for text in ("fcfs", "easy", "easy")]
     with pytest.raises(PolicyError, match="two results of one scheduler"):
@@ -228,6 +234,7 @@ def test_totals__take_the_subjects_for_fixed():
     assert found["high"] < 1.5 * found["mean"], "how far the subjects are apart is no chance"
 
 
+@pytest.mark.slow
 def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("walltime.benchmark.read_suite", lambda name: suite)
     status, out, _ = call(capsys, "benchmark", "run", "classic", "--policy", "easy", "--policy", "fcfs", "--out", tmp_path, "--workers", 1)
@@ -247,6 +254,7 @@ def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatc
     assert "classic 1" in call(capsys, "benchmark", "list")[1]
 
 
+@pytest.mark.slow
 def test_command__takes_files_and_folders(suite, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("walltime.benchmark.read_suite", lambda name: suite)
     file, folder = tmp_path / "results" / "fcfs.json", tmp_path / "others"

@@ -159,6 +159,7 @@ def test_page__shows_every_part_and_every_figure(tables):
     assert re.findall(r"generated: performance-figure (\S+)", PAGE.read_text()) == list(performance_figures.FIGURES)
 
 
+@pytest.mark.slow
 def test_page__figures_follow_the_numbers(tmp_path, tables):
     import performance_figures
 

@@ -23,6 +23,7 @@ def test_behind_best__of_two_is_nearly_students_t():
     assert (low[0], high[0]) == (0, 0), "nothing is ahead of the best"
 
 
+@pytest.mark.slow
 def test_behind_best__calls_none_of_twelve_equal_schedulers_behind():
     # Pairs with the lowest one by one: 79 % of suites call some behind.
     wrong = sum((behind_best(suite(np.zeros(12), seed), SUBJECTS)[0] > 0).any() for seed in range(60))

@@ -40,6 +40,7 @@ def plan(tmp_path):
     return tmp_path / "plan.toml"
 
 
+@pytest.mark.slow
 def test_cells__equal_the_simulation(plan):
     run_campaign(read_plan(plan))
     table = wt.campaign.Store(read_plan(plan).store).table()

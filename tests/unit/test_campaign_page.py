@@ -102,6 +102,7 @@ def test_groups__come_in_the_order_of_the_breakdowns(by):
     assert sorted(sorted(names), key=lambda name: group_rank(by, name)) == names
 
 
+@pytest.mark.slow
 def test_report__groups_in_their_order_and_files_as_spelled(capsys, plan):
     status, out, _ = call(capsys, "campaign", "report", plan, "--by", "class", "--metric", "mean_wait", "--json")
     found = json.loads(out)
@@ -122,6 +123,7 @@ def test_report__labels_do_not_orphan_cells_of_a_store_that_was_moved(capsys, pl
     assert set(results.cells["policy"]) == {"easy", "conservative", "easy:backfill-order=orders.py:narrow"}
 
 
+@pytest.mark.slow
 def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     monkeypatch.setattr(sys, "argv", ["walltime", "campaign", "report", str(plan), "--report", str(path)])
@@ -145,6 +147,7 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     assert again.read_text() == page, "the same from Python, to the byte"
 
 
+@pytest.mark.slow
 def test_page__counts_what_is_missing(capsys, plan, tmp_path):
     more = plan.with_name("more.toml")
     more.write_text(PLAN.replace("seeds = 4", 'seeds = 6\nstore = "plan.results"'))
@@ -156,6 +159,7 @@ def test_page__counts_what_is_missing(capsys, plan, tmp_path):
     assert page.count("<td>2</td></tr>") == 9, "two seeds of each combination"
 
 
+@pytest.mark.slow
 def test_page__of_a_campaign_without_a_swept_parameter(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("load = [0.5, 0.7, 0.9]", "load = [0.7]").replace(', "easy:backfill-order=orders.py:narrow"', ""))

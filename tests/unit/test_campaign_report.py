@@ -50,6 +50,7 @@ def values(cells: pl.DataFrame, metric: str, **words: str) -> np.ndarray:
     return cells.sort("seed")[metric].to_numpy()
 
 
+@pytest.mark.slow
 def test_report__means_bands_and_paired_differences(capsys, plan):
     status, out, _ = call(capsys, "campaign", "report", plan, "--json", "--metric", "mean_wait", "--baseline", "policy=easy")
     found = json.loads(out)
@@ -203,6 +204,7 @@ PBS = "".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"), [("a.swf", SWF), ("b.swf", WITHOUT_USERS), ("c.txt", SACCT), ("d.pbs", PBS)], ids=["swf", "no users", "sacct", "pbs"]
 )

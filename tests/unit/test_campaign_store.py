@@ -85,6 +85,7 @@ def single(log: Path, row: dict) -> wt.Schedule:
     return wt.simulate(jobs, parse_policy(row["policy"]), dynamics=True)
 
 
+@pytest.mark.slow
 def test_rows__equal_single_simulations(finished):
     table = Store(finished.parent / "plan.results").table()
     assert len(table) == len(read_plan(finished).cells) == 28  # 4 of 16 combinations have nothing random: one run each
@@ -123,6 +124,7 @@ def test_groups__are_what_their_names_say(log):
     assert all(len(set(classes[jobs.columns["user"] == user])) == 1 for user in range(1, 8))
 
 
+@pytest.mark.slow
 def test_cells_that_are_there__are_not_run_again(plan):
     first = run_campaign(read_plan(plan))
     assert (first.run, run_campaign(read_plan(plan)).run) == (28, 0)

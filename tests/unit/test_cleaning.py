@@ -171,6 +171,7 @@ def test_kth__loses_its_first_14_jobs():
     assert np.array_equal(report.after.job_id, cleaned.job_id), "as in the archive's own cleaned log"
 
 
+@pytest.mark.slow
 def test_lanl__cleaned_by_the_archive_holds_nothing_that_the_filters_remove():
     jobs = wt.read(trace_path("LANL-CM5-1994-4.1-cln"))
     report = clean(jobs, published_filters(jobs.origin.name))
@@ -182,6 +183,7 @@ def test_lanl__cleaned_by_the_archive_holds_nothing_that_the_filters_remove():
         assert not (jobs.columns["user"][inside] == user).any()
 
 
+@pytest.mark.slow
 def test_lanl__has_the_filters_that_the_header_of_the_cleaned_log_prints():
     log = wt.logs.read_swf(trace_path("LANL-CM5-1994-4.1-cln"))
     printed = re.findall(r"(user=\d+ and \(.*?\)) \((\d+) jobs removed\)", " ".join(log.header_lines))

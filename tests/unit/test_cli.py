@@ -102,6 +102,7 @@ def test_simulate__counts_what_was_dropped_and_changed(capsys, log):
     assert err == "walltime: 1 of 6 records dropped: 1 too_wide; see walltime info\n"
 
 
+@pytest.mark.slow
 def test_simulate__takes_its_options_to_the_engine(capsys, log, tmp_path):
     def waits(*options: str) -> float:
         return json.loads(call(capsys, "simulate", log, "--json", *options)[1])["mean_wait"]
@@ -300,6 +301,7 @@ SHELLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHELLS)
 def test_completion__knows_the_commands(name):
     shell = SHELLS[name] | {"_WALLTIME_COMPLETE": f"complete_{name}"}
@@ -341,6 +343,7 @@ def test_option_given_twice__holds_where_it_can(capsys, log):
     )
 
 
+@pytest.mark.slow
 def test_reader_that_leaves__is_no_error(log):
     process = subprocess.run(
         f"{sys.executable} -m walltime.cli.main info {log} --json | head -1", shell=True, capture_output=True, text=True, check=False
@@ -418,6 +421,7 @@ def test_interrupt_that_python_drops__is_raised_again_at_the_next_progress(monke
         bars.Row("a run", 10)
 
 
+@pytest.mark.slow
 def test_progress_bar__shows_on_a_terminal_after_a_second(tmp_path):
     log = long_log(tmp_path / "long.swf")
     mine, theirs = pty.openpty()
@@ -438,6 +442,7 @@ def test_progress_bar__shows_on_a_terminal_after_a_second(tmp_path):
 # ------------------------------------------------------------------------------------------------------------ real log
 
 
+@pytest.mark.slow
 def test_kth__runs_from_the_command_line(capsys, tmp_path):
     trace = trace_path("KTH-SP2-1996-2.swf.gz")
     out = tmp_path / "kth.parquet"

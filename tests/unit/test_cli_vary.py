@@ -270,6 +270,7 @@ def test_clean__finds_and_removes_flurries(capsys, tmp_path):
     assert result(capsys, "clean", out, "--flurries")["flurries"] == []
 
 
+@pytest.mark.slow
 def test_clean__kth_as_the_archive_does(capsys, tmp_path):
     out = tmp_path / "KTH-cln.swf.gz"
     facts = result(capsys, "clean", trace_path("KTH-SP2-1996-2"), "--published", "--out", out)

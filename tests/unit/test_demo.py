@@ -38,7 +38,7 @@ def test_demo__the_commands_that_it_ends_with_run_as_printed(capsys, here):
     assert (here / "job.svg").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_demo__as_json_names_its_files_and_is_the_same_again(capsys, here):
     (here / "of others").mkdir()
     page = here / "of others" / "page.html"

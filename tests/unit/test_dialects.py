@@ -49,6 +49,7 @@ def test_matters(dialect, scheduler, is_so):
     assert matters(wt.Dialect.of(dialect), Scheduler.of(scheduler)) == is_so
 
 
+@pytest.mark.slow
 def test_table__has_what_simulations_give(log):
     jobs = wt.read(log)
     done = []
@@ -66,6 +67,7 @@ def test_table__has_what_simulations_give(log):
     assert {row.dialect for row in found.rows} >= set(DIALECTS)
 
 
+@pytest.mark.slow
 def test_command__one_table(capsys, log, tmp_path):
     status, out, _ = call(capsys, "dialects", log, "--copies", 2, "--out", tmp_path / "rows.csv")
     assert status == 0

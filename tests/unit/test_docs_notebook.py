@@ -21,12 +21,8 @@ def test_notebook__is_kept_without_outputs(path):
             assert cell["execution_count"] is None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.nightly) if path.stem == "learning" else path for path in NOTEBOOKS],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.nightly  # `make docs` runs them as well
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook__runs_and_becomes_a_page(path, monkeypatch):
     pytest.importorskip("nbclient", reason="nbclient is not installed; make setup does it")
     pytest.importorskip("mkdocs", reason="mkdocs is not installed; make setup does it")

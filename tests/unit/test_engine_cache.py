@@ -230,6 +230,7 @@ print(folder.source_hash())
 PARSED = "from walltime.engine.compiler import folder; print(folder.source_hash())"
 
 
+@pytest.mark.nightly
 def test_source_hash__is_remembered_by_what_is_written_in_the_sources(copied, tmp_path):
     environment = {"PYTHONPATH": str(copied), "WALLTIME_CACHE": str(tmp_path / "cache")}
     memo = tmp_path / "cache" / "sources"
@@ -257,11 +258,13 @@ def test_source_hash__is_remembered_by_what_is_written_in_the_sources(copied, tm
     assert not memo.exists()
 
 
+@pytest.mark.slow
 def test_sources__need_not_be_remembered(copied, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     assert run_script(PARSED, PYTHONPATH=str(copied), WALLTIME_CACHE=str(tmp_path / "file")).stderr == ""
 
 
+@pytest.mark.slow
 def test_sources__that_are_remembered_do_not_become_ever_more(copied, tmp_path):
     memo = tmp_path / "sources"
     memo.write_text("".join(f"{number:064} {number:064}\n" for number in range(20)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import pytest
 
 from walltime.engine.kernel.number import candidates
 from walltime.engine.kernel.plan import LOOKS, NONE, SLOTS, new_plan
@@ -61,6 +62,7 @@ def test_coarse_times__keep_their_order_and_leave_room_for_none():
         assert all(exact_time(slots, int(time)) <= time for time in times if time >= since)
 
 
+@pytest.mark.slow
 def test_shelves__bound_how_late_a_hole_may_begin():
     random = np.random.default_rng(3)
     slots, _, waiting, traits = new_plan(20)

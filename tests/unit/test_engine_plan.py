@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numba
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +138,7 @@ action = st.one_of(
 )
 
 
+@pytest.mark.slow
 @examples(400)
 @given(running=running, actions=st.lists(action, max_size=40))
 def test_plan__equals_a_list_of_seconds(running, actions):

@@ -108,6 +108,7 @@ action = st.one_of(
 )
 
 
+@pytest.mark.slow
 @examples(400)
 @given(actions=st.lists(action, max_size=40))
 def test_profile__equals_an_array_of_seconds(actions):
@@ -218,6 +219,7 @@ def assert_blocks_are_in_order(plan: Plan) -> None:
     assert all(a + b > STEPS_IN_BLOCK // 2 for a, b in itertools.pairwise(counts[1:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(6))
 def test_long_profile__equals_an_array_of_seconds(seed):
     # Some hundred steps in many blocks, growing and shrinking again.

@@ -324,7 +324,7 @@ def digest() -> str:
     return seen.hexdigest()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_draw__gives_the_same_bytes_in_another_process_with_other_threads():
     root = str(Path(__file__).resolve().parents[2])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")

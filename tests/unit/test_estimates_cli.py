@@ -125,6 +125,7 @@ def test_kth__stands_beside_the_printed_column(capsys):
         assert words in out
 
 
+@pytest.mark.slow
 def test_reconstructed_log__says_what_is_not_known(capsys):
     status, out, err = call(capsys, "estimates", trace_path("CTC-SP2-1996-3.1-cln.recon"))
     assert status == 0
@@ -163,6 +164,7 @@ def test_log_with_some_estimates__says_how_many_have_none(capsys, tmp_path):
     assert "nothing is known of killed jobs" in err
 
 
+@pytest.mark.slow
 def test_model__ends_jobs_at_its_estimates_and_counts_them(capsys):
     found = as_json(capsys, trace_path("KTH-SP2-1996-2"), "--estimates", "mualem01", "--seed", "3")
     assert (found["estimates"], found["seed"], found["over_estimate"]) == ("mualem01", 3, 0)
@@ -182,6 +184,7 @@ def test_modal_model__has_the_share_that_was_asked_for(capsys):
     assert found["top20_percent"] == pytest.approx(89, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

@@ -282,6 +282,7 @@ def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
         assert sum(len(patch.get_path().vertices) // 5 for patch in figure.axes[1].patches) == len(told.overtaken_by)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
     from walltime.report.story import write_story_figure

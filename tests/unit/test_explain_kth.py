@@ -53,6 +53,7 @@ def fits_at(running, wanted, end):
     return time, free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", [4034, 4050, 14708])
 def test_kth__facts_follow_from_the_file(schedule, rows, job):
     story = schedule.explain(job, sooner=False)
@@ -96,6 +97,7 @@ def test_kth__backfilled(schedule, rows):
     assert story.start + story.requested == 5_374_233  # by then it is to end
 
 
+@pytest.mark.slow
 def test_kth__delayed_by_wild_backfills(schedule, rows):
     story = schedule.explain(14708, sooner=False)
     found = {}

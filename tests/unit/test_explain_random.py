@@ -35,6 +35,7 @@ def some_jobs(data, schedule, most=3) -> list[int]:
     return data.draw(st.lists(st.sampled_from(waited), min_size=1, max_size=most, unique=True))
 
 
+@pytest.mark.slow
 @given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
 @examples(150)
 def test_watch__both_engines_show_the_same(data, workload, policy, coincident, overrun):
@@ -64,6 +65,7 @@ def test_watch__a_corrected_prediction_does_not_forget_the_earliest_reservation_
         assert {one.reserved[20] for one in seen if 20 in one.reserved} == {16}
 
 
+@pytest.mark.slow
 @given(
     st.data(),
     with_users(ANY_WORKLOAD),
@@ -85,6 +87,7 @@ def test_watch__both_engines_show_the_same_with_predictions(data, workload, poli
                 break
 
 
+@pytest.mark.slow
 @given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
 @examples(150)
 def test_story__agrees_with_the_schedule(data, workload, policy, coincident, overrun):

@@ -58,6 +58,7 @@ def test_figures__leave_the_users_settings_alone_and_keep_grids_below_the_data(t
     assert axes.get_axisbelow() is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
 def test_save__gives_the_same_bytes_every_time(tmp_path, ending):
     files = [figures.save(figures.wait_distribution(*SCHEDULES), tmp_path / f"{k}.{ending}") for k in range(2)]
@@ -93,6 +94,7 @@ def log(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_command_line__draws_what_is_asked_for(capsys, log, tmp_path):
     wait, queue = tmp_path / "wait.pdf", tmp_path / "q.svg"
     options = ("--figure", wait, "--figure", f"queue={queue}")

@@ -55,6 +55,7 @@ def test_first_look__without_copies_has_no_intervals(log):
     assert all(math.isnan(look.means["mean_wait"].low) and look.verdict("mean_wait") == "unclear" for look in looks)
 
 
+@pytest.mark.slow
 def test_compare__of_all_policies(log, capsys):
     code, out, _ = call(capsys, "compare", log, "--policy", "all")
     assert code == 0

@@ -43,7 +43,7 @@ def test_generate__what_is_read_back_are_the_same_jobs(capsys, tmp_path, name, e
     assert read.origin.changed == {}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_generate__same_bytes_in_other_processes_with_other_threads(tmp_path):
     for threads in ("1", "2"):
         settings = dict.fromkeys(("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
@@ -149,6 +149,7 @@ def test_compare_workloads__curves_are_distribution_functions():
     assert [text.get_text() for text in compare_workloads(made).legends[0].get_texts()] == [w.origin.name for w in made]
 
 
+@pytest.mark.slow
 def test_compare_workloads__of_clocks_that_nobody_knows():
     log = wt.Workload.from_arrays(submit=[0, 5, 90_000], runtime=[0, 1, 2], procs=[1, 1, 1], machine_procs=1)
     figure = compare_workloads([log])

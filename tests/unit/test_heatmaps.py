@@ -85,6 +85,7 @@ def test_short_time(seconds, said):
     assert short_time(seconds) == said
 
 
+@pytest.mark.slow
 def test_page__has_heat_maps_with_a_description_and_a_table():
     page = render([schedule()])
     assert ">Who waits</h2>" in page
@@ -94,6 +95,7 @@ def test_page__has_heat_maps_with_a_description_and_a_table():
     assert "by hours and days" not in render([schedule(wt.workload.Origin())])
 
 
+@pytest.mark.slow
 def test_page__has_tables_of_groups_that_the_log_knows():
     users = {"user": np.array([1, 2, 2, 3]), "queue": np.array([1, 1, 1, 2])}
     workload = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10] * 4, procs=[1, 2, 2, 1], machine_procs=2, columns=users)
@@ -104,6 +106,7 @@ def test_page__has_tables_of_groups_that_the_log_knows():
     assert "mean wait, EASY" in page
 
 
+@pytest.mark.slow
 def test_heat_maps__only_of_the_first_policies():
     parts = "".join(heat_maps([schedule()] * 5, [everybody(schedule())] * 5))
     assert "Of the first 4 of 5 policies." in parts

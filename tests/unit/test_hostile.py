@@ -18,6 +18,7 @@ SLOW = {"sacct": 10, "cobalt": 10, "table": 10, "agent": 4, "result": 4}
 """Kinds of which one trial takes long, and how many are tried in `make test`; `make nightly` has all."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", INPUTS)
 def test_damaged_input__is_one_line_or_counted_in_full(kind):
     count = TRIALS if profiles.PROFILE == "nightly" else SLOW.get(kind, 20)

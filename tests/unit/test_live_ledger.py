@@ -60,6 +60,7 @@ def test_predictions__of_the_same_snapshot_are_replaced_and_earlier_runs_left_ou
     assert (found.predictions, found.known) == (1, 0)
 
 
+@pytest.mark.slow
 def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
     ledger = Ledger(tmp_path / "l.db", create=True)
     labels = []

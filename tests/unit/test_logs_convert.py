@@ -156,6 +156,7 @@ def harmless(text):
     return not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c in "\u202e\u2028" for c in text)
 
 
+@pytest.mark.slow
 def test_hostile_names__are_harmless_everywhere(tmp_path, capsys):
     """In a job's name and in what groups are called: terminal, CSV, HTML, JSON."""
     heading = (

@@ -129,9 +129,10 @@ def options(tmp_path):
     return lambda name: {"mapping": tmp_path / "map.toml"} if name == "table" else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_lines(tmp_path, name, options):
-    assert check(tmp_path, name, 1, 60, options(name)) > 80
+    assert check(tmp_path, name, 1, 30, options(name)) > 40
 
 
 @pytest.mark.nightly

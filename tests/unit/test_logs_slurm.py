@@ -278,6 +278,7 @@ def test_missing_machine_size__says_how_many_were_busy(written, capsys):
     assert line.endswith("pass it with --procs; at most 13 processors were busy at once in this log")
 
 
+@pytest.mark.slow
 def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
     path = written(TEXT)
     status, out, _ = call(

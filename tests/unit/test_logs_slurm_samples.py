@@ -26,6 +26,7 @@ def test_transcript__of_several_calls(tmp_path):
     assert 1 not in runs.column("job_id")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sacct-wide.txt", "24.11/sacct-wide.txt", "26.05/sacct.json"])
 def test_commands__on_real_outputs(name, tmp_path, capsys):
     path = samples() / name

@@ -317,6 +317,7 @@ def test_a_missing_file_is_one_line(tmp_path, capsys):
     assert "cannot be read (no such file or directory)" in one_line(*call(capsys, "slurm", "cluster", tmp_path / "no"))
 
 
+@pytest.mark.slow
 def test_lists_of_nodes():
     assert expand("n[1-3,07-08],login") == ["n1", "n2", "n3", "n07", "n08", "login"]
     with pytest.raises(LogError, match="more than 1,000,000"):

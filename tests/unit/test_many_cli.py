@@ -39,6 +39,7 @@ def result(capsys, *arguments: object) -> dict:
 # ------------------------------------------------------------------------------------------------------- replications
 
 
+@pytest.mark.slow
 def test_replications__with_a_page(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     options = ("--policy", "easy", "--policy", "fcfs", "--shake", 60, "--replications", 4)
@@ -74,6 +75,7 @@ def test_replications__of_one_policy_and_of_random_estimates(capsys, log, tmp_pa
     assert "Vanilla f-model" in page
 
 
+@pytest.mark.slow
 def test_simulate__writes_a_page_of_one_run(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     status, out, _ = call(capsys, "simulate", log, "--report", path)
@@ -95,6 +97,7 @@ def test_curves__are_shares_worked_by_hand():
     assert [slowdown[np.searchsorted(SLOWDOWNS, value, "right") - 1] for value in (1.5, 5, 20)] == pytest.approx([100 / 3, 200 / 3, 100])
 
 
+@pytest.mark.slow
 def test_page__from_python_gives_the_same_bytes_and_names_repeated_policies(log, tmp_path):
     jobs = wt.read(log)
     results = [wt.replicate(lambda seed: shaken(log, None, seed), name, range(3), keep=curves()) for name in ("easy", "easy", "fcfs")]
@@ -126,6 +129,7 @@ def test_loads__are_compared(capsys, log):
     assert any(caution.startswith("Single runs") for caution in found["cautions"])
 
 
+@pytest.mark.slow
 def test_loads__with_replications_and_a_page(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     options = ("--policy", "easy", "--policy", "fcfs", "--load", 0.5, "--load", 0.8, "--shake", 60, "--replications", 3)
@@ -157,6 +161,7 @@ def test_out__has_a_row_for_each_run(capsys, log, tmp_path):
     assert rows["mean_wait"][-1] == wt.simulate(shaken(log, 0.8, 2), "fcfs").summary().mean_wait
 
 
+@pytest.mark.slow
 def test_estimates__are_compared_and_swept(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     options = [word for name in ("user", "f:1", "f:4", "f:10") for word in ("--estimates", name)]

@@ -124,6 +124,7 @@ def test_bounded_slowdown__names_what_is_wrong():
         metrics.bounded_slowdown(np.array([1]), np.array([1]), threshold=0)
 
 
+@pytest.mark.slow
 @given(jobs)
 def test_bounded_slowdown__forms_agree_from_one_on_and_never_exceed_the_slowdown(rows):
     _, wait, runtime, _, _ = columns(rows)

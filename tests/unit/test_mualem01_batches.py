@@ -105,6 +105,7 @@ def test_published_batch_means__of_impossible_batches_gets_one_line(options):
         published_batch_means(np.ones(100), **({"batch": 10} | options))
 
 
+@pytest.mark.slow
 def test_published_batch_means__holds_the_true_mean_as_often_as_it_says():
     # An autoregressive series, as waits are: neighbours resemble each other, batches of 500 hardly do.
     random = np.random.default_rng(6)

@@ -72,6 +72,7 @@ def test_audit__shows_what_is_broken():
     assert repr(broken).startswith("<AuditReport: ")
 
 
+@pytest.mark.slow
 def test_store__shows_its_cells(tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 50\n[grid]\npolicy = ["easy", "fcfs"]\n')

@@ -106,18 +106,6 @@ def test_campaign__varies_predictors(log, tmp_path):
         assert rows["last", believe]["mean_accuracy"] == pytest.approx(schedule.prediction_summary().mean_accuracy)
 
 
-def test_store__of_an_older_schema_is_read_with_empty_columns(log, tmp_path):
-    (tmp_path / "plan.toml").write_text(PLAN)
-    plan = read_plan(tmp_path / "plan.toml")
-    run_campaign(plan)
-    store = Store(plan.store)
-    for file in store.cells.glob("*.parquet"):
-        pl.read_parquet(file).drop("predictor", "believe", "mean_accuracy").write_parquet(file)
-    table = store.table()
-    assert table["mean_accuracy"].to_list() == [None] * 3
-    assert table["mean_wait"].null_count() == 0
-
-
 def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys, tmp_path):
     # the second job is submitted when the first one ends; the third one later
     lines = [record(1, 0, 100, 4, 900), record(2, 100, 50, 4, 900), record(3, 500, 10, 4, 900)]

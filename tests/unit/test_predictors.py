@@ -225,6 +225,7 @@ def test_replay__says_whose_ends_it_took():
         wt.replay_predictions(JOBS, [wt.predictors.LastRun()], wt.simulate(some_jobs(20), wt.Easy()))
 
 
+@pytest.mark.slow
 def test_replay__of_p4_on_kth_shows_its_trends():
     # KTH has no projects beside groups, but users whose requests differ: more keys and lower percentiles are more accurate.
     jobs = wt.read(trace_path("KTH-SP2-1996-2"))

@@ -55,7 +55,7 @@ def test_recipes__run_and_draw_what_the_page_shows(recipes, capsys, tmp_path, mo
     assert all(Path(picture).stat().st_size > 1000 for picture in pictures)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_tutorial__runs_and_finds_what_its_text_says(recipes, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in recipes.begin(recipes.TUTORIAL).items():

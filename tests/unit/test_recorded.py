@@ -39,6 +39,7 @@ def test_recorded__worked_by_hand():
     assert (found.correlation, found.rank_correlation) == (pytest.approx(1), pytest.approx(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", [None, [-1, -1, -1], [0, 0, 0], [0, -1, 0]])
 def test_recorded__nothing_where_the_log_has_no_real_waits(wait):
     schedule = wt.simulate(jobs(wait), wt.Easy())
@@ -58,6 +59,7 @@ def test_recorded_by__months_are_those_of_submission():
     assert wt.simulate(jobs([0, 30, 4]), wt.Easy()).recorded_by("month") == []
 
 
+@pytest.mark.slow
 def test_recorded_by__times_outside_the_calendar_have_no_months():
     schedule = wt.simulate(jobs([0, 30, 4], origin=wt.workload.Origin(unix_start_time=10**14)), wt.Easy())
     assert schedule.recorded_by("month") == []
@@ -94,6 +96,7 @@ def test_simulate__prints_recorded_waits(capsys, tmp_path):
     assert [row["group"] for row in found["by"]["class"]] == ["short narrow"]
 
 
+@pytest.mark.slow
 def test_report__shows_recorded_waits_of_a_real_log():
     workload = wt.read(trace_path("KTH-SP2-1996-2.1-cln"))
     page = render([wt.simulate(workload, "easy"), wt.simulate(workload, "conservative")])

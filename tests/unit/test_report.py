@@ -156,6 +156,7 @@ def test_answer__many_policies_names_the_best():
     assert sentence(*[made(Hybrid(depth=d)) for d in range(6)]).startswith("On log, all 6 policies come to a mean wait of 0 s")
 
 
+@pytest.mark.slow
 def test_page__parses_and_needs_nothing_else():
     page = render([made(NoBackfilling(), 3000), made(Easy(), 50, kind=Kind.RESERVED), made(Conservative(), 80)])
     found = Page(page)
@@ -175,6 +176,7 @@ def test_page__parses_and_needs_nothing_else():
     assert ("title", "3,000 s") in found.attributes
 
 
+@pytest.mark.slow
 def test_page__links_to_its_sections():
     page = render([made(), made(NoBackfilling(), 50)])
     links = re.findall(r'<li(?: class="[\w-]+")?><a href="#([\w-]+)">(.*?)</a>', page)
@@ -195,6 +197,7 @@ def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == one
 
 
+@pytest.mark.slow
 def test_page__escapes_what_comes_from_files():
     evil = '<script>alert("1")</script>&amp;'
     origin = Origin(evil, sha256="0", records=9, dropped={evil: 3}, changed={evil: 2}, header=(evil,), time_zone=evil)
@@ -205,6 +208,7 @@ def test_page__escapes_what_comes_from_files():
     assert sum(evil in text for text in found.texts) >= 6
 
 
+@pytest.mark.slow
 def test_page__a_formula_in_a_name_is_only_text():
     assert "$x^2$ on KTH" in render([made(jobs=3)], title="$x^2$ on KTH")
 
@@ -216,12 +220,14 @@ def test_page__hardly_any_jobs(jobs):
     assert any("there is nothing to compare" in text for text in found.texts) == (jobs == 0)
 
 
+@pytest.mark.slow
 def test_page__jobs_without_runtime_and_no_calendar():
     w = Workload.from_arrays(submit=[5, 5], runtime=[0, 0], procs=[1, 1], machine_procs=1)
     zero = Schedule(w, NoBackfilling(), w.submit, w.submit, w.runtime, np.zeros(2, np.uint8), w.submit)
     Page(render([zero]))
 
 
+@pytest.mark.slow
 def test_page__trim_and_rules_are_said():
     origin = Origin("log", sha256="0", records=305, dropped={"cancelled": 5}, noticed={"zero_runtime": 1})
     found = Page(render([made(wait=5, origin=origin)], trim="p3"))
@@ -348,6 +354,7 @@ def rows(page):
     return dict(re.findall(r'<tr><th scope="row">(.*?)</th><td class="wrap">(.*?)</td></tr>', table))
 
 
+@pytest.mark.slow
 def test_page__says_what_was_chosen_and_done():
     one = made(Easy(order=SJF))
     w = replace(one.workload, origin=one.workload.origin.after("the first 300 jobs").after("load 0.9"))
@@ -382,7 +389,7 @@ def test_page__a_command_is_quoted_for_the_shell():
     assert ">walltime compare x</pre>" in render([made()], settings={"command": "walltime compare x"})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_page__no_command_where_none_says_it_all():
     one = made()
     for steps, feedback, settings in ((("load 0.9",), False, {}), ((), True, {}), ((), False, {"estimates": "f:4"})):
@@ -410,6 +417,7 @@ def over_months(policy, wait, days, start=10**9):
     return Schedule(w, policy, begin, begin + 3600, w.runtime, np.zeros(len(w), np.uint8), w.submit * 0 - 1)
 
 
+@pytest.mark.slow
 def test_page__months():
     one, two = over_months(NoBackfilling(), 3600, 80), over_months(Easy(), 0, 80)
     page = render([one, two])

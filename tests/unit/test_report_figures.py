@@ -138,7 +138,7 @@ def test_queue_and_utilization__averages_add_up():
         assert float(np.dot(values, np.diff(edges))) == pytest.approx(float(total))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_figures__leave_matplotlib_as_it_was():
     before = dict(matplotlib.rcParams)
     figures.to_svg(figures.gantt(random_schedule(50), 0, 5000), "a")
@@ -156,7 +156,7 @@ def test_to_svg__ids_carry_the_prefix():
     assert "metadata" not in svg
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_size__of_a_page_of_a_long_log():
     n = 240_000
     rng = np.random.default_rng(1)

@@ -50,6 +50,7 @@ def workload():
     )
 
 
+@pytest.mark.slow
 def test_data__read_back(workload):
     schedules = [simulate(workload, policy) for policy in ("easy", "conservative")]
     page = render(schedules)
@@ -74,6 +75,7 @@ def test_data__read_back(workload):
     assert command == "walltime explain log --procs 64 --policy conservative --overrun kill --coincident batch"
 
 
+@pytest.mark.slow
 def test_data__runtimes_and_submissions_of_each_schedule(workload):
     own = [simulate(workload, "easy"), simulate(workload, "easy", overrun="extend")]
     about = meta(render(own))
@@ -86,6 +88,7 @@ def test_data__runtimes_and_submissions_of_each_schedule(workload):
     np.testing.assert_array_equal(columns["submit"], later.submit)
 
 
+@pytest.mark.slow
 def test_live__only_where_it_can(workload):
     schedule = simulate(workload, "easy")
     assert live.can_live([schedule])

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import walltime as wt
 from walltime.policy import Easy, order
@@ -53,6 +54,7 @@ def test_plain__odd_values():
     assert plain(1 + 2j) == "(1+2j)"
 
 
+@pytest.mark.slow
 def test_page__names_whole_schedulers():
     jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[5, 5], procs=[1, 1], machine_procs=1)
     page = render([wt.simulate(jobs, "easy:predictor=exact,believe=selective")])

@@ -157,6 +157,7 @@ class Late(wt.PlainPolicy):
         return ()
 
 
+@pytest.mark.slow
 def test_compare__puts_any_schedulers_into_one_table(capsys, tmp_path, own):
     log = tmp_path / "small.swf"
     log.write_text(HEADER + "".join(record(i, i, 10 + i, 1 + i % 3, 20 + 5 * i, user=1 + i % 2) for i in range(1, 9)))

@@ -48,6 +48,7 @@ def test_calibrate__of_a_window_begins_with_the_jobs_of_that_time(capsys, site):
     assert json.loads(out)["rows"][0]["jobs"] < 2500
 
 
+@pytest.mark.slow
 def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     log, cluster, folder = site
     files = ("--report", folder / "w.html", "--out", folder / "w.csv")

@@ -78,6 +78,7 @@ ODD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_damaged_descriptions_are_read_or_refused_in_one_line(version, tmp_path):
     draw, messages = random.Random(7), []

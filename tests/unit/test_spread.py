@@ -126,6 +126,7 @@ def test_longest_queue__worked_by_hand():
     assert longest_queue(schedule) == (10, 10 / 90), "one waiting job is no queue to speak of"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("log", "saturated"), [("KTH-SP2-1996-2.1-cln", ["FCFS"]), ("CTC-SP2-1996-3.1-cln.recon", ["FCFS"]), ("ALCF-Theta-2022-23", ["FCFS"])]
 )
@@ -146,6 +147,7 @@ def log(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_commands__print_the_cautions_of_the_page(capsys, log, tmp_path):
     page = tmp_path / "report.html"
     status, out, _ = call(capsys, "compare", log, "--report", page)

@@ -166,6 +166,7 @@ def test_read__comparison_with_something_else_is_false(written):
     assert read_swf(written(GOOD)) != GOOD
 
 
+@pytest.mark.slow
 def test_read__takes_little_more_memory_than_the_columns(written):
     path = written("\n".join(f"{n} {n} 3 60 4 5 6 4 90 -1 1 7 8 9 1 2 -1 -1" for n in range(60_000)))
     read_swf(path)
@@ -329,6 +330,7 @@ def test_bad_line__of_two_faults_the_first_is_named(written):
     assert error_of(written(f"bad\n{record(submit=-5)}\n")).startswith("1: 1 field")
 
 
+@pytest.mark.slow
 def test_bad_line__its_number_counts_comments_and_blank_lines_over_blocks(written):
     assert error_of(written(f"; x\n\n{GOOD}\n" * 20_000 + "bad")).startswith("60001: 1 field")
 
@@ -544,6 +546,7 @@ def test_kth__facts_of_the_log():
     assert "memory" not in log.columns
 
 
+@pytest.mark.slow
 def test_cm5__header_and_fractions():
     log = read_swf(trace_path("LANL-CM5-1994-4.1-cln"))
     assert len(log.header["Queue"]) == 18
@@ -560,7 +563,11 @@ def test_gaia__indented_header():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", trace_names() or ["any log"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.nightly) if name.startswith(("SDSC-BLUE", "LANL")) else name for name in trace_names()]
+    or ["any log"],
+)
 def test_every_trace__reads_and_round_trips(name, tmp_path):
     path = trace_path(name)
     log = read_swf(path)

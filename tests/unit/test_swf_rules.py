@@ -380,6 +380,7 @@ def test_ctc__smaller_machine_drops_wide_jobs():
     assert jobs.procs.max() <= 100
 
 
+@pytest.mark.slow
 def test_cm5__jobs_without_estimate_or_processors():
     found = counts(read(trace_path("LANL-CM5-1994-4.1-cln")))
     assert (found["no_processors"], found["runtime_as_estimate"], found["runtime_over_estimate"]) == (3, 11_287, 40_180)

@@ -287,6 +287,7 @@ def test_write_swf__any_workload_is_read_back(tmp_path_factory, rows):
     assert_same_jobs(read(path), jobs)
 
 
+@pytest.mark.slow
 def test_kth__workload_is_read_back(tmp_path):
     jobs = read(trace_path("KTH-SP2-1996-2"))
     write_swf(tmp_path / "x.swf.gz", jobs)

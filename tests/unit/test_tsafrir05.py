@@ -232,6 +232,7 @@ def test_assign__by_hand():
     assert seen == {(20, 60, 20, 50), (20, 50, 20, 60)}
 
 
+@pytest.mark.slow
 def test_assign__is_even_where_all_estimates_fit():
     first = [assign(np.zeros(4, np.int64), np.arange(4), np.array([40, 30, 20, 10]), seed)[2] for seed in range(4000)]
     counts = np.unique(first, return_counts=True)[1]

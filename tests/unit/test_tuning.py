@@ -110,6 +110,7 @@ def test_search__finds_a_direction_and_repeats_it(optimiser):
     assert found[0][1] == found[1][1] < -0.9
 
 
+@pytest.mark.slow
 def test_tune__result_is_what_the_label_gives_and_goes_on_from_its_folder(tmp_path):
     settings = {"budget": 8, "optimiser": "random", **SMALL}
     found = wt.tune(JOBS, store=tmp_path, **settings)
@@ -148,6 +149,7 @@ def test_tune__faults(changes, error, message):
         wt.tune(JOBS, **({"optimiser": "random", "budget": 2, **SMALL} | changes))
 
 
+@pytest.mark.slow
 def test_switching__equals_the_reference_engine_with_the_same_choices():
     some = wt.workloads.head(JOBS, 400)
     orders = [ORDERS["fcfs"], ORDERS["sjf"], ORDERS["wfp"], parse_order("power:wait=1,procs=1")]
@@ -171,6 +173,7 @@ def test_switching__equals_the_reference_engine_with_the_same_choices():
     assert running.start.tolist() == reference.start.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["simulate", "epsilon", "ucb"])
 def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
     some = wt.workloads.head(JOBS, 1500)
@@ -223,6 +226,7 @@ def test_chooser__tries_each_order_once_and_prefers_the_cheapest():
         assert choices.count(0) > 30
 
 
+@pytest.mark.slow
 def test_command__writes_result_and_page(tmp_path, capsys):
     log = tmp_path / "log.swf"
     wt.logs.write_swf(log, JOBS)

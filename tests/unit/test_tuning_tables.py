@@ -49,6 +49,7 @@ def test_standings__are_of_the_suites_as_they_are(tables, tmp_path):
     assert module.standings("classic", tmp_path / "none.json") == "*Not run.*"
 
 
+@pytest.mark.slow
 def test_learned__both_logs_with_intervals(tables, tmp_path):
     learned = tables("learned_tables").learned
     stored = json.loads((DOCS / "learned.json").read_text())

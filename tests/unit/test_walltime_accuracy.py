@@ -155,6 +155,7 @@ def test_adjusted__users_first_and_the_scheme_of_few_underestimates():
     assert rows[0]["mean_wait"] == wt.simulate(regular(), "easy").summary().mean_wait
 
 
+@pytest.mark.slow
 def test_adjusted__on_a_machine_that_slurm_schedules_easy_is_simulated():
     jobs = regular()
     machine = wt.machine.Machine((wt.machine.Pool("all", 2, 4),), (wt.machine.Partition("main", ("all",)),), policy="slurm")
@@ -199,6 +200,7 @@ def test_advice__too_few_jobs():
     assert one.as_dict()["walltime"] is None
 
 
+@pytest.mark.slow
 def test_page__hostile_names_are_text():
     jobs = workload([60] * 40, [HOUR] * 40, user=1, group=1, executable=1, names=dict.fromkeys(("user", "group", "executable"), (HOSTILE,)))
     page = render(wt.walltime_accuracy(jobs, replications=1))
@@ -208,6 +210,7 @@ def test_page__hostile_names_are_text():
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
 
 
+@pytest.mark.slow
 def test_page__same_bytes_and_every_figure_is_described():
     jobs = regular()
     found = wt.walltime_accuracy(jobs, replications=3)
@@ -224,6 +227,7 @@ def write(path, users=3, jobs=60):
     return path
 
 
+@pytest.mark.slow
 def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = write(tmp_path / "log.swf")
@@ -262,6 +266,7 @@ pools = ["all"]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--procs", "4", "--too-wide", "clip"], ["--cluster", "cluster.toml"]])
 def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
@@ -302,6 +307,7 @@ def test_cli__page_of_a_log_without_estimates_is_refused_in_one_line(capsys, tmp
     assert "no users' estimates" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["estimates", "--replications", "1"], ["compare", "--policy", "easy"]])
 def test_cli__no_page_shows_the_key_of_anonymised_names(capsys, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)

@@ -92,6 +92,7 @@ def test_what_if__of_nothing_says_that_nothing_changes(jobs):
     assert any("No job starts earlier or later" in caution for caution in found.cautions)
 
 
+@pytest.mark.slow
 def test_what_if__below_the_calibration_is_marked_and_above_is_not(jobs):
     exact = recorded_as(jobs_of(MACHINE, jobs=2500), MACHINE, "easy")
     sure = what_if(exact, MACHINE, ["nodes+=50%"], replications=3)
@@ -181,6 +182,7 @@ def test_what_if__tables_and_json(found):
         assert all(len(row) == len(columns) for row in rows)
 
 
+@pytest.mark.slow
 def test_page__escapes_names_and_is_the_same_again(jobs):
     evil = '<script>alert("x")</script>\x1b[31m'
     origin = replace(jobs.origin, name="<b>log", names={"partition": (evil, "big"), "user": (evil, *(f"u{k}" for k in range(40)))})
