@@ -134,6 +134,7 @@ def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, mo
     assert verify_result(path, own=[own], workers=1) == ["the files of the policy are not that of this program or machine"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelled", ["{}:Day", "easy:order={}:widest", "x:{}:Day", " {}:Day", "hybrid:1,order={}:widest"])
 @pytest.mark.parametrize("files", [{}, {"theirs.py": "0"}])
 def test_verify__never_runs_a_file_that_only_the_result_names(suite, tmp_path, capsys, monkeypatch, spelled, files):

@@ -58,6 +58,7 @@ def test_cells__equal_the_simulation(plan):
     assert whole == nodes, "one pool is a number of processors"
 
 
+@pytest.mark.slow
 def test_keys__follow_the_machine(plan):
     before = plan_keys(read_plan(plan))
     assert len(set(before)) == 9

@@ -115,6 +115,7 @@ def test_report__groups_in_their_order_and_files_as_spelled(capsys, plan):
     assert "easy:backfill-order=orders.py:narrow" in wt.campaign.Store(plan.parent / "plan.results")._repr_html_()
 
 
+@pytest.mark.slow
 def test_report__labels_do_not_orphan_cells_of_a_store_that_was_moved(capsys, plan, tmp_path):
     for name in ("orders.py", "plan.toml"):
         (tmp_path / name).write_bytes((plan.parent / name).read_bytes())

@@ -86,6 +86,7 @@ def test_report__run_without_chance_stands_for_every_seed(tmp_path):
     assert line.difference.mean == pytest.approx((random - exact[0]).mean())
 
 
+@pytest.mark.slow
 def test_report__by_groups(capsys, plan):
     status, out, _ = call(capsys, "campaign", "report", plan, "--by", "class", "--json", "--metric", "mean_wait")
     found = json.loads(out)["lines"]

@@ -95,6 +95,7 @@ def test_rows__equal_single_simulations(finished):
             assert row[name] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value), name
 
 
+@pytest.mark.slow
 def test_group_rows__equal_averages_over_the_groups(finished):
     store = Store(finished.parent / "plan.results")
     cells = {row["cell"]: row for row in store.table().iter_rows(named=True)}
@@ -192,6 +193,7 @@ def test_second_run_into_a_store__is_refused_while_the_first_lasts(capsys, plan)
     assert call(capsys, "campaign", "run", plan)[0] == 0
 
 
+@pytest.mark.slow
 def test_left_over_parts__are_removed(plan):
     store = Store(plan.parent / "plan.results")
     store.open("plan", {})

@@ -35,6 +35,7 @@ def makers_called() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_intervals__each_is_declared_where_it_is_made():
     declared = {place for kind in KINDS.values() for place in kind.made_by}
     assert makers_called() - declared - set(MAKERS.values()) == set(), "declare the interval in walltime.metrics.intervals"

@@ -169,6 +169,7 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
     assert_is(plan, free)
 
 
+@pytest.mark.slow
 def test_first_hole__is_where_processors_stay_free_long_enough():
     # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; mualem01's steps a to c.
     plan = new(jobs=4)

@@ -241,6 +241,7 @@ def test_figure__bars_are_the_histogram_and_curves_the_distributions():
     assert len(by_runtime.lines[0].get_xdata()) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2, 250])
 def test_figure__stands_any_number_of_jobs_and_peaks(jobs):
     runtime = np.full(jobs, 60)

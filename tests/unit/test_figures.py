@@ -23,6 +23,7 @@ SCHEDULES = [wt.simulate(JOBS, name) for name in ("easy", "fcfs")]
 OF_WORKLOADS = (figures.estimate_use, figures.estimates_against_runtimes, figures.estimate_distribution, figures.accuracy_by_runtime)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", figures.OF_SCHEDULES)
 def test_figure__draws_on_given_axes_or_new_ones(name):
     draw = figures.OF_SCHEDULES[name]

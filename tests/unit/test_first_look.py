@@ -65,6 +65,7 @@ def test_compare__of_all_policies(log, capsys):
     assert "5 copies" in out
 
 
+@pytest.mark.slow
 def test_compare__of_all_policies_as_json(log, capsys):
     code, out, _ = call(capsys, "compare", log, "--policy", "all", "--json", "--no-spread")
     assert code == 0

@@ -205,6 +205,7 @@ def outcome(k, early, median, late, real, made=None):
     return Outcome(str(k), k * DAY if made is None else made, early, median, late, 2.0 * median, np.nan, real)
 
 
+@pytest.mark.slow
 def test_factors__come_to_rest_where_5_percent_are_beyond_each_end():
     late = np.random.default_rng(1).uniform(-500, 500, 20_000)  # s, so that 450 are 4.5 times the distance of an end
     found = [outcome(k, 900, 1000, 1100, 1000 + late[k]) for k in range(len(late))]
@@ -292,6 +293,7 @@ def test_tries__each_is_alone_beside_the_queue():
     assert [one.by_limits - NOW for one in whole.tried] == [0, 7100]
 
 
+@pytest.mark.slow
 def test_tries__are_as_if_the_job_waited_last():
     snapshot, history = snapshot_at(truth(), 400_000), as_history(truth())
     [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], samples=8, seed=3).tried

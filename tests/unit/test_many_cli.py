@@ -65,6 +65,7 @@ def test_replications__with_a_page(capsys, log, tmp_path):
     assert record["replications"][0]["mean_wait"]["mean"] == pytest.approx(waits["easy"].mean())
 
 
+@pytest.mark.slow
 def test_replications__of_one_policy_and_of_random_estimates(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     assert call(capsys, "simulate", log, "--estimates", "f:4", "--replications", 3, "--report", path)[0] == 0

@@ -91,6 +91,7 @@ believe = ["regular", "regular", "selective"]
 """
 
 
+@pytest.mark.slow
 def test_campaign__varies_predictors(log, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     plan = read_plan(tmp_path / "plan.toml")

@@ -35,6 +35,7 @@ def test_score__label_parses_back_also_in_a_scheduler(label):
     assert wt.Scheduler.of(scheduler.label) == scheduler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", [*LABELS, "linear:believed=-1", "power:area=-1"])
 @pytest.mark.parametrize("policy", ["easy:order={}", "easy:backfill-order={}", "conservative:order={}", "fcfs:order={}"])
 def test_score__engines_agree(label, policy):
