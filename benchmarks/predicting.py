@@ -12,7 +12,7 @@ from walltime.engine.interface.load import load
 from walltime.policy import Easy
 from walltime.predictors import STATISTICS, WINDOWS, Predictor, Tang13, parse_predictor
 from walltime.schedule import simulate
-from walltime.schedule.replay import replay_predictions
+from walltime.schedule.replay import predict
 from walltime.workload import Workload
 
 CONFIGURATIONS = 130
@@ -59,7 +59,7 @@ def replay(workload: Workload, options: Options) -> Numbers:
     schemes = [Tang13(key=k, statistic=s, window=w, threshold=t) for k in keys for t in thresholds for s in STATISTICS for w in WINDOWS]
     schemes = schemes[: options.size(CONFIGURATIONS, 6)]
     begin = time.perf_counter()
-    replay_predictions(workload, schemes)
+    predict(workload, schemes)
     return {"jobs": len(workload), "configurations": len(schemes), "seconds": time.perf_counter() - begin}
 
 

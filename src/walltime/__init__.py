@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from walltime.schedule import simulate as simulate
     from walltime.schedule import simulate_many as simulate_many
     from walltime.schedule.accuracy import walltime_accuracy as walltime_accuracy
-    from walltime.schedule.replay import replay_predictions as replay_predictions
+    from walltime.schedule.replay import predict as predict
     from walltime.schedule.replication import replicate as replicate
     from walltime.schedule.scheduler import Scheduler as Scheduler
     from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
@@ -159,7 +159,7 @@ _NAMES = {
         "simulate_many",
     ),
     "schedule.accuracy": ("walltime_accuracy",),
-    "schedule.replay": ("replay_predictions",),
+    "schedule.replay": ("predict",),
     "schedule.replication": ("replicate",),
     "schedule.scheduler": (
         "Scheduler",

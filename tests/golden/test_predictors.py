@@ -30,7 +30,7 @@ def history(ends, runtimes, requested, at, *, ask=1000, now_user=1, users=None, 
             "executable": np.ones(len(ends) + 1, np.int64),
         },
     )
-    [replay] = wt.replay_predictions(jobs, [predictor], "log", engine=engine)
+    [replay] = wt.predict(jobs, [predictor], "log", engine=engine)
     asked = int(np.flatnonzero(jobs.submit == at)[-1])
     return int(replay.predicted[asked]), int(replay.basis[asked])
 

@@ -152,7 +152,7 @@ def test_replay__equals_its_plain_python(data):
     chosen = data.draw(st.lists(predictors(again=False), min_size=1, max_size=4), label="predictors")
     ends = data.draw(st.sampled_from(("log", "easy")))
     clip = data.draw(st.booleans())
-    kernel, reference = (wt.replay_predictions(workload, chosen, ends, clip=clip, engine=e, workers=1) for e in ("kernel", "reference"))
+    kernel, reference = (wt.predict(workload, chosen, ends, clip=clip, engine=e, workers=1) for e in ("kernel", "reference"))
     for fast, slow in zip(kernel, reference, strict=True):
         assert np.array_equal(fast.predicted, slow.predicted)
         assert np.array_equal(fast.basis, slow.basis)

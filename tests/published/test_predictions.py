@@ -14,7 +14,7 @@ PREDICTOR = "gaussier15:under=square,over_coefficient=100,weight=log_n_over_r"
 @pytest.mark.parametrize("log", LOGS)
 def test_replay__beside_the_published_schedule_gives_its_predictions(log):
     _, published = both(log, LEARNED)
-    [replay] = wt.replay_predictions(published, [wt.predictors.parse_predictor(PREDICTOR)], ends="log", dialect="predictsim")
+    [replay] = wt.predict(published, [wt.predictors.parse_predictor(PREDICTOR)], ends="log", dialect="predictsim")
     away = np.abs(replay.predicted - published.columns["think_time"])
     assert np.mean(away == 0) >= 0.99
     assert away.max() <= 10  # where several jobs start and end together, the schedule does not tell the order in which they were learned

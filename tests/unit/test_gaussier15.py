@@ -212,7 +212,7 @@ def test_kernel__predicts_what_plain_python_does(options, dialect):
     assert len(np.unique(kernel.predictions.predicted)) > 20
     ends = wt.simulate(jobs, wt.Easy())
     fast, slow = (
-        wt.replay_predictions(jobs, [predictor], ends=ends, dialect=dialect, engine=engine)[0] for engine in ("kernel", "reference")
+        wt.predict(jobs, [predictor], ends=ends, dialect=dialect, engine=engine)[0] for engine in ("kernel", "reference")
     )
     assert np.array_equal(fast.predicted, slow.predicted)
     assert np.array_equal(fast.basis, slow.basis)

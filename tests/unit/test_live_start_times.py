@@ -351,7 +351,7 @@ def files(tmp_path_factory):
 def test_command__prints_writes_and_explains(capsys, files):
     status, out, err = call(
         capsys, "slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 5, "--job", "5",
-        "--report", files / "p.html", "--prometheus", files / "m.prom",
+        "--report", files / "p.html", "--metrics", files / "m.prom",
     )  # fmt: skip
     assert (status, err) == (0, "")
     assert "\x1b" not in out
@@ -402,7 +402,7 @@ def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):
     assert "waits" in one_line(*call(capsys, "slurm", "start-times", elsewhere, *base[3:]))
     assert "runs already" in one_line(*call(capsys, *base, "--job", "1"))
     assert "no job '77'" in one_line(*call(capsys, *base, "--job", "77"))
-    assert "can be written as .prom" in one_line(*call(capsys, *base, "--prometheus", tmp_path / "m.txt"))
+    assert "can be written as .prom" in one_line(*call(capsys, *base, "--metrics", tmp_path / "m.txt"))
     assert "unknown policy" in one_line(*call(capsys, *base, "--policy", "nothing"))
     assert "is no snapshot" in one_line(*call(capsys, "slurm", "start-times", files / "log.swf", "--history", files / "log.swf"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "start-times", tmp_path / "x.json", "--history", files / "log.swf"))

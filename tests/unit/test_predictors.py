@@ -180,7 +180,7 @@ def test_plain_predictor__begins_afresh_each_time_and_runs_on_the_log_compiled()
     ]
     assert (logs[0].start == logs[1].start).all()
     assert (logs[0].predictions.predicted == logs[1].predictions.predicted).all()
-    [replay] = wt.replay_predictions(JOBS, [predictor], "log")
+    [replay] = wt.predict(JOBS, [predictor], "log")
     assert (replay.predicted == logs[0].predictions.predicted).all()
 
 
@@ -201,7 +201,7 @@ def test_plain_predictor__must_give_a_number(value):
 
 def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
     chosen = [wt.predictors.LastRun(), wt.predictors.Tang13(key="user"), wt.predictors.Mualem01History()]
-    for predictor, replay in zip(chosen, wt.replay_predictions(JOBS, chosen, wt.simulate(JOBS, wt.Easy())), strict=True):
+    for predictor, replay in zip(chosen, wt.predict(JOBS, chosen, wt.simulate(JOBS, wt.Easy())), strict=True):
         done = wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, believe="none"))
         assert (done.predictions.predicted == replay.predicted).all()
         assert replay.ends == "easy"
@@ -209,20 +209,20 @@ def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
 
 
 def test_replay__says_whose_ends_it_took():
-    assert wt.replay_predictions(JOBS, [wt.predictors.LastRun()])[0].ends == "log"
+    assert wt.predict(JOBS, [wt.predictors.LastRun()])[0].ends == "log"
     zero = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.zeros(len(JOBS), np.int64)})
-    assert wt.replay_predictions(zero, [wt.predictors.LastRun()])[0].ends == "easy"
+    assert wt.predict(zero, [wt.predictors.LastRun()])[0].ends == "easy"
     with pytest.raises(wt.WorkloadError, match="all wait times of the log are 0"):
-        wt.replay_predictions(zero, [wt.predictors.LastRun()], "log")
+        wt.predict(zero, [wt.predictors.LastRun()], "log")
     partly = dataclasses.replace(JOBS, columns=JOBS.columns | {"wait": np.where(np.arange(len(JOBS)) < 3, -1, 5)})
-    assert wt.replay_predictions(partly, [wt.predictors.LastRun()])[0].unknown_ends == 3
+    assert wt.predict(partly, [wt.predictors.LastRun()])[0].unknown_ends == 3
     for options, message in (({"ends": "never"}, "unknown ends"), ({"engine": "steam"}, "unknown engine")):
         with pytest.raises(wt.PolicyError, match=message):
-            wt.replay_predictions(JOBS, [wt.predictors.LastRun()], **options)
+            wt.predict(JOBS, [wt.predictors.LastRun()], **options)
     with pytest.raises(wt.PolicyError, match="nobody waits"):
-        wt.replay_predictions(JOBS, [wt.predictors.Tsafrir07(recompute=True)])
+        wt.predict(JOBS, [wt.predictors.Tsafrir07(recompute=True)])
     with pytest.raises(wt.WorkloadError, match="not of these jobs"):
-        wt.replay_predictions(JOBS, [wt.predictors.LastRun()], wt.simulate(some_jobs(20), wt.Easy()))
+        wt.predict(JOBS, [wt.predictors.LastRun()], wt.simulate(some_jobs(20), wt.Easy()))
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_replay__of_p4_on_kth_shows_its_trends():
     # KTH has no projects beside groups, but users whose requests differ: more keys and lower percentiles are more accurate.
     jobs = wt.read(trace_path("KTH-SP2-1996-2"))
     schemes = {(k, s): wt.predictors.Tang13(k, s, window=None) for k in ("user", "triple") for s in STATISTICS}
-    found = dict(zip(schemes, (r.summary() for r in wt.replay_predictions(jobs, list(schemes.values()), "log")), strict=True))
+    found = dict(zip(schemes, (r.summary() for r in wt.predict(jobs, list(schemes.values()), "log")), strict=True))
     base = found["user", "max"].mean_accuracy_of_requests
     assert all(summary.mean_accuracy > base for summary in found.values())
     assert found["user", "p80"].mean_accuracy < found["triple", "p80"].mean_accuracy
@@ -240,7 +240,7 @@ def test_replay__of_p4_on_kth_shows_its_trends():
         accuracy = [found[key, s].mean_accuracy for s in STATISTICS[:-1]]
         assert accuracy == sorted(accuracy)
         assert len({found[key, s].na_percent for s in STATISTICS}) == 1
-    threshold = wt.replay_predictions(jobs, [wt.predictors.Tang13("triple", "p80", None, 0.5)], "log")[0].summary()
+    threshold = wt.predict(jobs, [wt.predictors.Tang13("triple", "p80", None, 0.5)], "log")[0].summary()
     plain = found["triple", "p80"]
     assert threshold.ue_percent + threshold.be_percent < plain.ue_percent + plain.be_percent
     assert threshold.na_percent == plain.na_percent

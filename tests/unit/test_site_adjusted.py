@@ -66,7 +66,7 @@ def test_time_min_is_that_of_the_side_car():
         machine_procs=4,
         columns={"user": np.zeros(count, int), "wait": np.ones(count, int)},
     )
-    predicted = np.minimum(wt.replay_predictions(jobs, [wt.predictors.LastRun()])[0].predicted, requested)
+    predicted = np.minimum(wt.predict(jobs, [wt.predictors.LastRun()])[0].predicted, requested)
     found = Adjustment(wt.predictors.parse_predictor("last"), 20, 0.5).apply(jobs).columns["time_min"].tolist()
     wanted = [time_min_of(float(s), int(limit) // 60, Bounds(floor=20, gain=0.5)) for s, limit in zip(predicted, requested, strict=True)]
     assert found == [-1 if minutes is None else 60 * minutes for minutes in wanted]

@@ -243,5 +243,5 @@ def test_command__writes_result_and_page(tmp_path, capsys):
         assert said in out
         assert said in page
     assert any("chosen in training" in said for said in kept["cautions"])
-    _, out, _ = call(capsys, "tune", log, "--bandit", "ucb", "--order", "fcfs", "--order", "sjf", "--json")
+    _, out, _ = call(capsys, "tune", log, "--weekly", "ucb", "--order", "fcfs", "--order", "sjf", "--json")
     assert json.loads(out)["strategy"] == "ucb"

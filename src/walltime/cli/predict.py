@@ -58,7 +58,7 @@ def predict(
     from walltime.errors import PolicyError
     from walltime.predictors import parse_predictor
     from walltime.schedule.adjusted import tang13_schemes
-    from walltime.schedule.replay import replay_predictions
+    from walltime.schedule.replay import predict as replay
 
     if ends not in ("auto", "log", "easy"):
         raise PolicyError(f"unknown ends {ends!r}; known are auto, log, easy")
@@ -70,7 +70,7 @@ def predict(
     workload, seconds = reading.load(trace)
     chosen = given or tang13_schemes(workload, threshold or 0.0)
     with common.progress_bar(len(chosen), "predictors") as show:
-        found = replay_predictions(workload, chosen, ends, dialect=rules, progress=show)
+        found = replay(workload, chosen, ends, dialect=rules, progress=show)
     rows = [row(replay) for replay in found]
     if out is not None:
         _write(out, found, rows)

@@ -142,7 +142,7 @@ def start_times(
     report: o.ReportOption = None,
     metrics: Annotated[
         Path | None,
-        typer.Option("--prometheus", metavar="FILE", help="Write metrics for Prometheus here: .prom.", rich_help_panel=o.OUTPUT),
+        typer.Option("--metrics", metavar="FILE.prom", help="Write metrics for Prometheus here: .prom.", rich_help_panel=o.OUTPUT),
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -164,7 +164,7 @@ def start_times(
     found = read_snapshot(snapshot)
     if tries:
         if named := [
-            name for name, value in (("job", job), ("ledger", ledger), ("report", report), ("prometheus", metrics)) if value is not None
+            name for name, value in (("job", job), ("ledger", ledger), ("report", report), ("metrics", metrics)) if value is not None
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, found.machine)
@@ -186,7 +186,7 @@ def start_times(
         told.write_prometheus(metrics, result)
     chosen = result.jobs if job is None else [result.of(job)]
     if as_json:
-        facts = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "prometheus": metrics}
+        facts = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "metrics": metrics}
         facts |= {} if reasons is None else {"reasons": reasons.as_dict()}
         common.print_json(facts | {"version": version()})
         return

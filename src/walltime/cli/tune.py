@@ -47,9 +47,9 @@ def tune(
         Path | None, typer.Option("--store", help="Keep what is simulated in this folder, and go on from there.", rich_help_panel=FIT)
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads; default: one per core.", rich_help_panel=FIT)] = None,
-    bandit: Annotated[
+    weekly: Annotated[
         str | None,
-        typer.Option("--bandit", help="Choose an order every week instead: by simulate, epsilon or ucb.", rich_help_panel=BANDIT),
+        typer.Option("--weekly", help="Choose an order every week instead: by simulate, epsilon or ucb.", rich_help_panel=BANDIT),
     ] = None,
     orders: Annotated[
         list[str] | None,
@@ -71,16 +71,16 @@ def tune(
     for path, endings in ((out, (".json",)), (report, (".html", ".htm"))):
         if path is not None:
             common.check_output(path, endings)
-    if bandit is None and (orders or look != 1):
-        raise PolicyError("--order and --look are for --bandit; leave them out")
+    if weekly is None and (orders or look != 1):
+        raise PolicyError("--order and --look are for --weekly; leave them out")
     workload, _ = reading.load(trace)
     shared: dict[str, Any] = {"metric": metric, "seed": seed, "overrun": overrun.value}
     found: Tuning | Weekly
-    if bandit is not None:
+    if weekly is not None:
         chosen: dict[str, Any] = {"orders": orders} if orders else {}
         span = int(workload.submit[-1] - workload.submit[0]) // (7 * 86_400) if len(workload) else 0
         with common.progress_bar(span, "weeks") as progress:
-            found = choose_weekly(workload, policy, strategy=bandit, look=look, progress=progress, **chosen, **shared)
+            found = choose_weekly(workload, policy, strategy=weekly, look=look, progress=progress, **chosen, **shared)
     else:
         shared |= {"score": score, "features": None if features is None else [name.strip() for name in features.split(",")], "where": where}
         shared |= {"days": days, "warm": warm, "share": share, "most": most, "copies": copies, "shake": shake, "budget": budget}

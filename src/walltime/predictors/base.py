@@ -108,7 +108,7 @@ class Predictor:
 
     Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request, unless `uncapped`. Jobs are killed
     at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled form,
-    `compiled`, for the compiled engine; otherwise it runs on the reference engine, and in `replay_predictions`.
+    `compiled`, for the compiled engine; otherwise it runs on the reference engine, and in `predict`.
     """
 
     name: ClassVar[str] = "predictor"

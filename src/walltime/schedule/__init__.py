@@ -14,7 +14,7 @@ from walltime.schedule.fair_start import Fairness, fairness
 from walltime.schedule.files import read_schedule
 from walltime.schedule.machine_story import HeldBack, MachineStory
 from walltime.schedule.prediction import PredictionRecord
-from walltime.schedule.replay import Replay, replay_predictions
+from walltime.schedule.replay import Replay, predict
 from walltime.schedule.replication import Replications, replicate
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
@@ -65,9 +65,9 @@ __all__ = [
     "dialect_runs",
     "fairness",
     "parse_scheduler",
+    "predict",
     "read_schedule",
     "readings_alone",
-    "replay_predictions",
     "replicate",
     "shaking_spread",
     "simulate",

@@ -14,7 +14,7 @@ from walltime.metrics.estimates import accuracy
 from walltime.policy import SJF, Easy, Policy
 from walltime.policy.slurm import Slurm
 from walltime.predictors import Prediction
-from walltime.schedule.replay import Replay, replay_predictions
+from walltime.schedule.replay import Replay, predict
 from walltime.schedule.schedule import Schedule
 from walltime.schedule.scheduler import Scheduler, parse_scheduler
 from walltime.schedule.simulation import simulate
@@ -160,7 +160,7 @@ def adjust_walltimes(
     """
     schemes = [*tang13_schemes(workload), *tang13_schemes(workload, THRESHOLD)]
     with progress(len(schemes), "schemes replayed") as show:
-        replays = replay_predictions(workload, schemes, progress=show)
+        replays = predict(workload, schemes, progress=show)
     replays = [replay for _, replay in sorted(zip([r.summary().mean_accuracy for r in replays], replays, strict=True), key=lambda p: -p[0])]
     policy, instead = _policy(machine)
     cases = [(USERS, Scheduler(policy)), *_cases(policy, replays)]

@@ -42,7 +42,7 @@ class Replay:
         return metrics.summarize_predictions(np.minimum(w.runtime, w.requested), w.requested, self.predicted, self.basis)
 
 
-def replay_predictions(
+def predict(
     workload: Workload,
     predictors: Sequence[Predictor],
     ends: str | Schedule = "auto",
@@ -68,7 +68,7 @@ def replay_predictions(
     >>> from walltime.predictors import LastRun
     >>> jobs = Workload.from_arrays(submit=[0, 10], runtime=[10, 9], requested=[60, 60], procs=[1, 1], machine_procs=1,
     ...                             columns={"user": np.array([7, 7])})
-    >>> [replay] = replay_predictions(jobs, [LastRun()], ends="easy")
+    >>> [replay] = predict(jobs, [LastRun()], ends="easy")
     >>> replay.predicted.tolist(), replay.ends
     ([60, 10], 'easy')
     """

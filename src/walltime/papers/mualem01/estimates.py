@@ -22,7 +22,7 @@ from walltime.predictors import KEYS, Basis, Mualem01History
 from walltime.report.estimates import draw_scatter, draw_use
 from walltime.report.figures import style
 from walltime.schedule import Schedule
-from walltime.schedule.replay import replay_predictions
+from walltime.schedule.replay import predict
 
 Array = np.ndarray
 NAMES = {
@@ -163,7 +163,7 @@ def figure_9(study: Study) -> list[Part]:
         predictors = [Mualem01History(key=key, **options) for options in variants.values()]
         judged = _part_of(schedule, kept)
         runtime = judged.runtime
-        replays = replay_predictions(judged.workload, predictors, judged, clip=False, workers=study.workers)
+        replays = predict(judged.workload, predictors, judged, clip=False, workers=study.workers)
         for name, replay in zip(variants, replays, strict=True):
             estimate = replay.predicted
             under, known = runtime > estimate, replay.basis == Basis.OWN

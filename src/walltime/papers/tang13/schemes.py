@@ -12,7 +12,7 @@ from walltime.metrics.months import month_starts
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.predictors import Tang13
-from walltime.schedule.replay import Replay, replay_predictions
+from walltime.schedule.replay import Replay, predict
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -57,7 +57,7 @@ def replays(study: Study, subject: Subject, schemes: Sequence[Tang13]) -> dict[T
             study.progress(f"{subject.name}: predictions", done, len(missing))
 
     if missing:
-        found = replay_predictions(subject.workload, missing, workers=study.workers, progress=show)
+        found = predict(subject.workload, missing, workers=study.workers, progress=show)
         known.update(zip(missing, found, strict=True))
     return {scheme: known[scheme] for scheme in schemes}
 
