@@ -65,6 +65,21 @@ def verdicts(stored: Numbers) -> str:
     return table(("policy", "bounded slowdown better", "worse", "wait better", "worse"), rows)
 
 
+def weeks(stored: Numbers) -> str:
+    """On which logs the mean over such weeks is lower and higher than EASY's; policies without any are left out."""
+    rows = []
+    for label in in_order(stored):
+        found = {short(log): entry["weeks"] for log, entries in stored.items() for entry in entries["policies"] if entry["policy"] == label}
+        cells = []
+        for measure in ("mean_wait", "mean_bounded_slowdown"):
+            known = {log: own[measure] for log, own in found.items() if "withheld" not in own[measure]}
+            cells.append(", ".join(log for log, own in known.items() if own["high"] < 0))
+            cells.append(", ".join(log for log, own in known.items() if own["low"] > 0))
+        if any(cells):
+            rows.append((f"`{label}`", *cells))
+    return table(("policy", "mean wait lower on", "higher on", "bounded slowdown lower on", "higher on"), rows)
+
+
 def picture(stored: Numbers) -> Figure:
     """How the mean bounded slowdown differs from EASY's, a row for each policy, a mark for each log."""
     names = [label for label in in_order(stored) if label not in (BASELINE, "fcfs")]
@@ -135,4 +150,4 @@ def short(name: str) -> str:
     return "-".join(name.split("-")[:2])
 
 
-PARTS = {"logs": logs, "means": means, "verdicts": verdicts, "classes": classes, "speed": speed}
+PARTS = {"logs": logs, "means": means, "verdicts": verdicts, "weeks": weeks, "classes": classes, "speed": speed}

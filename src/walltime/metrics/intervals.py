@@ -85,10 +85,9 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "shaken.copy": IntervalKind(
         "this log, shaken",
-        "the difference in one further copy, Student's t",
-        ("schedule.spread.Spread.difference", "site.effects.differences"),
+        "one further copy, or the difference in it, Student's t",
+        ("schedule.spread.Spread.difference", "schedule.first_look._interval", "site.effects.differences"),
     ),
-    "shaken.mean": IntervalKind("this log, shaken", "mean over the log and its copies, Student's t", ("schedule.first_look._interval",)),
     "weeks": IntervalKind(
         "such weeks",
         "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue",
@@ -133,6 +132,7 @@ KINDS: Mapping[str, IntervalKind] = {
 MAKERS: Mapping[str, str] = {
     "Interval": "metrics.confidence.Interval",
     "mean_interval": "metrics.confidence.mean_interval",
+    "prediction_interval": "metrics.confidence.prediction_interval",
     "percentile_band": "metrics.confidence.percentile_band",
     "range_of_runs": "metrics.confidence.range_of_runs",
     "ends_of_runs": "metrics.confidence.ends_of_runs",

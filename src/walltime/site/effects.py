@@ -142,7 +142,7 @@ def differences(
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
         scatter = float("nan")
         if len(values) > 2:
-            scatter = metrics.mean_interval(np.array(values)).half_width * float(np.sqrt(len(values) + 1))
+            scatter = metrics.prediction_interval(np.array(values)).half_width
         interval, agree = None, float("nan")
         if name.startswith("mean") and len(weeks):
             single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
