@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.metrics.batches import neighbour_correlation
 from walltime.metrics.confidence import Interval, mean_interval, student_t
 
 Array = np.ndarray
@@ -96,6 +95,17 @@ def halves_differ(values: Array, confidence: float = 0.90) -> bool:
         return bool(early.mean() != late.mean())
     degrees = int((one + other) ** 2 / (one**2 / (len(early) - 1) + other**2 / (len(late) - 1)))
     return bool(abs(early.mean() - late.mean()) > student_t(0.5 + confidence / 2, max(degrees, 1)) * math.sqrt(one + other))
+
+
+def neighbour_correlation(values: Array) -> float:
+    """The correlation between neighbours (lag 1); not a number for fewer than three values, or equal ones.
+
+    >>> neighbour_correlation(np.array([1.0, 2.0, 3.0, 4.0]))
+    0.25
+    """
+    away = np.asarray(values, np.float64) - np.mean(values)
+    power = float(away @ away)
+    return float(away[1:] @ away[:-1]) / power if len(away) > 2 and power > 0 else float("nan")
 
 
 def stratified_interval(values: Array, subjects: Sequence[object], confidence: float = 0.90) -> Interval:
