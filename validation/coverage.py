@@ -3,8 +3,8 @@
     python validation/coverage.py [--only NAME ...] [--quick] [--out FILE]
 
 Stores what it finds in docs/coverage.json, which the table of docs/background/coverage.md is made from; experiments that are not run, also
-those that are not known here, keep what was stored earlier. NAME is an experiment or the beginning of its name. With `--quick` sizes are small, and nothing is stored unless
-`--out` names a file.
+those that are not known here, keep what was stored earlier. NAME is an experiment, or else the beginning of the names of several. With
+`--quick` sizes are small, and nothing is stored unless `--out` names a file.
 
 An experiment is a function in this module or in a `validation/coverage_*.py` beside it, all of which are imported:
 
@@ -164,13 +164,14 @@ def load() -> dict[str, Experiment]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run experiments, store and print what they found; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="experiments whose names begin so")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="an experiment, or those whose names begin so")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
     parser.add_argument("--out", type=Path, help="the file that keeps what is found (docs/coverage.json; with --quick none)")
     given = parser.parse_args(arguments)
     out = given.out or (None if given.quick else OUT)
     known = load()
-    chosen = [one for name, one in known.items() if name.startswith(tuple(given.only))]
+    begins = tuple(name for name in given.only if name not in known)
+    chosen = [one for name, one in known.items() if name in given.only or name.startswith(begins)]
     if not chosen:
         print(f"no experiment begins with {', '.join(given.only)}; known are {', '.join(known)}", file=sys.stderr)
         return 2

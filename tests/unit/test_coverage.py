@@ -142,6 +142,13 @@ def test_stored__each_interval_holds_what_it_says():
                 assert case["measured"] + 2 * case["error"] >= case["nominal"] - 0.05, f"{name}, {case['case']}"
 
 
+def test_coverage_main__runs_what_is_named_and_not_what_begins_so(capsys, tmp_path):
+    assert "batch-means:model" in EXPERIMENTS
+    out = tmp_path / "coverage.json"
+    assert coverage.main(["--only", "batch-means", "learn.se", "--quick", "--out", str(out)]) == 0
+    assert list(json.loads(out.read_text())) == ["batch-means", "learn.seeds"]
+
+
 def test_coverage_main__refuses_an_unknown_experiment(capsys):
     assert coverage.main(["--only", "nothing"]) == 2
     assert "no experiment begins with nothing; known are replications.mean" in capsys.readouterr().err
