@@ -65,7 +65,7 @@ class Compared:
 
     @property
     def is_clear(self) -> bool:
-        """Whether neither interval contains 0."""
+        """Whether neither interval contains 0: not that of the mean over such windows, nor that of one further agent."""
         return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
 
 
