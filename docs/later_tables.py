@@ -13,6 +13,7 @@ from performance_tables import table
 from walltime.metrics import Interval
 from walltime.report.changes import changes_figure
 from walltime.report.workloads import figure_bytes
+from walltime.wording import to_error
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("later-policies.json")
@@ -48,7 +49,8 @@ def _cell(entry: Numbers | None, measure: str) -> str:
     if entry is None:
         return ""
     found, digits = entry["means"][measure], DIGITS[measure]
-    text = f"{found['mean']:,.{digits}f} ± {(found['high'] - found['low']) / 2:,.{digits}f}"
+    half = (found["high"] - found["low"]) / 2
+    text = " ± ".join(to_error(value, max(half, 10 ** (1 - digits))) for value in (found["mean"], half))
     mark = {"better": "**", "worse": "*"}.get(entry["verdicts"][measure], "") if entry["policy"] != BASELINE else ""
     return f"{mark}{text}{mark}"
 

@@ -104,7 +104,11 @@ def print_looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Sp
 
 
 def _shown(found: Interval, digits: int, sign: bool = False) -> str:
-    """A mean, and its interval if there is one."""
-    plus = "+" if sign else ""
-    text = f"{found.mean:{plus},.{digits}f}"
-    return text if found.low != found.low else f"{text} \N{PLUS-MINUS SIGN} {found.half_width:,.{digits}f}"
+    """A mean, and its interval if there is one, with at most so many decimals, and none beyond the error."""
+    from walltime.wording import to_error
+
+    half = found.half_width
+    if half != half:
+        return f"{found.mean:{'+' if sign else ''},.{digits}f}"
+    error = max(half, 10 ** (1 - digits))
+    return f"{'+' if sign and found.mean > 0 else ''}{to_error(found.mean, error)} \N{PLUS-MINUS SIGN} {to_error(half, error)}"

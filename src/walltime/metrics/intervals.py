@@ -80,6 +80,8 @@ KINDS: Mapping[str, IntervalKind] = {
             "papers.gaussier15.shaken.shaken.draw",
             "papers.tang13.easypp.easypp",
             "papers.tang13.easypp.easypp.draw",
+            "papers.sweep.Sweep.band",
+            "papers.mualem01.experiment.chaos",
         ),
         level=None,
     ),
