@@ -97,9 +97,9 @@ def print_looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Sp
     print_table(title, columns, rows)
     if spread is not None:
         print_text(
-            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; within \N{PLUS-MINUS SIGN} of "
-            f"them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or worse where they exceed that. It tells "
-            "how chaotic this log is, not what another log would show."
+            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; "
+            f"within \N{PLUS-MINUS SIGN} of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or worse "
+            "where they exceed that. It tells how chaotic this log is, not what another log would show."
         )
 
 
