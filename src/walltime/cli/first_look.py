@@ -98,8 +98,8 @@ def print_looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Sp
     if spread is not None:
         print_text(
             f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; "
-            f"within \N{PLUS-MINUS SIGN} of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or worse "
-            "where they exceed that. It tells how chaotic this log is, not what another log would show."
+            f"within \N{PLUS-MINUS SIGN} of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or "
+            "worse where they exceed that. It tells how chaotic this log is, not what another log would show."
         )
 
 
