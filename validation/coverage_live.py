@@ -25,11 +25,11 @@ def starts(sizes: Sizes) -> list[Trials]:
     found = []
     for load in sizes.some(LOADS):
         as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
-        for seed in range(sizes.many(10, 2)):
-            log = with_users(Lublin99().generate(3000, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
+        for seed in range(sizes.many(6, 2)):
+            log = with_users(Lublin99().generate(2000, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
             truth = simulate(log, "easy")
-            moments = np.random.default_rng(seed).integers(int(log.submit[-1]) // 2, int(log.submit[-1]), sizes.many(30, 10))
-            known = outcomes(truth, np.sort(moments).tolist(), samples=sizes.many(50, 20), seed=seed)
+            moments = np.random.default_rng(seed).integers(int(log.submit[-1]) // 2, int(log.submit[-1]), sizes.many(15, 10))
+            known = outcomes(truth, np.sort(moments).tolist(), samples=sizes.many(40, 20), seed=seed)
             for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
                 for one in those:
                     trials.add(one.early, one.late, one.real, (seed, one.made // DAY))
