@@ -13,6 +13,7 @@ from performance_tables import table
 from walltime.metrics import Interval
 from walltime.report.changes import changes_figure
 from walltime.report.workloads import figure_bytes
+from walltime.wording import to_error
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("later-policies.json")
@@ -48,7 +49,8 @@ def _cell(entry: Numbers | None, measure: str) -> str:
     if entry is None:
         return ""
     found, digits = entry["means"][measure], DIGITS[measure]
-    text = f"{found['mean']:,.{digits}f} ± {(found['high'] - found['low']) / 2:,.{digits}f}"
+    half = (found["high"] - found["low"]) / 2
+    text = " ± ".join(to_error(value, max(half, 10 ** (1 - digits))) for value in (found["mean"], half))
     mark = {"better": "**", "worse": "*"}.get(entry["verdicts"][measure], "") if entry["policy"] != BASELINE else ""
     return f"{mark}{text}{mark}"
 
@@ -63,6 +65,21 @@ def verdicts(stored: Numbers) -> str:
         counts = [sum(entry["verdicts"][measure] == verdict for entry in entries) for measure in DIGITS for verdict in ("better", "worse")]
         rows.append((f"`{label}`", *(count or "" for count in counts)))
     return table(("policy", "bounded slowdown better", "worse", "wait better", "worse"), rows)
+
+
+def weeks(stored: Numbers) -> str:
+    """On which logs the mean over such weeks is lower and higher than EASY's; policies without any are left out."""
+    rows = []
+    for label in in_order(stored):
+        found = {short(log): entry["weeks"] for log, entries in stored.items() for entry in entries["policies"] if entry["policy"] == label}
+        cells = []
+        for measure in ("mean_wait", "mean_bounded_slowdown"):
+            known = {log: own[measure] for log, own in found.items() if "withheld" not in own[measure]}
+            cells.append(", ".join(log for log, own in known.items() if own["high"] < 0))
+            cells.append(", ".join(log for log, own in known.items() if own["low"] > 0))
+        if any(cells):
+            rows.append((f"`{label}`", *cells))
+    return table(("policy", "mean wait lower on", "higher on", "bounded slowdown lower on", "higher on"), rows)
 
 
 def picture(stored: Numbers) -> Figure:
@@ -135,4 +152,4 @@ def short(name: str) -> str:
     return "-".join(name.split("-")[:2])
 
 
-PARTS = {"logs": logs, "means": means, "verdicts": verdicts, "classes": classes, "speed": speed}
+PARTS = {"logs": logs, "means": means, "verdicts": verdicts, "weeks": weeks, "classes": classes, "speed": speed}

@@ -43,7 +43,8 @@ def comparison(stored: dict[str, Any]) -> str:
         own = {"agents": (f"{found['mean']:.1f}", days(found), "", "")}
         for one in found["compared"]:
             seeds = f"{one['over_seeds']['low']:+.1f} to {one['over_seeds']['high']:+.1f}"
-            own[f"`{one['scheduler']}`"] = (f"{one['mean']:.1f}", days(one), change(one["change"]), seeds)
+            shown = change(one["change"]) if one["is_clear"] else change(one["change"]).replace("**", "")
+            own[f"`{one['scheduler']}`"] = (f"{one['mean']:.1f}", days(one), shown, seeds)
         columns.append(own)
     return table(head, [(name, *(cell for own in columns for cell in own[name])) for name in columns[0]])
 

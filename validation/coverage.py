@@ -2,9 +2,9 @@
 
     python validation/coverage.py [--only NAME ...] [--quick] [--out FILE]
 
-Stores what it finds in docs/coverage.json, which the table of docs/background/coverage.md is made from; experiments that are not run keep
-what was stored earlier. NAME is an experiment or the beginning of its name. With `--quick` sizes are small, and nothing is stored unless
-`--out` names a file.
+Stores what it finds in docs/coverage.json, which the table of docs/background/coverage.md is made from; experiments that are not run, also
+those that are not known here, keep what was stored earlier. NAME is an experiment, or else the beginning of the names of several. With
+`--quick` sizes are small, and nothing is stored unless `--out` names a file.
 
 An experiment is a function in this module or in a `validation/coverage_*.py` beside it, all of which are imported:
 
@@ -164,13 +164,14 @@ def load() -> dict[str, Experiment]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run experiments, store and print what they found; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="experiments whose names begin so")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="an experiment, or those whose names begin so")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
     parser.add_argument("--out", type=Path, help="the file that keeps what is found (docs/coverage.json; with --quick none)")
     given = parser.parse_args(arguments)
     out = given.out or (None if given.quick else OUT)
     known = load()
-    chosen = [one for name, one in known.items() if name.startswith(tuple(given.only))]
+    begins = tuple(name for name in given.only if name not in known)
+    chosen = [one for name, one in known.items() if name in given.only or name.startswith(begins)]
     if not chosen:
         print(f"no experiment begins with {', '.join(given.only)}; known are {', '.join(known)}", file=sys.stderr)
         return 2
@@ -193,13 +194,14 @@ def in_words(case: dict[str, Any]) -> str:
 
 
 def store(file: Path, one: Experiment, cases: Sequence[dict[str, Any]], known: dict[str, Experiment], *, quick: bool) -> None:
-    """Put what an experiment found into the file, which keeps the others; whole or not at all."""
+    """Put what an experiment found into the file, which keeps the others, those that are not `known` last; whole or not at all."""
     from validation.run import rounded
 
     stored = json.loads(file.read_text()) if file.exists() else {}
     stored[one.name] = {"of_what": one.of_what, "command": one.command, "quick": quick, "cases": list(cases)}
     temporary = file.with_suffix(".new")
-    temporary.write_text(json.dumps(rounded({name: stored[name] for name in known if name in stored}), indent=1, allow_nan=False) + "\n")
+    ordered = {name: stored[name] for name in (*known, *stored) if name in stored}
+    temporary.write_text(json.dumps(rounded(ordered), indent=1, allow_nan=False) + "\n")
     temporary.replace(file)
 
 

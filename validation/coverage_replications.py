@@ -44,7 +44,7 @@ def draws(sizes: Sizes, runs: int, of: int) -> list[Array]:
 
 def pools(sizes: Sizes) -> dict[float, Array]:
     """The pools by load."""
-    return {load: pool(load, sizes.many(400, 100), sizes.many(1500, 600)) for load in sizes.some(LOADS)}
+    return {load: pool(load, sizes.many(400, 50), sizes.many(1500, 300)) for load in sizes.some(LOADS)}
 
 
 @experiment("replications.mean", of_what="other seeds", command="compare --replications", quick=True)

@@ -18,7 +18,7 @@ from walltime.benchmark.best import behind_best
 from walltime.learn import Task
 from walltime.learn.evaluation import SCHEDULERS
 from walltime.learn.training import simple_outcomes
-from walltime.metrics import BatchMeans, batch_means, halves_differ, jobs_needed, mean_interval, series_interval, stratified_interval
+from walltime.metrics import BatchMeans, batch_means, halves_differ, jobs_needed, prediction_interval, series_interval, stratified_interval
 from walltime.papers.mualem01.batches import published_batch_means
 from walltime.schedule.windows import log_cost
 from walltime.workloads import Lublin99
@@ -231,14 +231,15 @@ def months_of_streams(sizes: Sizes) -> list[Trials]:
 
 @experiment("learn.seeds", of_what="other trainings", command="learn evaluate", quick=True)
 def agents(sizes: Sizes) -> list[Trials]:
-    """A few agents, drawn from normal and from skewed distributions: trainings are too dear to be repeated by the hundred."""
+    """A further agent beside a few, of normal and of skewed distributions: trainings are too dear to be repeated by the hundred."""
     found = []
     for count in (3, 5, 10):
         for what in ("normal", "exponential"):
             trials = Trials(f"{count} agents, {what}")
             for seed in range(sizes.many(2000, 200)):
                 draw = np.random.default_rng(seed)
-                interval = mean_interval(draw.normal(size=count) if what == "normal" else draw.exponential(size=count) - 1)
-                trials.add(interval.low, interval.high, 0.0)
+                every = draw.normal(size=count + 1) if what == "normal" else draw.exponential(size=count + 1)
+                interval = prediction_interval(every[1:])
+                trials.add(interval.low, interval.high, float(every[0]))
             found.append(trials)
     return found

@@ -13,8 +13,8 @@ import numpy as np
 from validation.coverage import Sizes, Trials, experiment
 from walltime import simulate
 from walltime.estimates import Tsafrir05
-from walltime.metrics import mean_interval, range_of_runs
-from walltime.schedule.spread import COPIES, SHAKE
+from walltime.metrics import prediction_interval, range_of_runs
+from walltime.schedule.spread import COPIES, MEASURES, SHAKE
 from walltime.workload.lublin99 import Lublin99
 from walltime.workload.scaling import shake
 from walltime.workload.users import with_users
@@ -23,21 +23,23 @@ Array = np.ndarray
 
 LOADS = (0.6, 0.7, 0.8, 1.1)
 """The last one is overloaded."""
+POLICIES = ("easy", "conservative", "easy:order=sjf")
 
 
 @lru_cache
-def waits(load: float, log: int, copies: int, jobs: int) -> Array:
-    """The mean wait under EASY and under conservative backfilling of a log and of so many shaken copies; float64, shape (2, 1 + copies)."""
+def runs(load: float, log: int, copies: int, jobs: int) -> Array:
+    """Measures of a log and of so many shaken copies under each policy; float64, shape (measures, policies, 1 + copies)."""
     own = with_users(Lublin99().generate(jobs, 128, load, log), 30, log).with_estimates(Tsafrir05(), log)
     every = [own, *(shake(own, SHAKE, seed) for seed in range(copies))]
-    return np.array([[simulate(one, policy).summary().mean_wait for one in every] for policy in ("easy", "conservative")])
+    found = [[simulate(one, policy).summary() for one in every] for policy in POLICIES]
+    return np.array([[[getattr(one, name) for one in row] for row in found] for name in MEASURES])
 
 
 def cases(sizes: Sizes) -> Iterator[tuple[float, list[Array]]]:
-    """Each load, with the mean waits of several logs."""
+    """Each load, with the runs of several logs."""
     for load in sizes.some(LOADS):
         logs = range(sizes.many(8, 3))
-        yield load, [waits(load, log, sizes.many(30, 25), sizes.many(1000, 300)) for log in logs]
+        yield load, [runs(load, log, sizes.many(30, 25), sizes.many(1000, 300)) for log in logs]
 
 
 def draws(copies: int, sizes: Sizes, seed: int) -> list[Array]:
@@ -53,13 +55,12 @@ def copy(sizes: Sizes) -> list[Trials]:
     for load, logs in cases(sizes):
         one, other = Trials(f"load {load}, one further copy"), Trials(f"load {load}, another log of the model", meant=False)
         model = Trials(f"load {load}, the mean of the model", meant=False)
-        own = np.array([values[1, 0] - values[0, 0] for values in logs])
-        for log, values in enumerate(logs):
-            differences = values[1] - values[0]
+        own = np.array([waits[1, 0] - waits[0, 0] for waits, _ in logs])
+        for log, (waits, _) in enumerate(logs):
+            differences = waits[1] - waits[0]
             for drawn in draws(len(differences) - 1, sizes, log):
-                used = np.append(differences[0], differences[1 + drawn[1:]])
-                half = mean_interval(used).half_width * np.sqrt(len(used) + 1)
-                ends = used.mean() - half, used.mean() + half
+                interval = prediction_interval(np.append(differences[0], differences[1 + drawn[1:]]))
+                ends = interval.low, interval.high
                 one.add(*ends, differences[1 + drawn[0]], log)
                 other.add(*ends, own[(log + 1) % len(own)], log)
                 model.add(*ends, float(np.delete(own, log).mean()), log)
@@ -67,19 +68,18 @@ def copy(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("shaken.mean", of_what="this log, shaken", command="compare --policy all", quick=True)
-def mean(sizes: Sizes) -> list[Trials]:
-    """The mean difference over all further copies."""
+@experiment("shaken.copy:first-look", of_what="this log, shaken", command="compare --policy all", quick=True)
+def first_look(sizes: Sizes) -> list[Trials]:
+    """The mean bounded slowdown of one further copy, and the difference between two orders in it."""
     found = []
     for load, logs in cases(sizes):
-        trials = Trials(f"load {load}")
-        for log, values in enumerate(logs):
-            differences = values[1] - values[0]
-            for drawn in draws(len(differences) - 1, sizes, log):
-                mine = 1 + drawn[1:]
-                interval = mean_interval(np.append(differences[0], differences[mine]))
-                trials.add(interval.low, interval.high, float(np.delete(differences, np.append(0, mine)).mean()), log)
-        found.append(trials)
+        own, paired = (Trials(f"load {load}, bounded slowdown, {what}") for what in ("EASY", "the shortest job first instead"))
+        for log, (_, slowdowns) in enumerate(logs):
+            for trials, values in ((own, slowdowns[0]), (paired, slowdowns[2] - slowdowns[0])):
+                for drawn in draws(len(values) - 1, sizes, log):
+                    interval = prediction_interval(np.append(values[0], values[1 + drawn[1:]]))
+                    trials.add(interval.low, interval.high, values[1 + drawn[0]], log)
+        found += [own, paired]
     return found
 
 
@@ -91,8 +91,8 @@ def further(sizes: Sizes) -> list[Trials]:
         for copies, nominal in ((5, 4 / 6), (20, 0.9)):
             trials = Trials(f"load {load}, {copies} copies", nominal)
             random = np.random.default_rng(copies)
-            for log, values in enumerate(logs):
-                shaken = values[0, 1:]
+            for log, (waits, _) in enumerate(logs):
+                shaken = waits[0, 1:]
                 for _ in range(sizes.many(50, 20)):
                     drawn = random.choice(len(shaken), copies + 1, replace=False)
                     interval = range_of_runs(shaken[drawn[1:]])

@@ -25,7 +25,8 @@ from walltime import Schedule, Workload, metrics, read, simulate  # noqa: E402
 from walltime.policy import EVERY  # noqa: E402
 from walltime.schedule.first_look import COPIES, first_look  # noqa: E402
 from walltime.schedule.groups import group_jobs  # noqa: E402
-from walltime.schedule.spread import shaking_spread  # noqa: E402
+from walltime.schedule.spread import MEASURES, shaking_spread  # noqa: E402
+from walltime.site.effects import differences, pairs  # noqa: E402
 
 OUT = ROOT / "docs" / "later-policies.json"
 LOGS = ("KTH-SP2-1996-2.swf", "SDSC-SP2-1998-4.x-cln", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.x-cln")
@@ -63,7 +64,20 @@ def look_at(workload: Workload) -> dict[str, Any]:
         "sha256": workload.origin.sha256,
         "copies": COPIES,
         "classes": {name: int((classes.of == k).sum()) for k, name in enumerate(classes.names)},
-        "policies": [rounded(look.as_dict()) | {"by_class": by_class(own[look.label], classes)} for look in looks],
+        "policies": [
+            rounded(look.as_dict()) | {"weeks": over_weeks(own[BASELINE], own[look.label]), "by_class": by_class(own[look.label], classes)}
+            for look in looks
+        ],
+    }
+
+
+def over_weeks(easy: Schedule, changed: Schedule) -> dict[str, Any]:
+    """The interval of the difference to EASY of the mean over such weeks, by measure; or why it is withheld."""
+    every = np.ones(len(easy), bool)
+    found = differences(easy, changed, pairs(easy, changed, every), ())
+    return {
+        name: {"withheld": found[name].withheld} if found[name].withheld else rounded({"low": found[name].low, "high": found[name].high})
+        for name in MEASURES
     }
 
 

@@ -231,6 +231,8 @@ def test_evaluation__has_every_scheduler_in_pairs(agents):
     assert easy.change.mean == pytest.approx(100 * np.expm1(differences.mean()))
     assert easy.change.low < easy.change.mean < easy.change.high
     assert easy.over_seeds.mean == pytest.approx(easy.change.mean)
+    further = wt.metrics.prediction_interval((np.log(own) - np.log(found.costs["easy"])).mean(axis=1))
+    assert (easy.over_seeds.low, easy.over_seeds.high) == pytest.approx((100 * np.expm1(further.low), 100 * np.expm1(further.high)))
     assert found.mean == pytest.approx(own.mean())
     assert {one.feature for one in found.importances} == {name for name in ppo.INPUTS if name != "waits"}
     assert {one.feature for one in found.importances if one.slope is None} == {feature.name for feature in learn.QUEUE}

@@ -9,7 +9,8 @@ from scipy import signal, stats
 from tests.cli import call
 from walltime.errors import WorkloadError
 from walltime.metrics import batch_means
-from walltime.metrics.batches import PRECISE, SATURATED, TOO_SHORT, WIDE, correlated_values, jobs_needed, neighbour_correlation
+from walltime.metrics.batches import PRECISE, SATURATED, TOO_SHORT, WIDE, correlated_values, jobs_needed
+from walltime.metrics.series import neighbour_correlation, widening
 from walltime.papers.mualem01.batches import published_batch_means
 
 
@@ -26,8 +27,10 @@ def test_batch_means__merges_batches_until_they_hardly_correlate():
     assert found.batch >= 10 * found.alike
     assert 10 <= found.batches <= 30
     means = (1000 + autoregressive(0.99, 200_000, 1))[200:][: found.batches * found.batch].reshape(found.batches, -1).mean(axis=1)
-    theirs = stats.t.interval(0.90, found.batches - 1, loc=means.mean(), scale=stats.sem(means))
-    assert (found.interval.low, found.interval.high) == pytest.approx(theirs, rel=1e-12)
+    blocks = np.array_split(means, 5)
+    square = sum(len(one) * (one.mean() - means.mean()) ** 2 for one in blocks) / 4 / len(means)
+    half = stats.t.ppf(0.95, 4) * np.sqrt(square) * widening(means)
+    assert (found.interval.low, found.interval.high) == pytest.approx((means.mean() - half, means.mean() + half), rel=1e-12)
     assert found.alike == pytest.approx(199, rel=0.6)
 
 

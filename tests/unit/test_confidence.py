@@ -18,6 +18,7 @@ from walltime.metrics import (
     mean_interval,
     paired_difference,
     percentile_band,
+    prediction_interval,
     range_of_runs,
     relative_spread,
 )
@@ -109,6 +110,26 @@ def test_range_of_runs__of_few_is_from_the_smallest_to_the_largest():
     found = range_of_runs(np.array([3.0, 1.0, 2.0]))
     assert (found.mean, found.low, found.high) == (2, 1, 3)
     assert range_of_runs(np.array([4.0])).what == "the only run"
+
+
+def test_prediction_interval__is_that_of_a_further_normal_run():
+    values = np.array([1.0, 4.0, 2.0, 7.0])
+    found = prediction_interval(values)
+    half = stats.t.ppf(0.95, 3) * values.std(ddof=1) * math.sqrt(1 + 1 / 4)
+    assert (found.low, found.high) == pytest.approx((3.5 - half, 3.5 + half))
+    assert "one further run" in found.what
+    with pytest.raises(WorkloadError, match="at least 2"):
+        prediction_interval(values[:1])
+
+
+def test_prediction_interval__holds_where_the_mean_of_a_few_does_not():
+    """Runs of which one in seven is far away: six of them may have none."""
+    random = np.random.default_rng(1)
+    runs = random.normal(size=(1000, 7)) + 100 * (random.random((1000, 7)) < 1 / 7)
+    further = [prediction_interval(row[:6]) for row in runs]
+    assert np.mean([one.low <= row[6] <= one.high for one, row in zip(further, runs, strict=True)]) > 0.86
+    means = [mean_interval(row[:6]) for row in runs]
+    assert np.mean([one.low <= 100 / 7 <= one.high for one in means]) < 0.7
 
 
 def test_paired_difference__is_scipys_paired_t_test():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,9 @@ DOCS = SRC.parents[1] / "docs"
 EXPERIMENTS = load()
 
 
+@lru_cache
 def makers_called() -> set[str]:
-    """The functions of the program that call one that makes intervals, as module and name."""
+    """The functions of the program that call one that makes intervals, or take the 5th and the 95th percentile, as module and name."""
     found = set()
 
     def visit(node: ast.AST, names: list[str]) -> None:
@@ -26,12 +29,14 @@ def makers_called() -> set[str]:
             inside = [*names, child.name] if isinstance(child, ast.FunctionDef | ast.ClassDef) else names
             if isinstance(child, ast.Call):
                 called = child.func.id if isinstance(child.func, ast.Name) else getattr(child.func, "attr", "")
-                if called in MAKERS:
+                if called in MAKERS or "[5, 95]" in ast.unparse(child):
                     found.add(".".join(names))
             visit(child, inside)
 
     for path in SRC.rglob("*.py"):
-        visit(ast.parse(path.read_text()), list(path.relative_to(SRC).with_suffix("").parts))
+        text = path.read_text()
+        if "[5, 95]" in text or any(f"{maker}(" in text for maker in MAKERS):
+            visit(ast.parse(text), list(path.relative_to(SRC).with_suffix("").parts))
     return found
 
 
@@ -115,6 +120,35 @@ def test_tables__say_what_was_stored(monkeypatch, tmp_path):
     assert "| another log | 90 | 50 ± 16 | 10 |  |" in apart
     assert all(f"| `{name}` |" in tables.kinds() for name in KINDS)
     assert all(f"| **{of}** |" in tables.scopes() for of in SCOPES)
+
+
+def test_store__keeps_experiments_that_are_not_run_or_not_known(tmp_path):
+    file = tmp_path / "coverage.json"
+    file.write_text(json.dumps({"of another branch": {"cases": []}, "learn.seeds": {"cases": [1]}}))
+    coverage.store(file, EXPERIMENTS["shaken.copy"], [], EXPERIMENTS, quick=False)
+    stored = json.loads(file.read_text())
+    assert list(stored) == ["shaken.copy", "learn.seeds", "of another branch"]
+    assert stored["learn.seeds"] == {"cases": [1]}
+
+
+def test_stored__is_of_the_experiments_that_there_are():
+    stored = json.loads((DOCS / "coverage.json").read_text())
+    assert list(stored) == list(EXPERIMENTS), "run validation/coverage.py --only with the missing ones, and delete those that are gone"
+    assert not any(found["quick"] for found in stored.values())
+
+
+def test_stored__each_interval_holds_what_it_says():
+    for name, found in json.loads((DOCS / "coverage.json").read_text()).items():
+        for case in found["cases"]:
+            if case["meant"] and case["trials"] >= coverage.FEW:
+                assert case["measured"] + 2 * case["error"] >= case["nominal"] - 0.05, f"{name}, {case['case']}"
+
+
+def test_coverage_main__runs_what_is_named_and_not_what_begins_so(capsys, tmp_path):
+    assert "batch-means:model" in EXPERIMENTS
+    out = tmp_path / "coverage.json"
+    assert coverage.main(["--only", "batch-means", "learn.se", "--quick", "--out", str(out)]) == 0
+    assert list(json.loads(out.read_text())) == ["batch-means", "learn.seeds"]
 
 
 def test_coverage_main__refuses_an_unknown_experiment(capsys):

@@ -46,6 +46,7 @@ def test_first_look__sorts_and_compares_with_the_baseline(log):
     runs = [[s.mean_wait for s in (own, *shaken)] for own, shaken in zip(spread.own, spread.shaken, strict=True)]
     assert fcfs.differences["mean_wait"].mean == pytest.approx(np.mean(np.subtract(runs[0], runs[1])))
     found = fcfs.differences["mean_wait"]
+    assert (found.mean, found.half_width) == pytest.approx(spread.difference("mean_wait", 1, 0)), "as compare has it for two"
     assert fcfs.verdict("mean_wait") == ("worse" if found.low > 0 else "better" if found.high < 0 else "unclear")
 
 

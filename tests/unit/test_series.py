@@ -6,15 +6,25 @@ from scipy import signal, stats
 
 from walltime.errors import WorkloadError
 from walltime.metrics import halves_differ, mean_interval, series_interval, stratified_interval
+from walltime.metrics.series import widening
 
 
-def test_series_interval__is_students_t_over_five_blocks():
+def autoregressive(share: float, count: int, runs: int, seed: int) -> np.ndarray:
+    """Series in which neighbours correlate by `share`, shape (runs, count); their mean is 0."""
+    noise = np.random.default_rng(seed).normal(size=(runs, count + 1000))
+    return signal.lfilter([1.0], [1.0, -share], noise, axis=1)[:, 1000:]
+
+
+def test_series_interval__is_students_t_over_five_blocks_and_wider():
     values = np.random.default_rng(1).normal(size=60)
     found = series_interval(values)
     means = values.reshape(5, 12).mean(axis=1)
-    theirs = stats.t.interval(0.90, 4, loc=means.mean(), scale=stats.sem(means))
-    assert (found.low, found.high) == pytest.approx(theirs)
-    assert series_interval(values[:5]) == mean_interval(values[:5]), "each is a block"
+    theirs = stats.sem(means) * stats.t.ppf(0.95, 4)
+    assert found.mean == pytest.approx(means.mean())
+    assert found.half_width == pytest.approx(theirs * widening(values))
+    few = series_interval(values[:4])
+    assert few.half_width == pytest.approx(mean_interval(values[:4]).half_width * widening(values[:4])), "each is a block"
+    assert series_interval(values[:2]).half_width == pytest.approx(mean_interval(values[:2]).half_width)
 
 
 def test_series_interval__counts_each_value_once_where_blocks_differ_in_length():
@@ -23,19 +33,48 @@ def test_series_interval__counts_each_value_once_where_blocks_differ_in_length()
     assert found.mean == 6
     blocks = [np.arange(0, 3), np.arange(3, 6), np.arange(6, 9), np.arange(9, 11), np.arange(11, 13)]
     square = sum(len(one) * (one.mean() - 6) ** 2 for one in blocks) / 4 / 13
-    assert found.half_width == pytest.approx(stats.t.ppf(0.95, 4) * np.sqrt(square))
+    assert found.half_width == pytest.approx(stats.t.ppf(0.95, 4) * np.sqrt(square) * widening(values))
     with pytest.raises(WorkloadError, match="at least 2"):
         series_interval(np.ones(1))
 
 
-def test_series_interval__holds_where_neighbours_are_alike():
-    # Over single values it is 47 %.
-    noise = np.random.default_rng(2).normal(size=(400, 1100))
-    series = signal.lfilter([1.0], [1.0, -0.8], noise, axis=1)[:, 1000:]
+def test_series_interval__of_equal_values_is_a_point():
+    found = series_interval(np.full(20, 3.0))
+    assert (found.low, found.high) == (3.0, 3.0)
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.0, 20), (0.5, 20), (0.8, 52), (0.8, 100)])
+def test_series_interval__holds_where_neighbours_are_alike(share, count):
+    # Over single values of a correlation of 0.8 it is 40 to 47 %; not widened, 20 of a correlation of 0.5 hold 82 %.
+    series = autoregressive(share, count, 800, seed=2)
     found = [series_interval(one) for one in series]
-    assert np.mean([one.low <= 0 <= one.high for one in found]) == pytest.approx(0.87, abs=0.05)
-    single = [mean_interval(one) for one in series]
-    assert np.mean([one.low <= 0 <= one.high for one in single]) < 0.6
+    assert stats.binomtest(sum(one.low <= 0 <= one.high for one in found), len(found), 0.90).pvalue > 1e-3
+    if share == 0.8:
+        single = [mean_interval(one) for one in series]
+        assert np.mean([one.low <= 0 <= one.high for one in single]) < 0.6
+
+
+@pytest.mark.parametrize(("count", "blocks"), [(60, 5), (23, 5), (4, 4)])
+def test_widening__is_the_error_over_what_blocks_let_expect(count, blocks):
+    """The variances from the whole covariance matrix; the correlation is that of a series made to have it."""
+    values = autoregressive(0.7, count, 1, seed=3)[0]
+    away = values - values.mean()
+    measured = (away[1:] @ away[:-1]) / (away @ away)
+    alike = measured + (1 + 3 * measured) / count + np.sqrt((1 - measured**2) / count)
+    covariance = stats.norm.pdf(0) * np.clip(alike, 0, 0.95) ** np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    rows = np.array([np.isin(np.arange(count), part) / len(part) for part in np.array_split(np.arange(count), blocks)])
+    lengths = rows.astype(bool).sum(axis=1)
+    off = rows - 1 / count
+    expected = lengths @ np.diag(off @ covariance @ off.T) / (blocks - 1) / count
+    assert widening(values) == pytest.approx(np.sqrt(covariance.mean() / expected))
+    assert widening(values) > 1
+
+
+def test_widening__is_never_below_1_and_bounded():
+    assert widening(np.array([1.0, -1.0] * 20)) == 1
+    assert widening(np.ones(20)) == 1
+    assert widening(np.array([1.0, 5.0])) == 1
+    assert widening(np.arange(20.0)) == widening(np.arange(20.0) ** 0.9) < 5, "a trend: the correlation is taken for 0.95"
 
 
 def test_halves_differ__is_welchs_test():

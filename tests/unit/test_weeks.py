@@ -7,6 +7,7 @@ import pytest
 
 import walltime as wt
 from walltime.machine import Machine, Partition, Pool
+from walltime.metrics.series import widening
 from walltime.report.what_if import render, sure_rows
 from walltime.site.effects import Difference, doubts
 from walltime.site.weeks import WEEK, largest_of_parts, over_weeks, parts_of, queued_share, share_that_agrees, why_no_interval
@@ -21,20 +22,28 @@ def weekly(weeks: int, runtime: int = 3600, each: int = 20) -> wt.Workload:
 
 
 def test_over_weeks__worked_by_hand():
-    found = over_weeks(np.array([2.0, 4.0, 2.0, 4.0, 3.0]), np.arange(5))
+    found = over_weeks(np.array([2.0, 4.0, 2.0, 4.0, 3.0] * 4), np.arange(20), np.tile(np.arange(5), 4))
     half = 2.131847 * 1 / np.sqrt(5)  # t of 4 degrees of freedom, standard deviation 1
-    assert (found.mean, found.low, found.high) == (3, pytest.approx(3 - half), pytest.approx(3 + half))
+    assert (found.mean, found.low, found.high) == (3, pytest.approx(3 - half), pytest.approx(3 + half)), "neighbours are not alike"
+
+
+def test_over_weeks__is_wider_where_neighbouring_weeks_are_alike():
+    values = np.array([2.0] * 10 + [4.0] * 10 + [2.0] * 10 + [4.0] * 10 + [3.0] * 10)
+    weeks, parts = np.arange(50) // 2, np.arange(50) // 10
+    found = over_weeks(values, weeks, parts)
+    assert found.half_width == pytest.approx(2.131847 / np.sqrt(5) * widening(2 * (values[::2] - 3)))
+    assert found.half_width > 2 * 2.131847 / np.sqrt(5)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_over_weeks__is_longer_on_the_side_to_which_parts_lie_out(sign):
-    found = over_weeks(sign * np.array([1.0, 1.0, 1.0, 1.0, 6.0]), np.arange(5), queued=0.5)
+    found = over_weeks(sign * np.array([1.0, 1.0, 1.0, 1.0, 6.0]), np.arange(5), np.arange(5), queued=0.5)
     far, near = (found.high - found.mean, found.mean - found.low) if sign > 0 else (found.mean - found.low, found.high - found.mean)
     assert far == pytest.approx(2 * near)
 
 
 def test_over_weeks__needs_jobs_in_every_part():
-    assert over_weeks(np.ones(4), np.array([0, 1, 2, 4])) is None
+    assert over_weeks(np.ones(4), np.array([0, 1, 2, 4]), np.array([0, 1, 2, 4])) is None
 
 
 def test_parts__are_equally_long():

@@ -58,10 +58,7 @@ def show_all(
     looks = first_look(schedules, labels, labels.index(BASELINE), spread, trim)
     cautions = [
         f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
-        "include that choice; "
-        f"each holds its 90 % alone, so of as many policies that equal {BASELINE} about {round((len(looks) - 1) / 10)} would "
-        "be called better or "
-        "worse. See whether it is as low on other logs, or in other months, as well.",
+        "include that choice; each holds its 90 % alone. See whether it is as low on other logs, or in other months, as well.",
         *cautions_of([schedules[labels.index(BASELINE)]], trim, run.estimates),
     ]
     if out is not None:
@@ -100,13 +97,18 @@ def print_looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Sp
     print_table(title, columns, rows)
     if spread is not None:
         print_text(
-            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s, with 90 % intervals; "
-            f"differences to {BASELINE} are paired. They tell how chaotic this log is, not what another log would show."
+            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; "
+            f"within \N{PLUS-MINUS SIGN} of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or "
+            "worse where they exceed that. It tells how chaotic this log is, not what another log would show."
         )
 
 
 def _shown(found: Interval, digits: int, sign: bool = False) -> str:
-    """A mean, and its interval if there is one."""
-    plus = "+" if sign else ""
-    text = f"{found.mean:{plus},.{digits}f}"
-    return text if found.low != found.low else f"{text} \N{PLUS-MINUS SIGN} {found.half_width:,.{digits}f}"
+    """A mean, and its interval if there is one, with at most so many decimals, and none beyond the error."""
+    from walltime.wording import to_error
+
+    half = found.half_width
+    if half != half:
+        return f"{found.mean:{'+' if sign else ''},.{digits}f}"
+    error = max(half, 10 ** (1 - digits))
+    return f"{'+' if sign and found.mean > 0 else ''}{to_error(found.mean, error)} \N{PLUS-MINUS SIGN} {to_error(half, error)}"

@@ -14,7 +14,7 @@ from walltime.learn import ppo
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
 from walltime.learn.training import Trained, load, simple_outcomes
-from walltime.metrics import Interval, halves_differ, mean_interval, series_interval
+from walltime.metrics import Interval, halves_differ, prediction_interval, series_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.schedule.windows import log_cost, percent
 from walltime.wording import shown_change
@@ -53,8 +53,8 @@ class Compared:
     """A scheduler on the held-out windows, and the agents against it.
 
     `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
-    five blocks of neighbouring windows, in each of which the agents count as one. `over_seeds`: the same over agents; None for a single
-    one.
+    five blocks of neighbouring windows, in each of which the agents count as one. `over_seeds`: where the change by one further agent
+    would lie with a probability of 90 %; None for a single one.
     """
 
     scheduler: str
@@ -65,7 +65,7 @@ class Compared:
 
     @property
     def is_clear(self) -> bool:
-        """Whether neither interval contains 0."""
+        """Whether neither interval contains 0: not that of the mean over such windows, nor that of one further agent."""
         return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
 
 
@@ -253,7 +253,7 @@ def _compared(name: str, outcome: Array, agents: Array, metric: str) -> Compared
     """The agents (logarithms, agents x windows) against a scheduler."""
     costs, longest = outcome
     differences = agents - log_cost(costs, metric)
-    over_seeds = _percent(mean_interval(differences.mean(axis=1))) if len(agents) > 1 else None
+    over_seeds = _percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
     return Compared(name, float(costs.mean()), float(longest.max()), _percent(series_interval(differences.mean(axis=0))), over_seeds)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.metrics.confidence import Interval, mean_interval
+from walltime.metrics.series import neighbour_correlation, series_interval
 
 Array = np.ndarray
 
@@ -85,15 +86,17 @@ def batch_means(
 
     `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up.
     Batches are merged until each is ten times as long as neighbouring values resemble each other, so that their means are as good as
-    independent, and not more than 30 remain; the interval is Student's t over them. Where fewer than ten would remain, the run is too
-    short, and there is no interval: one that is made all the same holds far less than it says. There is none either where the run is
+    independent, and not more than 30 remain; the interval is `walltime.metrics.series_interval` of them, over five blocks of batches, as
+    how far values resemble each other is itself not known well. Where fewer than ten would remain, the run is too short, and there is no
+    interval: one that is made all the same holds far less than it says. There is none either where the run is
     `saturated`: the lower end of the interval exceeds `saturation`, or, where it is too short for one, that over five batches, if ten or
     more were asked for. `least`: values that a run needs whatever they show, as a short one may lack the long queue that others have
     (`jobs_needed`). The lower end of positive values is not below 0. Raises WorkloadError if fewer than two batches remain.
 
     Source: batches as in mualem01, section 3.1, whose own rules for when to stop are in `walltime.papers.mualem01.batches`; the integrated
     autocorrelation time with the window of Sokal, in: Functional Integration, 1997, section 3 (up to five times the estimate). That a run
-    of a hundred such times is long enough is ours, by experiment.
+    of a hundred such times is long enough is ours, by experiment with the waits of a single server (M/M/1); the experiments of
+    `validation/coverage_selection.py` are with other streams.
 
     >>> result = batch_means(np.tile([1.0, 3.0], 50_000), batch=1000)
     >>> result.mean, result.batches, result.verdict
@@ -116,7 +119,7 @@ def batch_means(
     if len(used) // length < LEAST:
         length = max(1, count // LEAST) * batch
     means = _means(used, length, len(used) // length)
-    found = mean_interval(means, confidence) if long_enough else None
+    found = series_interval(means, confidence) if long_enough else None
     if found is not None:
         verdict = SATURATED if found.low > saturation else PRECISE if found.half_width < precision * found.mean else WIDE
         what = f"{100 * confidence:g} % confidence interval of the mean of a run without end"
@@ -173,17 +176,6 @@ def correlated_values(values: Array) -> float:
         if lag >= 5 * max(total, 1.0):
             break
     return piece * max(total, 1.0)
-
-
-def neighbour_correlation(values: Array) -> float:
-    """The correlation between neighbours (lag 1); not a number for fewer than three values, or equal ones.
-
-    >>> neighbour_correlation(np.array([1.0, 2.0, 3.0, 4.0]))
-    0.25
-    """
-    away = np.asarray(values, np.float64) - np.mean(values)
-    power = float(away @ away)
-    return float(away[1:] @ away[:-1]) / power if len(away) > 2 and power > 0 else float("nan")
 
 
 def _means(values: Array, length: int, count: int) -> Array:

@@ -44,6 +44,23 @@ def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
     return Interval(mean, mean - half, mean + half, f"{100 * confidence:g} % confidence interval of the mean")
 
 
+def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
+    """Interval around the mean of independent runs in which a further one would lie, by Student's t.
+
+    `values`: float64, at least 2. The interval is wider than that of the mean by the root of one more than their number, and asks less of a
+    few runs: where a rare one is far away from all others, the mean over all is that of runs that the few may lack, but a further one is
+    seldom rare. Raises WorkloadError for fewer than 2 values.
+    Source: Hahn, J. Am. Stat. Assoc. 64 (1969).
+
+    >>> found = prediction_interval(np.array([1.0, 2.0, 3.0]))
+    >>> found.mean, round(found.half_width, 3)
+    (2.0, 3.372)
+    """
+    found = mean_interval(values, confidence)
+    half = found.half_width * math.sqrt(len(values) + 1)
+    return Interval(found.mean, found.mean - half, found.mean + half, f"{100 * confidence:g} % interval of one further run")
+
+
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
     """Mean of the results of replications, and the band between two of their percentiles, of these replications alone.
 

@@ -22,7 +22,7 @@ SCOPES: Mapping[str, str] = {
     "such users": "the mean over many more users like those of the log, in the schedule as it is",
     "the long run": "the mean that one run would come to if it went on for ever, provided that it has one",
     "such windows": "the mean over many more windows of the same log or subjects, users and load as they are",
-    "other trainings": "further agents trained in the same way with other seeds",
+    "other trainings": "one further agent, trained in the same way with another seed",
     "this job": "one job, as far as its kind is like those before it",
 }
 """What an interval can be of, in the words used everywhere, and what that means."""
@@ -80,15 +80,16 @@ KINDS: Mapping[str, IntervalKind] = {
             "papers.gaussier15.shaken.shaken.draw",
             "papers.tang13.easypp.easypp",
             "papers.tang13.easypp.easypp.draw",
+            "papers.sweep.Sweep.band",
+            "papers.mualem01.experiment.chaos",
         ),
         level=None,
     ),
     "shaken.copy": IntervalKind(
         "this log, shaken",
-        "the difference in one further copy, Student's t",
-        ("schedule.spread.Spread.difference", "site.effects.differences"),
+        "one further copy, or the difference in it, Student's t",
+        ("schedule.spread.Spread.difference", "schedule.first_look._interval", "site.effects.differences"),
     ),
-    "shaken.mean": IntervalKind("this log, shaken", "mean over the log and its copies, Student's t", ("schedule.first_look._interval",)),
     "weeks": IntervalKind(
         "such weeks",
         "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue",
@@ -100,11 +101,16 @@ KINDS: Mapping[str, IntervalKind] = {
         ("site.effects._ends",),
         level=None,
     ),
+    "start-times": IntervalKind(
+        "this job",
+        "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them",
+        ("live.start_times.start_times", "live.trying.try_jobs", "live.scores.with_factors"),
+    ),
     "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", ("estimates.suggestion._suggestion",), level=0.95),
     "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled", ("metrics.confidence.bootstrap",)),
     "batch-means": IntervalKind(
         "the long run",
-        "Student's t over batches, merged until they hardly correlate; withheld where fewer than ten would be left",
+        "Student's t over five blocks of batches, merged until they hardly correlate; withheld where fewer than ten would be left",
         ("schedule.schedule.Schedule.batch_means", "cli.simulate.simulate"),
     ),
     "batch-means.published": IntervalKind(
@@ -126,13 +132,14 @@ KINDS: Mapping[str, IntervalKind] = {
         "paired, Student's t over five blocks of windows",
         ("learn.evaluation._compared", "learn.evaluation._importances"),
     ),
-    "learn.seeds": IntervalKind("other trainings", "paired over agents, Student's t", ("learn.evaluation._compared",)),
+    "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t", ("learn.evaluation._compared",)),
 }
 """By name. A new interval is declared here, has an experiment in `validation/`, and is shown in the words of its scope."""
 
 MAKERS: Mapping[str, str] = {
     "Interval": "metrics.confidence.Interval",
     "mean_interval": "metrics.confidence.mean_interval",
+    "prediction_interval": "metrics.confidence.prediction_interval",
     "percentile_band": "metrics.confidence.percentile_band",
     "range_of_runs": "metrics.confidence.range_of_runs",
     "ends_of_runs": "metrics.confidence.ends_of_runs",
@@ -144,6 +151,8 @@ MAKERS: Mapping[str, str] = {
     "stratified_interval": "metrics.series.stratified_interval",
     "behind_best": "benchmark.best.behind_best",
     "over_weeks": "site.weeks.over_weeks",
+    "quantiles_of": "live.start_times.quantiles_of",
+    "adjusted": "live.horizons.adjusted",
     "wilson_upper": "estimates.suggestion.wilson_upper",
 }
 """The functions that make intervals of whatever they are given, and where they are; a function that calls one is `made_by` of a kind."""

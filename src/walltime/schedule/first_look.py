@@ -21,7 +21,8 @@ COPIES = 5
 class Look:
     """A policy: the mean of each of `MEASURES` over the log and its shaken copies, and what it has more of than the baseline.
 
-    `means, differences`: an interval for each measure; with one run only, its ends are nan. A difference is paired, copy by copy.
+    `means, differences`: for each measure the mean, and the interval in which a further copy would lie with a probability of 90 %; with one
+    run only, its ends are nan. A difference is paired, copy by copy.
     """
 
     label: str
@@ -29,7 +30,7 @@ class Look:
     differences: dict[str, metrics.Interval]
 
     def verdict(self, name: str) -> str:
-        """`better` or `worse` than the baseline, or `unclear` if the interval of the difference has a zero."""
+        """`better` or `worse` than the baseline, or `unclear` if a further copy may well show no difference, or the opposite."""
         found = self.differences[name]
         if not (found.low > 0 or found.high < 0):
             return "unclear"
@@ -67,7 +68,7 @@ def first_look(
 
 
 def _interval(values: np.ndarray) -> metrics.Interval:
-    """Mean with its confidence interval."""
+    """Mean of the log and its copies, and where a further copy would lie; of so few the mean over many more cannot be told."""
     if len(values) < 2:
         return metrics.Interval(float(values.mean()), math.nan, math.nan, "one run")
-    return metrics.mean_interval(values)
+    return metrics.prediction_interval(values)

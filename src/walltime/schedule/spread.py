@@ -54,8 +54,8 @@ class Spread:
         """
         runs = zip([self.own[a], *self.shaken[a]], [self.own[b], *self.shaken[b]], strict=True)
         values = np.array([getattr(after, name) - getattr(before, name) for before, after in runs])
-        interval = metrics.mean_interval(values)
-        return interval.mean, float(interval.half_width * np.sqrt(len(values) + 1))
+        interval = metrics.prediction_interval(values)
+        return interval.mean, interval.half_width
 
     def clear(self, name: str, a: int, b: int) -> bool:
         """Whether the difference is larger than its scatter; else a further copy may well show none, or the opposite."""

@@ -332,8 +332,8 @@ def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, ma
 def _agreement(by: str, group: str, recorded: Array, simulated: Array, known: Known, inside: Array) -> Agreement:
     waits = metrics.recorded_waits(recorded, simulated)
     off = (simulated - recorded).astype(np.float64)
-    bias, parts = float(off.mean()), known.parts[inside]
-    interval = over_weeks(off, parts, known.queued) if known.interval else None
+    bias, weeks, parts = float(off.mean()), known.weeks[inside], known.parts[inside]
+    interval = over_weeks(off, weeks, parts, known.queued) if known.interval else None
     low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
     row = Agreement(
         by=by,
@@ -345,7 +345,7 @@ def _agreement(by: str, group: str, recorded: Array, simulated: Array, known: Kn
         threshold=largest_of_parts(off, parts) if interval is None else max(abs(low), abs(high), abs(bias)),
         **{f.name: getattr(waits, f.name) for f in fields(waits) if f.name in Agreement.__dataclass_fields__},
     )
-    return replace(row, doubt=_doubt(row, len(np.unique(known.weeks[inside])) >= FEWEST_WEEKS))
+    return replace(row, doubt=_doubt(row, len(np.unique(weeks)) >= FEWEST_WEEKS))
 
 
 def _doubt(row: Agreement, weeks: bool) -> str:

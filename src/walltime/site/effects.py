@@ -142,11 +142,11 @@ def differences(
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
         scatter = float("nan")
         if len(values) > 2:
-            scatter = metrics.mean_interval(np.array(values)).half_width * float(np.sqrt(len(values) + 1))
+            scatter = metrics.prediction_interval(np.array(values)).half_width
         interval, agree = None, float("nan")
         if name.startswith("mean") and len(weeks):
             single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
-            interval = None if why else over_weeks(single[1] - single[0], parts, queued)
+            interval = None if why else over_weeks(single[1] - single[0], weeks, parts, queued)
             agree = share_that_agrees(single[1] - single[0], weeks)
         low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
         others = [copy[name] for copy in resampled]
@@ -175,7 +175,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
     submit, queued = today.workload.submit, _queued(today, changed)
-    parts, why = parts_of(submit)[mine], why_no_interval(submit, queued)
+    weeks, parts, why = weeks_of(submit)[mine], parts_of(submit)[mine], why_no_interval(submit, queued)
     rows = []
     for by in GROUPED_BY:
         groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
@@ -187,7 +187,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
             if not inside.any():
                 continue
             a, b = float(before[inside].mean()), float(after[inside].mean())
-            interval = None if why else over_weeks((after - before)[inside].astype(np.float64), parts[inside], queued)
+            interval = None if why else over_weeks((after - before)[inside].astype(np.float64), weeks[inside], parts[inside], queued)
             low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
             trusted = calibration is not None and calibration.trusts(by, name, b - a)
             rows.append(GroupEffect(by, name, int(inside.sum()), a, b, b - a, low, high, trusted))

@@ -8,14 +8,13 @@ from walltime import metrics
 from walltime.metrics import Interval
 from walltime.metrics.confidence import student_t
 from walltime.metrics.intervals import LEVEL, SHOWN_LEVEL
+from walltime.metrics.series import BLOCKS, widening
 
 Array = np.ndarray
 
 WEEK = 7 * 86_400
 FEWEST_WEEKS = 4
 """Of fewer weeks no other logs are put together."""
-PARTS = 5
-"""Parts of a log. A queue makes a week depend on those before it, so the parts are as long as they can be and still say how they differ."""
 FEWEST_WEEKS_OF_PART = 4
 MOST_QUEUED = 0.9
 """Share of the time with a queue above which no part of a log is independent of the one before."""
@@ -27,11 +26,14 @@ def weeks_of(submit: Array) -> Array:
 
 
 def parts_of(submit: Array) -> Array:
-    """Which of the five parts of the log, equally long, each job is submitted in, int64."""
+    """Which of the five parts of the log, equally long, each job is submitted in, int64.
+
+    A queue makes a week depend on those before it, so the parts are as long as they can be and still say how they differ.
+    """
     if not len(submit):
         return np.zeros(0, np.int64)
     since = submit - submit.min()
-    return since * PARTS // (int(since.max()) + 1)
+    return since * BLOCKS // (int(since.max()) + 1)
 
 
 def queued_share(submit: Array, start: Array) -> float:
@@ -54,7 +56,7 @@ def why_no_interval(submit: Array, queued: float) -> str:
     >>> why_no_interval(np.arange(3) * WEEK, 0.5)
     'it takes 20 weeks'
     """
-    fewest = PARTS * FEWEST_WEEKS_OF_PART
+    fewest = BLOCKS * FEWEST_WEEKS_OF_PART
     if not len(submit) or submit.max() - submit.min() < (fewest - 1) * WEEK:
         return f"it takes {fewest} weeks"
     if queued > MOST_QUEUED:
@@ -62,30 +64,32 @@ def why_no_interval(submit: Array, queued: float) -> str:
     return ""
 
 
-def over_weeks(values: Array, parts: Array, queued: float = 0.0) -> Interval | None:
+def over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -> Interval | None:
     """The mean of these values, and the interval of the mean over many more such weeks; None where not all parts of the log have jobs.
 
-    `values`: float64, `parts`: int64, from `parts_of` over the whole log; each of shape (jobs,). For paired differences the interval is
-    paired. The schedule is taken as given: jobs are not submitted otherwise because others wait longer. Ask `why_no_interval` first.
-    `queued`: as in `why_no_interval`. On the side to which parts lie out the interval is longer by 1 / (1 - queued): long queues are rare,
-    but the longer the fuller the machine is, and a log may lack those that move the mean.
+    `values`: float64, `weeks` and `parts`: int64, from `weeks_of` and `parts_of` over the whole log; each of shape (jobs,). For paired
+    differences the interval is paired. The schedule is taken as given: jobs are not submitted otherwise because others wait longer. Ask
+    `why_no_interval` first. The interval is wider where neighbouring weeks are alike (`walltime.metrics.series.widening`). `queued`: as in
+    `why_no_interval`. On the side to which parts lie out the interval is longer by 1 / (1 - queued): long queues are rare, but the longer
+    the fuller the machine is, and a log may lack those that move the mean.
     Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section 6.4). That the parts are few
     and long, and one side is longer, is ours; how often it holds is measured by `validation/coverage_weeks.py`.
 
-    >>> found = over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(5))
+    >>> found = over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
     >>> found.mean, round(found.low, 2), round(found.high, 2), found.what
-    (2.0, 1.05, 2.95, '90 % interval of the mean over such weeks, from 5 parts of the log')
+    (2.0, 0.93, 3.07, '90 % interval of the mean over such weeks, from 5 parts of the log')
     """
-    count = np.bincount(parts, minlength=PARTS)
+    count = np.bincount(parts, minlength=BLOCKS)
     if not count.all():
         return None
     mean = float(np.mean(values))
-    away = (np.bincount(parts, weights=values, minlength=PARTS) - mean * count) / count.mean()
-    half = student_t(0.5 + LEVEL / 2, PARTS - 1) * float(np.sqrt(away @ away / (PARTS - 1) / PARTS))
+    away = (np.bincount(parts, weights=values, minlength=BLOCKS) - mean * count) / count.mean()
+    error = float(np.sqrt(away @ away / (BLOCKS - 1) / BLOCKS)) * widening(np.bincount(weeks, weights=values - mean))
+    half = student_t(0.5 + LEVEL / 2, BLOCKS - 1) * error
     skew = float((away**3).sum())
     far = 1 / (1 - min(queued, MOST_QUEUED))
     below, above = (far, 1.0) if skew < 0 else (1.0, far)
-    what = f"{SHOWN_LEVEL} interval of the mean over such weeks, from {PARTS} parts of the log"
+    what = f"{SHOWN_LEVEL} interval of the mean over such weeks, from {BLOCKS} parts of the log"
     return Interval(mean, mean - below * half, mean + above * half, what)
 
 

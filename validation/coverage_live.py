@@ -1,0 +1,37 @@
+"""How often jobs start within the intervals that `slurm start-times` gives, on generated logs with users.
+
+The truth is the schedule of a log under EASY; a prediction knows the jobs that run and wait at its moment, and of the log those that had
+ended. Real logs are in `validation/start_times.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from validation.coverage import Sizes, Trials, experiment
+from walltime import Tsafrir05, simulate
+from walltime.live import outcomes
+from walltime.live.scores import DAY, calibrated
+from walltime.workload.lublin99 import Lublin99
+from walltime.workload.users import with_users
+
+LOADS = (0.6, 0.7, 0.8, 1.1)
+"""The last one is overloaded."""
+
+
+@experiment("start-times", of_what="this job", command="slurm start-times")
+def starts(sizes: Sizes) -> list[Trials]:
+    """Starts of waiting jobs at moments of the later half of a log. Those of one day hold or fail together."""
+    found = []
+    for load in sizes.some(LOADS):
+        as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
+        for seed in range(sizes.many(6, 2)):
+            log = with_users(Lublin99().generate(2000, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
+            truth = simulate(log, "easy")
+            moments = np.random.default_rng(seed).integers(int(log.submit[-1]) // 2, int(log.submit[-1]), sizes.many(15, 10))
+            known = outcomes(truth, np.sort(moments).tolist(), samples=sizes.many(40, 20), seed=seed)
+            for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
+                for one in those:
+                    trials.add(one.early, one.late, one.real, (seed, one.made // DAY))
+        found += [as_predicted, adjusted]
+    return found
