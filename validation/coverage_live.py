@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from validation.coverage import Sizes, Trials, experiment
-from walltime import Tsafrir05, simulate
+from walltime import simulate
+from walltime.estimates import Tsafrir05
 from walltime.live import outcomes
 from walltime.live.scores import DAY, calibrated
 from walltime.workload.lublin99 import Lublin99
