@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from benchmarks.common import Options, Result, lublin, paper_logs, show, take_turns, wall_seconds
 from benchmarks.predicting import with_users
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 POLICIES = ("fcfs", "easy", "easy:order=wfp", "easy++", "conservative", "conservative-scratch", "relaxed", "los", "selective")

@@ -25,7 +25,7 @@ from benchmarks.common import (
 from walltime import Workload
 from walltime.engine.interface.load import load
 from walltime.policy import Easy
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 
 MISSING = "this version of walltime has no simulate_many"
 LARGEST_F = 10
@@ -63,7 +63,7 @@ def batch(options: Options) -> Result:
 def has_batches() -> bool:
     """Whether this version can simulate many cases at once."""
     try:
-        from walltime.schedule import Case, simulate_many  # noqa: F401
+        from walltime.simulation import Case, simulate_many  # noqa: F401
     except ImportError:
         return False
     return True
@@ -72,7 +72,7 @@ def has_batches() -> bool:
 def make_cases(badness: int, seeds: int, kind: str) -> list[Any]:
     """EASY with random estimates for each f and seed; for `paper` also each f deterministic, and user estimates."""
     from walltime.estimates import FModel
-    from walltime.schedule import Case
+    from walltime.simulation import Case
 
     values = [LARGEST_F * i / max(badness - 1, 1) for i in range(badness)]
     cases: list[Any] = [Case(policy=Easy(), estimates=FModel.of_badness(f), seed=seed) for f in values for seed in range(seeds)]
@@ -87,7 +87,7 @@ def threads(options: Options) -> Result:
     if not has_batches():
         print(f"skipped: {MISSING}")
         return {"skipped": MISSING}
-    from walltime.schedule import simulate_many
+    from walltime.simulation import simulate_many
 
     path = find_log(LOGS["KTH"])
     name, workload = ("KTH", read_log(path)) if path else ("Lublin'99 at load 0.8", lublin(30_000, 0.8))

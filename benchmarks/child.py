@@ -58,7 +58,7 @@ def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
     from benchmarks.common import lublin, peak_bytes
     from walltime.engine.interface.load import load as load_kernel
     from walltime.policy import Easy
-    from walltime.schedule import simulate
+    from walltime.simulation import simulate
 
     load_kernel("easy")
     before = peak_bytes()
@@ -73,7 +73,7 @@ def memory(jobs: str, policy: str) -> dict[str, float]:
 
     from benchmarks.common import lublin, peak_bytes
     from walltime.policy import parse_policy
-    from walltime.schedule import simulate
+    from walltime.simulation import simulate
     from walltime.workload import Workload
 
     chosen, count = parse_policy(policy), int(jobs)
@@ -112,7 +112,7 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     from benchmarks.batches import make_cases
     from benchmarks.common import LOGS, find_log, peak_bytes, read_log
     from walltime.engine.interface.load import load
-    from walltime.schedule import simulate_many
+    from walltime.simulation import simulate_many
 
     path = find_log(LOGS[log])
     assert path is not None

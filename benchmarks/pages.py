@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.common import Options, Result, lublin, show, spread
 from walltime.report import write_report
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MOVE = """async () => {

@@ -11,8 +11,8 @@ from benchmarks.common import Numbers, Options, Result, lublin, paper_logs, show
 from walltime.engine.interface.load import load
 from walltime.policy import Easy
 from walltime.predictors import STATISTICS, WINDOWS, Predictor, Tang13, parse_predictor
-from walltime.schedule import simulate
-from walltime.schedule.replay import predict
+from walltime.simulation import simulate
+from walltime.simulation.replay import predict
 from walltime.workload import Workload
 
 CONFIGURATIONS = 130

@@ -12,7 +12,7 @@ from benchmarks.predicting import with_users
 from walltime.live import Snapshot, start_times
 from walltime.live.replay import as_history, snapshot_at
 from walltime.machine import Machine, Partition, Pool
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 LOAD = 1.3

@@ -29,6 +29,7 @@ from tuning_tables import tuning
 from validation_tables import validation
 
 import walltime as wt
+from walltime.auditor import CHECKS
 from walltime.auditor.machine_promises import NOT_DECIDED, WORDS
 from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
 from walltime.auditor.rules import ALWAYS
@@ -41,8 +42,8 @@ from walltime.logs.cleaning import PUBLISHED
 from walltime.policy import POLICIES, parse_policy
 from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS
-from walltime.schedule import CHECKS, replicate, simulate
 from walltime.schedule.groups import GROUPINGS
+from walltime.simulation import replicate, simulate
 from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
 from walltime.workload.scaling import shake

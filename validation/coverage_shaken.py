@@ -14,7 +14,7 @@ from validation.coverage import Sizes, Trials, experiment
 from walltime import simulate
 from walltime.estimates import Tsafrir05
 from walltime.metrics import prediction_interval, range_of_runs
-from walltime.schedule.spread import COPIES, MEASURES, SHAKE
+from walltime.simulation.spread import COPIES, MEASURES, SHAKE
 from walltime.workload.lublin99 import Lublin99
 from walltime.workload.scaling import shake
 from walltime.workload.users import with_users

@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import find_log  # noqa: E402
 from walltime import Schedule, Workload, metrics, read, simulate  # noqa: E402
 from walltime.policy import EVERY  # noqa: E402
-from walltime.schedule.first_look import COPIES, first_look  # noqa: E402
 from walltime.schedule.groups import group_jobs  # noqa: E402
-from walltime.schedule.spread import MEASURES, shaking_spread  # noqa: E402
+from walltime.simulation.first_look import COPIES, first_look  # noqa: E402
+from walltime.simulation.spread import MEASURES, shaking_spread  # noqa: E402
 from walltime.site.effects import differences, pairs  # noqa: E402
 
 OUT = ROOT / "docs" / "later-policies.json"

@@ -28,7 +28,7 @@ from validation.run import rounded
 from walltime.live import outcomes, scores_of
 from walltime.live.scores import DAY, Outcome, calibrated
 from walltime.logs import read
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 
 OUT = ROOT / "docs" / "start-times.json"
 LOGS = {

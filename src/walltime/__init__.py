@@ -16,7 +16,11 @@ The most common names are here; the rest are in groups:
 * `policy`: policies and queue orders
 * `predictors`: runtimes predicted from history
 * `report`: the HTML page and its figures
-* `schedule`: results, batches, replications, audits
+* `schedule`: the result of a simulation, its files and groups
+* `simulation`: one simulation, batches, replications, stepping
+* `scheduler`: what a simulation is told: policy, orders, predictions
+* `explanation`: why a job waited
+* `auditor`: whether a schedule is what its policy promises
 * `machine`: machines of several pools: partitions, outages, limits
 * `site`: for those who run a machine: calibration, and what a change would do
 * `learn`: environments in which an agent learns to schedule, and one that does
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from walltime import site as site
     from walltime import tuning as tuning
     from walltime import workloads as workloads
+    from walltime.auditor.audit import audit as audit
     from walltime.errors import EngineError as EngineError
     from walltime.errors import LogError as LogError
     from walltime.errors import OutputError as OutputError
@@ -70,24 +75,23 @@ if TYPE_CHECKING:
     from walltime.policy import Slurm as Slurm
     from walltime.policy import Wfp as Wfp
     from walltime.policy import order as order
+    from walltime.policy.kind import Kind as Kind
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import predictor as predictor
     from walltime.provenance import version as version
     from walltime.report import write_report as write_report
-    from walltime.schedule import Case as Case
-    from walltime.schedule import Kind as Kind
     from walltime.schedule import Schedule as Schedule
-    from walltime.schedule import audit as audit
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
-    from walltime.schedule import simulate as simulate
-    from walltime.schedule import simulate_many as simulate_many
-    from walltime.schedule.accuracy import walltime_accuracy as walltime_accuracy
-    from walltime.schedule.replay import predict as predict
-    from walltime.schedule.replication import replicate as replicate
-    from walltime.schedule.scheduler import Scheduler as Scheduler
-    from walltime.schedule.scheduler import parse_scheduler as parse_scheduler
-    from walltime.schedule.stepping import Simulation as Simulation
+    from walltime.scheduler.specification import Scheduler as Scheduler
+    from walltime.scheduler.specification import parse_scheduler as parse_scheduler
+    from walltime.simulation import Case as Case
+    from walltime.simulation import simulate as simulate
+    from walltime.simulation import simulate_many as simulate_many
+    from walltime.simulation.accuracy import walltime_accuracy as walltime_accuracy
+    from walltime.simulation.replay import predict as predict
+    from walltime.simulation.replication import replicate as replicate
+    from walltime.simulation.stepping import Simulation as Simulation
     from walltime.site import calibrate as calibrate
     from walltime.site import what_if as what_if
     from walltime.tuning import choose_weekly as choose_weekly
@@ -95,9 +99,11 @@ if TYPE_CHECKING:
     from walltime.workload import Workload as Workload
 
 GROUPS = (
+    "auditor",
     "benchmark",
     "campaign",
     "estimates",
+    "explanation",
     "figures",
     "learn",
     "live",
@@ -108,6 +114,8 @@ GROUPS = (
     "predictors",
     "report",
     "schedule",
+    "scheduler",
+    "simulation",
     "site",
     "tuning",
     "workloads",
@@ -148,24 +156,26 @@ _NAMES = {
     ),
     "provenance": ("version",),
     "report": ("write_report",),
+    "auditor.audit": ("audit",),
+    "policy.kind": ("Kind",),
     "schedule": (
-        "Case",
-        "Kind",
         "Schedule",
-        "audit",
         "compare",
         "read_schedule",
+    ),
+    "simulation": (
+        "Case",
         "simulate",
         "simulate_many",
     ),
-    "schedule.accuracy": ("walltime_accuracy",),
-    "schedule.replay": ("predict",),
-    "schedule.replication": ("replicate",),
-    "schedule.scheduler": (
+    "simulation.accuracy": ("walltime_accuracy",),
+    "simulation.replay": ("predict",),
+    "simulation.replication": ("replicate",),
+    "scheduler.specification": (
         "Scheduler",
         "parse_scheduler",
     ),
-    "schedule.stepping": ("Simulation",),
+    "simulation.stepping": ("Simulation",),
     "site": ("calibrate", "what_if"),
     "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),

@@ -29,7 +29,8 @@ from walltime.report import sweeps as of_many
 from walltime.report.combinations import chosen, swept
 from walltime.report.replicated import compare_replications
 from walltime.report.stretch import choose_stretch
-from walltime.schedule import Replications, Schedule
+from walltime.schedule import Schedule
+from walltime.simulation import Replications
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -240,4 +240,4 @@ def test_dynamics__are_not_recorded_where_the_head_is_not_alone(policy):
     with pytest.raises(wt.PolicyError, match="the effects of backfilling are not recorded under"):
         wt.simulate(workload, policy, dynamics=True)
     with pytest.raises(wt.PolicyError, match="the effects of backfilling are not recorded under"):
-        wt.schedule.simulate_many(workload, [wt.schedule.Case(wt.policy.parse_policy(policy))], dynamics=True)
+        wt.simulation.simulate_many(workload, [wt.simulation.Case(wt.policy.parse_policy(policy))], dynamics=True)

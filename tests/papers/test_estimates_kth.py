@@ -16,7 +16,7 @@ from tests.traces import trace_path
 from walltime import metrics
 from walltime.estimates import FactorEstimates, FModel, Mualem01, Tsafrir05, UserEstimates
 from walltime.metrics import estimates as measures
-from walltime.schedule.replication import Replications, replicate
+from walltime.simulation.replication import Replications, replicate
 
 FACTORS = (1, 2, 4, 11, 31, 101, 301)
 SEEDS = range(10)

@@ -19,7 +19,7 @@ from walltime.engine.interface.load import load
 from walltime.engine.kernel import averages
 from walltime.engine.kernel.averages import FIELDS
 from walltime.estimates.fmodel import STREAM_F
-from walltime.schedule.threads import in_threads
+from walltime.simulation.threads import in_threads
 from walltime.workload.models import MODELS
 from walltime.workload.workload import MAX_TIME
 

@@ -485,7 +485,7 @@ def test_option_that_would_do_nothing__is_refused(capsys, log, what):
     "option", [["simulate", "--out", "none/s.csv"], ["compare", "--report", "none/r.html"], ["compare", "--report", "r.txt"]]
 )
 def test_output_that_cannot_be_written__is_refused_before_the_run(capsys, log, monkeypatch, option):
-    monkeypatch.setattr("walltime.schedule.simulate", lambda *args, **kwargs: pytest.fail("it ran"))
+    monkeypatch.setattr("walltime.simulation.simulate", lambda *args, **kwargs: pytest.fail("it ran"))
     status, out, err = call(capsys, option[0], log, *option[1:])
     assert status == 2
     one_line(status, out, err)

@@ -102,10 +102,10 @@ def test_arrivals__that_bring_a_pass(engine, dialect, policy, starts):
 
 def test_batches_and_replications_take_a_dialect():
     w = jobs([0, 0, 0, 1], [10, 5, 100, 100], [10, 5, 100, 100], [5, 7, 2, 2], machine=10)
-    batch = wt.schedule.simulate_many(w, [wt.schedule.Case(wt.Easy())], dialect="papers:shadow=kept")
+    batch = wt.simulation.simulate_many(w, [wt.simulation.Case(wt.Easy())], dialect="papers:shadow=kept")
     schedule = wt.simulate(w, "easy", dialect="papers:shadow=kept")
     assert batch.summaries[0].as_dict() == schedule.summary().as_dict()  # there None stands for the load, which is not a number
-    replicated = wt.schedule.replicate(lambda seed: w, "easy", [0], dialect="papers:shadow=kept")
+    replicated = wt.simulation.replicate(lambda seed: w, "easy", [0], dialect="papers:shadow=kept")
     assert replicated.summaries[0].as_dict() == schedule.summary().as_dict()
 
 

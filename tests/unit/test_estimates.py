@@ -29,7 +29,7 @@ from walltime.estimates import (
     wrong_order_probability,
 )
 from walltime.policy import Easy
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 SIGMAS = 3.29

@@ -10,8 +10,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
-from walltime.schedule.alternatives import requests, sizes, with_request
-from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running
+from walltime.explanation.alternatives import requests, sizes, with_request
+from walltime.explanation.story import Alternative, Cause, Change, Overtaker, Reserved, Running
 
 # On 4 processors: job 1 ends early, and job 3 has by then been backfilled, in time for what was expected of job 1, but not for what it did.
 WILD = wt.Workload.from_arrays(
@@ -31,7 +31,7 @@ JOBS = wt.Workload.from_arrays(
 )
 
 
-def story(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.schedule.Story:
+def story(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.Story:
     return wt.simulate(jobs, policy, **rules).explain(job)
 
 

@@ -23,8 +23,8 @@ from tests.strategies import (
     with_users,
     workloads,
 )
-from walltime.schedule.story import HELD_BACK, HOW
-from walltime.schedule.watch import _watch_kernel, _watch_reference, scheduler_of
+from walltime.explanation.story import HELD_BACK, HOW
+from walltime.explanation.watch import _watch_kernel, _watch_reference, scheduler_of
 
 ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
 

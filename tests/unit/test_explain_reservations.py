@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from walltime.explanation.watch import Snapshot, watch
 from walltime.policy import MultiQueue, Selective, Slack
 from walltime.policy.registry import EVERY, POLICIES
-from walltime.schedule.watch import Snapshot, watch
 
 JOBS = 28
 

@@ -12,8 +12,8 @@ from tests.profiles import examples
 from tests.strategies import policies, workloads
 from tests.traces import trace_path
 from walltime.errors import PolicyError, WorkloadError
-from walltime.schedule import Fairness, fairness
-from walltime.schedule.fair_start import drawn, fair_starts
+from walltime.simulation import Fairness, fairness
+from walltime.simulation.fair_start import drawn, fair_starts
 
 
 def everybody(workload: wt.Workload) -> np.ndarray:

@@ -11,8 +11,8 @@ import pytest
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from walltime.policy import EVERY, POLICIES, parse_policy
-from walltime.schedule.first_look import first_look
-from walltime.schedule.spread import shaking_spread
+from walltime.simulation.first_look import first_look
+from walltime.simulation.spread import shaking_spread
 
 
 @pytest.fixture

@@ -211,9 +211,7 @@ def test_kernel__predicts_what_plain_python_does(options, dialect):
     assert np.array_equal(kernel.start, plain.start)
     assert len(np.unique(kernel.predictions.predicted)) > 20
     ends = wt.simulate(jobs, wt.Easy())
-    fast, slow = (
-        wt.predict(jobs, [predictor], ends=ends, dialect=dialect, engine=engine)[0] for engine in ("kernel", "reference")
-    )
+    fast, slow = (wt.predict(jobs, [predictor], ends=ends, dialect=dialect, engine=engine)[0] for engine in ("kernel", "reference"))
     assert np.array_equal(fast.predicted, slow.predicted)
     assert np.array_equal(fast.basis, slow.basis)
 

@@ -203,7 +203,7 @@ def test_simulate__says_what_it_does_not_support(machine, policy, options, what)
 def test_fairness__says_that_it_cannot(machine):
     schedule = wt.simulate(jobs(partition=[1, 2]), "easy", machine=machine)
     with pytest.raises(PolicyError, match="fair starts are not known on a machine of several pools"):
-        wt.schedule.fairness(schedule)
+        wt.simulation.fairness(schedule)
 
 
 def test_command(capsys, tmp_path, machine):

@@ -7,8 +7,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
+from walltime.explanation import HeldBack
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
-from walltime.schedule import HeldBack
 
 POOLS = (Pool("a", 4, 1), Pool("b", 2, 1, 1))
 PARTITIONS = (Partition("1", ("a",)), Partition("2", ("b", "a")))

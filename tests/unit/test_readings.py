@@ -19,7 +19,7 @@ from walltime.papers.mualem01.readings import (
     uniform_estimates,
 )
 from walltime.papers.printed_numbers import printed
-from walltime.schedule import Case, simulate_many
+from walltime.simulation import Case, simulate_many
 
 FEBRUARY = 855_446_400  # 9 February 1997, 12:00 UTC
 

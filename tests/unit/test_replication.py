@@ -10,8 +10,8 @@ import pytest
 import walltime as wt
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import FModel
-from walltime.schedule import replication
-from walltime.schedule.replication import Replications, replicate
+from walltime.simulation import replication
+from walltime.simulation.replication import Replications, replicate
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 

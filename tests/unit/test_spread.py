@@ -12,7 +12,7 @@ from tests.traces import trace_path
 from walltime.metrics import Summary
 from walltime.report.care import cautions_of, longest_queue
 from walltime.report.text import answer, distinct, labels
-from walltime.schedule import Spread, shaking_spread
+from walltime.simulation import Spread, shaking_spread
 
 JOBS = wt.workloads.Lublin99().generate(400, 32, 0.8, 3)
 

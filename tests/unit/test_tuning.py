@@ -10,7 +10,7 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from walltime.policy import ORDERS, parse_order, score_order
-from walltime.schedule.windows import DAY, windows
+from walltime.simulation.windows import DAY, windows
 from walltime.tuning.bandit import _Chooser
 from walltime.tuning.fitting import change_interval, split
 from walltime.tuning.search import make_order, search

@@ -11,8 +11,8 @@ from tests.cli import HEADER, call, one_line, record
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import asked_time
 from walltime.report.accuracy import answer, render
-from walltime.schedule.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
-from walltime.schedule.advice import advise_users
+from walltime.simulation.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
+from walltime.simulation.advice import advise_users
 
 HOUR = 3600
 HOSTILE = "<script>alert(1)</script>"

@@ -15,8 +15,8 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.provenance import plain
-from walltime.schedule import simulate
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation import simulate
 from walltime.site import WhatIf, what_if
 from walltime.site.adjusted import planned_by_time_min
 from walltime.site.setting import Setting, without_warnings

@@ -19,10 +19,10 @@ from walltime.logs import whole_file
 from walltime.metrics import stratified_interval
 from walltime.policy import NotRunError, files_in, only
 from walltime.provenance import version
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import simulate
-from walltime.schedule.threads import in_threads
-from walltime.schedule.windows import Window, log_cost
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import simulate
+from walltime.simulation.threads import in_threads
+from walltime.simulation.windows import Window, log_cost
 from walltime.workload import MAX_TIME
 
 Result = dict[str, Any]

@@ -13,7 +13,7 @@ from walltime.benchmark.result import Result, metric_of, totals
 from walltime.benchmark.suite import read_suite
 from walltime.errors import OutputError, PolicyError, shown
 from walltime.metrics import Interval
-from walltime.schedule.windows import log_cost, percent
+from walltime.simulation.windows import log_cost, percent
 
 BEST, LOWEST, MAY_BE_BEST, BEHIND = "best", "lowest", "may be the best", "behind"
 

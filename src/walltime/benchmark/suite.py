@@ -12,7 +12,7 @@ from typing import Any
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
-from walltime.schedule.windows import DAY, Window, check_cost, windows
+from walltime.simulation.windows import DAY, Window, check_cost, windows
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users

@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.policy import files_in, takes
 from walltime.provenance import version
-from walltime.schedule.scheduler import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
+from walltime.scheduler.specification import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
 from walltime.syntax import syntax_hash
 
 SPELLED = ("policy", "order", "backfill_order")
@@ -31,6 +31,8 @@ RESULTS = (
     "policy",
     "predictors",
     "schedule",
+    "scheduler",
+    "simulation",
     "workload",
 )
 """The parts of the package on which results depend..."""
@@ -47,13 +49,20 @@ NO_RESULTS = (
     "metrics/recorded.py",
     "metrics/timeline.py",
     "schedule/comparison.py",
-    "schedule/fair_start.py",
     "schedule/files.py",
     "schedule/recorded.py",
-    "schedule/replication.py",
-    "schedule/spread.py",
-    "schedule/threads.py",
-    "schedule/windows.py",
+    "simulation/accuracy.py",
+    "simulation/adjusted.py",
+    "simulation/advice.py",
+    "simulation/dialects.py",
+    "simulation/fair_start.py",
+    "simulation/first_look.py",
+    "simulation/replay.py",
+    "simulation/replication.py",
+    "simulation/spread.py",
+    "simulation/stepping.py",
+    "simulation/threads.py",
+    "simulation/windows.py",
 )
 """...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""
 OF_MACHINES = (
@@ -69,8 +78,8 @@ OF_MACHINES = (
     "machine/machine.py",
     "machine/placing.py",
     "policy/slurm.py",
-    "schedule/on_machine.py",
-    "schedule/on_slurm.py",
+    "scheduler/on_machine.py",
+    "scheduler/on_slurm.py",
 )
 """What only the results of cells with a machine of several pools depend on."""
 

@@ -14,7 +14,7 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.naming import group_rank
 from walltime.errors import PolicyError
 from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
-from walltime.schedule.replication import Replications
+from walltime.simulation.replication import Replications
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,10 +12,10 @@ from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.estimates.overrun import OVERRUN
 from walltime.logs.filters import select
+from walltime.logs.spans import parse_span
 from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
-from walltime.schedule.scheduler import parse_scheduler
-from walltime.schedule.variation import parse_span
+from walltime.scheduler.specification import parse_scheduler
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME
 from walltime.workload.models import parse_model

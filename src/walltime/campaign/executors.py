@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from walltime.campaign.slurm import SlurmJobs, is_slurm
 from walltime.campaign.work import Report, Task, case_of, run_task
 from walltime.errors import EngineError, PolicyError
-from walltime.schedule.batch import compile_for
-from walltime.schedule.threads import in_threads
+from walltime.simulation.batch import compile_for
+from walltime.simulation.threads import in_threads
 
 IN_FLIGHT = 3
 """Tasks sent to a Dask cluster at a time, per thread; the others wait here, to bound its memory."""

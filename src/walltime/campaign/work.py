@@ -19,8 +19,8 @@ from walltime.logs import read
 from walltime.machine.files import parse_machine
 from walltime.policy import Dialect
 from walltime.provenance import version
-from walltime.schedule.batch import Case, Lane
-from walltime.schedule.variation import Variation
+from walltime.simulation.batch import Case, Lane
+from walltime.simulation.variation import Variation
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from walltime.cli.groups import Reading
     from walltime.machine import Machine
-    from walltime.schedule.accuracy import WalltimeAccuracy
+    from walltime.simulation.accuracy import WalltimeAccuracy
     from walltime.workload import Workload
 
 
@@ -66,7 +66,7 @@ def show_hours(found: dict[str, Any] | None) -> None:
 def find(workload: Workload, machine: Machine | None, replications: int | None) -> WalltimeAccuracy:
     """The analysis with simulations, with progress bars."""
     from walltime.cli.common import progress_bar
-    from walltime.schedule.accuracy import walltime_accuracy
+    from walltime.simulation.accuracy import walltime_accuracy
 
     return walltime_accuracy(workload, machine=machine, replications=replications, progress=progress_bar)
 
@@ -115,7 +115,7 @@ def _show_adjusted(found: WalltimeAccuracy) -> None:
     from walltime.cli.common import print_table, print_text
     from walltime.report import human_number, human_percent, human_time
     from walltime.report.accuracy import change
-    from walltime.schedule.adjusted import MEANINGS
+    from walltime.simulation.adjusted import MEANINGS
 
     a = found.adjusted
     if a is None:

@@ -34,10 +34,10 @@ def audit(
     as_json: o.JsonOption = False,
 ) -> None:
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
+    from walltime.auditor import audit as check
     from walltime.cli import common
-    from walltime.schedule import audit as check
     from walltime.schedule import read_schedule
-    from walltime.schedule.on_machine import placed_under
+    from walltime.scheduler.on_machine import placed_under
 
     scheduler = deciding.schedulers([policy])[0] if policy else None
     chosen = scheduler.policy if scheduler else None

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.machine import Machine
     from walltime.policy import Dialect
-    from walltime.schedule import Fairness, Schedule, Spread
-    from walltime.schedule.scheduler import Scheduler
+    from walltime.schedule import Schedule
+    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation import Fairness, Spread
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
 
@@ -134,7 +135,7 @@ def schedulers(
     Raises PolicyError for an invalid specification, and for an option that none of them can use.
     """
     from walltime.policy import takes
-    from walltime.schedule.scheduler import parse_scheduler, split_scheduler
+    from walltime.scheduler.specification import parse_scheduler, split_scheduler
 
     defaults = {"order": order, "backfill-order": backfill_order, "predictor": predictor}
     used = {"believe": (believe, "regular"), "correction": (correction, "tsafrir07"), "history": (history, "simulation")}
@@ -164,8 +165,8 @@ def run_policy(
     machine: Machine | None = None,
 ) -> Schedule:
     """Simulate, with a progress bar if it takes long."""
-    from walltime.schedule import simulate
-    from walltime.schedule.scheduler import Scheduler
+    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation import simulate
 
     scheduler = Scheduler.of(policy)
     with progress_bar(len(workload), scheduler.label) as progress:
@@ -174,7 +175,7 @@ def run_policy(
 
 def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
     """Fair starts of a sample of jobs, with a progress bar if it takes long."""
-    from walltime.schedule.fair_start import SAMPLE, fairness
+    from walltime.simulation.fair_start import SAMPLE, fairness
 
     jobs = min(sample or SAMPLE, len(schedule))
     with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
@@ -183,7 +184,7 @@ def find_fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness
 
 def find_spread(schedules: Sequence[Schedule], trim: str) -> Spread | None:
     """How far the averages move when the log is shaken, with a progress bar if it takes long; None where it would take too long."""
-    from walltime.schedule.spread import COPIES, shaking_spread
+    from walltime.simulation.spread import COPIES, shaking_spread
 
     if len(schedules) < 2:
         return None

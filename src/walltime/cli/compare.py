@@ -13,7 +13,8 @@ from walltime.cli.groups import Part, Reading, Scheduling
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.schedule import Schedule, Spread
+    from walltime.schedule import Schedule
+    from walltime.simulation import Spread
 
 DEFAULT = ("fcfs", "easy", "conservative")
 OTHERS = ("fcfs", "easy")
@@ -54,7 +55,7 @@ def compare(
     from walltime.policy import EVERY
     from walltime.report.care import cautions_of
     from walltime.schedule.comparison import compare as side_by_side
-    from walltime.schedule.first_look import COPIES
+    from walltime.simulation.first_look import COPIES
 
     machine = common.read_cluster(cluster)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]

@@ -11,7 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.groups import Reading
 
 if TYPE_CHECKING:
-    from walltime.schedule.dialects import DialectRow, DialectTable
+    from walltime.simulation.dialects import DialectRow, DialectTable
 
 
 def dialects(
@@ -43,7 +43,7 @@ def dialects(
     if trace is None:
         _list(as_json)
         return
-    from walltime.schedule.dialects import SCHEDULERS, compare_dialects, dialect_runs
+    from walltime.simulation.dialects import SCHEDULERS, compare_dialects, dialect_runs
 
     if out is not None:
         common.check_output(out, (".csv", ".parquet"))

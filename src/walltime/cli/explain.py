@@ -40,7 +40,7 @@ def explain(
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
     from walltime.cli import bars, common
-    from walltime.schedule.explain import explain as tell
+    from walltime.explanation.explain import explain as tell
 
     if (job is None) == (longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from walltime.cli.groups import Scheduling
     from walltime.metrics import Interval
     from walltime.schedule import Schedule
-    from walltime.schedule.first_look import Look
-    from walltime.schedule.scheduler import Scheduler
-    from walltime.schedule.spread import Spread
+    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation.first_look import Look
+    from walltime.simulation.spread import Spread
 
 ALL = "all"
 BASELINE = "easy"
@@ -47,8 +47,8 @@ def show_all(
     from walltime.cli import common
     from walltime.report.care import cautions_of
     from walltime.schedule.comparison import compare
-    from walltime.schedule.first_look import first_look
-    from walltime.schedule.spread import shaking_spread
+    from walltime.simulation.first_look import first_look
+    from walltime.simulation.spread import shaking_spread
 
     trim, labels = run.trim.value, [scheduler.label for scheduler in schedulers]
     spread = None

@@ -16,8 +16,8 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.machine import Machine
-    from walltime.schedule.scheduler import Scheduler
-    from walltime.schedule.variation import Variation
+    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation.variation import Variation
     from walltime.workload import Workload
 
 
@@ -92,7 +92,7 @@ class Part:
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
         """The same for the library, for each load."""
-        from walltime.schedule.variation import Variation
+        from walltime.simulation.variation import Variation
 
         rest = (self.scale_by.value, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
         return {load: Variation(load, *rest) for load in self.loads}
@@ -109,7 +109,8 @@ class Stretch:
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
-        from walltime.schedule.variation import Variation, parse_span
+        from walltime.logs.spans import parse_span
+        from walltime.simulation.variation import Variation
         from walltime.site import stretch
 
         workload = Variation(remove=self.remove or ()).apply(workload, 0)

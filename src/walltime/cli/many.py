@@ -16,9 +16,9 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.cli.groups import Part, Scheduling
     from walltime.machine import Machine
-    from walltime.schedule.replication import Replications
-    from walltime.schedule.scheduler import Scheduler
-    from walltime.schedule.variation import Variation
+    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation.replication import Replications
+    from walltime.simulation.variation import Variation
     from walltime.workload import Workload
 
 
@@ -102,7 +102,7 @@ def _simulate(
     """The parameters and the replications of every combination, with a progress bar for each that takes long."""
     from walltime.cli.common import progress_bar
     from walltime.report.replicated import curves
-    from walltime.schedule.replication import replicate
+    from walltime.simulation.replication import replicate
 
     models = run.models()
     if len(models) > 1 or len(bases) > 1:  # combinations are known by their labels

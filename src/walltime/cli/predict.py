@@ -11,7 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.groups import Reading
 
 if TYPE_CHECKING:
-    from walltime.schedule.replay import Replay
+    from walltime.simulation.replay import Replay
     from walltime.workload import Workload
 
 COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_percent", "be_percent")
@@ -57,8 +57,8 @@ def predict(
     from walltime.cli import common
     from walltime.errors import PolicyError
     from walltime.predictors import parse_predictor
-    from walltime.schedule.adjusted import tang13_schemes
-    from walltime.schedule.replay import predict as replay
+    from walltime.simulation.adjusted import tang13_schemes
+    from walltime.simulation.replay import predict as replay
 
     if ends not in ("auto", "log", "easy"):
         raise PolicyError(f"unknown ends {ends!r}; known are auto, log, easy")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from walltime.schedule.replication import Replications
+    from walltime.simulation.replication import Replications
 
 METRICS = ("mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """The fields of a summary shown for replications."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from walltime.schedule import Fairness, Schedule
+    from walltime.schedule import Schedule
     from walltime.schedule.groups import Edges
+    from walltime.simulation import Fairness
 
 
 def parse_groupings(texts: Sequence[str] | None) -> dict[str, tuple[str, Edges]]:

@@ -16,7 +16,7 @@ from walltime.learn.sources import Episode
 from walltime.learn.training import Trained, load, simple_outcomes
 from walltime.metrics import Interval, halves_differ, prediction_interval, series_interval
 from walltime.provenance import jobs_sha256, version
-from walltime.schedule.windows import log_cost, percent
+from walltime.simulation.windows import log_cost, percent
 from walltime.wording import shown_change
 from walltime.workload import Workload
 

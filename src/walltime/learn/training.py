@@ -18,7 +18,7 @@ from walltime.learn.batch import REWARDS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
 from walltime.logs.output import printable, whole_file
 from walltime.provenance import jobs_sha256, version
-from walltime.schedule.windows import log_cost
+from walltime.simulation.windows import log_cost
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from walltime.live.present import Present
 from walltime.machine.placing import NEVER
 from walltime.policy import Slurm
 from walltime.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -160,7 +160,7 @@ class Forward:
         """Nodes, settings, and priorities: waiting jobs have Slurm's own, and shares stay as they are at the snapshot."""
         from walltime.engine.inputs import Shares
         from walltime.policy.slurm import Settings
-        from walltime.schedule.on_slurm import nodes_of, with_priorities
+        from walltime.scheduler.on_slurm import nodes_of, with_priorities
 
         present, policy = self.present, self.scheduler.policy
         assert isinstance(policy, Slurm)

@@ -12,7 +12,7 @@ from walltime.live.jobs import LiveJob
 from walltime.live.snapshot import Snapshot
 from walltime.machine import Placement, place
 from walltime.policy import Slurm
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.specification import Scheduler
 from walltime.workload import MISSING, Origin, Workload
 
 Array = np.ndarray
@@ -107,7 +107,7 @@ def present_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler, with
     )
     wants: object = None
     if isinstance(scheduler.policy, Slurm):
-        from walltime.schedule.on_slurm import place_on_nodes
+        from walltime.scheduler.on_slurm import place_on_nodes
 
         placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm))
     else:

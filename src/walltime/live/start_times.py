@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
+from walltime.explanation import HeldBack, MachineStory
 from walltime.live.arrivals import Arrivals
 from walltime.live.forward import FIRST_NUMBER, Forward, misfit
 from walltime.live.horizons import Factors, adjusted
@@ -18,9 +19,8 @@ from walltime.live.present import Present, present_of
 from walltime.live.runtimes import LEVELS, Jobs, Runtimes
 from walltime.live.snapshot import Snapshot
 from walltime.policy import Policy, Slurm
-from walltime.schedule import HeldBack, MachineStory
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.threads import in_threads
 from walltime.wording import harmless
 from walltime.workload import Workload
 from walltime.workload.draws import seed_fault

@@ -17,8 +17,8 @@ from walltime.live.snapshot import Snapshot
 from walltime.live.start_times import cautions_of, fitting, horizon_of, quantiles_of, scheduler_of, unix, wanted
 from walltime.policy import Policy
 from walltime.policy.slurm import seconds_of
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.threads import in_threads
 from walltime.wording import harmless
 from walltime.workload import Workload
 from walltime.workload.draws import seed_fault

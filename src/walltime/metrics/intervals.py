@@ -45,13 +45,13 @@ KINDS: Mapping[str, IntervalKind] = {
     "replications.mean": IntervalKind(
         "other seeds",
         "mean over runs, Student's t",
-        ("schedule.replication.Replications.interval", "campaign.comparison.compare_cells"),
+        ("simulation.replication.Replications.interval", "campaign.comparison.compare_cells"),
     ),
     "replications.difference": IntervalKind(
         "other seeds",
         "mean over pairs of runs with the same seed, Student's t",
         (
-            "schedule.replication.Replications.difference",
+            "simulation.replication.Replications.difference",
             "campaign.comparison._difference",
             "papers.gaussier15.shaken._difference",
             "papers.gaussier15.shaken._claims",
@@ -62,13 +62,13 @@ KINDS: Mapping[str, IntervalKind] = {
     "replications.band": IntervalKind(
         "other seeds",
         "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more",
-        ("schedule.replication.Replications.band", "campaign.comparison.compare_cells", "report.replicated.draw_bands"),
+        ("simulation.replication.Replications.band", "campaign.comparison.compare_cells", "report.replicated.draw_bands"),
         level=None,
     ),
     "shaken.range": IntervalKind(
         "this log, shaken",
         "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
-        ("schedule.dialects._band",),
+        ("simulation.dialects._band",),
         level=None,
     ),
     "runs.percentiles": IntervalKind(
@@ -88,7 +88,7 @@ KINDS: Mapping[str, IntervalKind] = {
     "shaken.copy": IntervalKind(
         "this log, shaken",
         "one further copy, or the difference in it, Student's t",
-        ("schedule.spread.Spread.difference", "schedule.first_look._interval", "site.effects.differences"),
+        ("simulation.spread.Spread.difference", "simulation.first_look._interval", "site.effects.differences"),
     ),
     "weeks": IntervalKind(
         "such weeks",

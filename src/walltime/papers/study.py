@@ -15,7 +15,7 @@ from walltime.campaign.cell import engine_version
 from walltime.logs.output import whole_file
 from walltime.papers.printed_numbers import Printed
 from walltime.papers.subjects import Subject
-from walltime.schedule.threads import in_threads
+from walltime.simulation.threads import in_threads
 from walltime.syntax import syntax_hash
 
 if TYPE_CHECKING:

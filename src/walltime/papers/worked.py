@@ -16,7 +16,8 @@ from walltime.papers.results import Chart
 from walltime.policy import Policy
 from walltime.report.figures import KIND_COLOURS, KIND_EDGE, KIND_NAMES, style
 from walltime.report.stretch import assign_processors
-from walltime.schedule import Schedule, simulate
+from walltime.schedule import Schedule
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 

@@ -96,7 +96,7 @@ class Policy:
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """Rules of `walltime.schedule.CHECKS` that its schedules satisfy on a machine that is a number of processors, as they read for it.
+        """Rules of `walltime.auditor.CHECKS` that its schedules satisfy on a machine that is a number of processors, as they read for it.
 
         Their words are those of a pass: `now`, `believed`, `procs`, `free`.
         """

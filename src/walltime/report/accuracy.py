@@ -18,10 +18,10 @@ from walltime.report.live import TABLES, scripts
 from walltime.report.shell import CONTENTS, CSS_OF_RESULTS, care, facts, figure, page, with_contents
 from walltime.report.tables import provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import ELSEWHERE, UNDEFINED, human_difference, human_number, human_percent, human_time
-from walltime.schedule.accuracy import WalltimeAccuracy
-from walltime.schedule.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
-from walltime.schedule.advice import RISK, UserAdvice
 from walltime.schedule.groups import UNKNOWN
+from walltime.simulation.accuracy import WalltimeAccuracy
+from walltime.simulation.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
+from walltime.simulation.advice import RISK, UserAdvice
 
 Rows = Sequence[Mapping[str, Any]]
 HEAD = ("jobs", "hours asked for", "used", "not used", "of all hours not used", "mean accuracy", "all used", "under 10 % used")

@@ -13,7 +13,7 @@ from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.report.text import CLOSE, distinct, human_percent, human_time, in_prose, labels
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.spread import Spread
+from walltime.simulation.spread import Spread
 
 Array = np.ndarray
 

@@ -35,7 +35,7 @@ from walltime.report.stretch import JOBS, choose_stretch
 from walltime.report.tables import text, unbroken
 from walltime.report.text import answer, human_percent, human_time, in_prose, labels
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.spread import Spread
+from walltime.simulation.spread import Spread
 
 Array = np.ndarray
 
@@ -58,7 +58,7 @@ def write_report(
     in browsers without scripts, the page is smaller, and its figures stand still.
     `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
     further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
-    string or a list of arguments. `spread`: from `walltime.schedule.shaking_spread`, so that the page says which differences shaking
+    string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page says which differences shaking
     the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
     PolicyError for an unknown trim, OutputError if the page cannot be written.
     """

@@ -21,8 +21,8 @@ from walltime.report.sections import figures_section, tables_section
 from walltime.report.shell import CSS_OF_RESULTS, care, facts, figure, page
 from walltime.report.tables import provenance_table, rules_table, text, unbroken
 from walltime.report.text import human_percent
-from walltime.schedule.replication import Replications
 from walltime.schedule.schedule import Schedule
+from walltime.simulation.replication import Replications
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
+from walltime.explanation.explain import index_of
+from walltime.explanation.machine_story import MachineStory
+from walltime.explanation.sentences import count
+from walltime.explanation.story import Story
 from walltime.logs.output import whole_file
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
 from walltime.report.workloads import figure_bytes
-from walltime.schedule.explain import index_of
-from walltime.schedule.machine_story import MachineStory
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.story import Story
-from walltime.schedule.telling import count
 
 Array = np.ndarray
 AnyStory = Story | MachineStory

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from walltime.metrics import Summary, relative_difference
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.spread import Spread
+from walltime.simulation.spread import Spread
 from walltime.wording import UNDEFINED as UNDEFINED
 from walltime.wording import human_time as human_time
 from walltime.wording import in_prose as in_prose

@@ -20,16 +20,16 @@ from walltime.policy.kind import Kind
 from walltime.schedule.breakdown import MEASURES, breakdown
 from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
-from walltime.schedule.scheduler import with_prediction
+from walltime.scheduler.specification import with_prediction
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.schedule.explain import LongWait
-    from walltime.schedule.machine_story import MachineStory
-    from walltime.schedule.prediction import PredictionRecord
-    from walltime.schedule.story import Story
+    from walltime.explanation.explain import LongWait
+    from walltime.explanation.machine_story import MachineStory
+    from walltime.explanation.story import Story
+    from walltime.scheduler.prediction import PredictionRecord
 
 Array = np.ndarray
 
@@ -278,7 +278,7 @@ class Schedule:
 
         The simulation runs again up to the job's start, so what is told is what the scheduler saw. `sooner`: also try what would have let
         the job start sooner, some twenty whole simulations. On a machine of several pools the story is found from the schedule, and is a
-        `walltime.schedule.MachineStory`. Raises WorkloadError for a job that is not there, and EngineError where the
+        `walltime.explanation.MachineStory`. Raises WorkloadError for a job that is not there, and EngineError where the
         scheduler does not give this schedule again.
 
         >>> from walltime import Easy, Workload, simulate
@@ -287,13 +287,13 @@ class Schedule:
         >>> story.wait, story.submission.held_back, [one.job for one in story.overtaken_by]
         (9, 'too few', [3])
         """
-        from walltime.schedule.explain import explain
+        from walltime.explanation.explain import explain
 
         return explain(self, job, sooner=sooner)
 
     def longest_waits(self, count: int = 10) -> list[LongWait]:
         """The longest waits, the worst first, each printed as one line."""
-        from walltime.schedule.explain import longest_waits
+        from walltime.explanation.explain import longest_waits
 
         return longest_waits(self, count)
 

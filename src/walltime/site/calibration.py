@@ -23,7 +23,7 @@ from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_wait
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.specification import Scheduler
 from walltime.site.begin import carried_over
 from walltime.site.evidence import Evidence, Waited, find_evidence
 from walltime.site.occupancy import Island, islands

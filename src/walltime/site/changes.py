@@ -10,11 +10,11 @@ from typing import Any
 
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.estimates import parse_estimates
+from walltime.logs.spans import parse_seconds
 from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
-from walltime.schedule.scheduler import parse_scheduler
-from walltime.schedule.variation import parse_seconds
+from walltime.scheduler.specification import parse_scheduler
 from walltime.site.adjusted import parse_adjustment
 from walltime.site.setting import Setting
 

@@ -14,8 +14,8 @@ from walltime.errors import PolicyError, WalltimeError, WorkloadError, shown
 from walltime.machine import Machine
 from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.threads import in_threads
 from walltime.site.begin import carried_over
 from walltime.site.changes import Change
 from walltime.site.effects import MEASURES, measures_of, pairs

@@ -16,7 +16,7 @@ from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.recorded import recorded_wait
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.specification import Scheduler
 from walltime.site.calibration import Calibration, calibrate, left_out
 from walltime.site.changes import Change, parse_change
 from walltime.site.cost import Cost, cost

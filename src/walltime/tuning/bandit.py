@@ -14,9 +14,9 @@ from walltime.estimates.overrun import effective_times
 from walltime.metrics import Interval, halves_differ, summarize
 from walltime.policy import ORDERS, Policy, parse_order
 from walltime.provenance import version
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import simulate
-from walltime.schedule.windows import DAY, LEAST, check_cost, log_cost
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import simulate
+from walltime.simulation.windows import DAY, LEAST, check_cost, log_cost
 from walltime.tuning.fitting import change_interval
 from walltime.tuning.switching import Switching, can_switch
 from walltime.tuning.trials import with_order

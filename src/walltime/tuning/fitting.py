@@ -14,9 +14,9 @@ from walltime.metrics import Interval, halves_differ, series_interval
 from walltime.policy import ORDERS, Policy
 from walltime.policy.scores import SCORES
 from walltime.provenance import version
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import simulate
-from walltime.schedule.windows import DAY, Window, check_cost, percent, windows
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import simulate
+from walltime.simulation.windows import DAY, Window, check_cost, percent, windows
 from walltime.tuning.search import check_optimiser, make_order, search
 from walltime.tuning.trials import Kept, Trials, with_order
 from walltime.wording import shown_change

@@ -11,8 +11,8 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, PAPERS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
-from walltime.schedule.engines import new_kernel
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.engines import new_kernel
+from walltime.scheduler.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray

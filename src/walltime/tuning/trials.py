@@ -12,9 +12,9 @@ import numpy as np
 
 from walltime.errors import OutputError, PolicyError
 from walltime.policy import Order, takes
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.threads import in_threads
-from walltime.schedule.windows import Window, log_cost
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.threads import in_threads
+from walltime.simulation.windows import Window, log_cost
 
 Array = np.ndarray
 PLACES = ("order", "backfill-order")

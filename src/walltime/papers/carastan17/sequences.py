@@ -17,7 +17,7 @@ from walltime import metrics
 from walltime.estimates import ExactEstimates
 from walltime.logs import read
 from walltime.policy import Easy, NoBackfilling, Order, order
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 LENGTH = 15 * 86_400

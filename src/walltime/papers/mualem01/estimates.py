@@ -22,7 +22,7 @@ from walltime.predictors import KEYS, Basis, Mualem01History
 from walltime.report.estimates import draw_scatter, draw_use
 from walltime.report.figures import style
 from walltime.schedule import Schedule
-from walltime.schedule.replay import predict
+from walltime.simulation.replay import predict
 
 Array = np.ndarray
 NAMES = {

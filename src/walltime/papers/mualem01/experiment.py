@@ -12,7 +12,8 @@ from walltime.papers.results import Claim
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import Conservative, Easy
-from walltime.schedule import Schedule, simulate
+from walltime.schedule import Schedule
+from walltime.simulation import simulate
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,8 +16,9 @@ from walltime.papers.mualem01.experiment import POLICIES, schedule_of
 from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.policy import NoBackfilling
+from walltime.policy.kind import Kind
 from walltime.report.figures import INK
-from walltime.schedule import Kind, simulate
+from walltime.simulation import simulate
 from walltime.workload.models import parse_model
 
 Array = np.ndarray

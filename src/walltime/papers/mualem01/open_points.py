@@ -10,7 +10,7 @@ from walltime.papers.mualem01.readings import READINGS, Reading, Row, printed_of
 from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 
 NUMBERS = (
     ("easy_response", "response, EASY", 0),

@@ -16,7 +16,8 @@ from walltime.logs.cleaning import clean, published_filters
 from walltime.metrics.jobs import mean
 from walltime.papers.printed_numbers import Printed
 from walltime.policy import Conservative, Easy, Policy
-from walltime.schedule import Schedule, simulate
+from walltime.schedule import Schedule
+from walltime.simulation import simulate
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 

@@ -20,7 +20,7 @@ from walltime.papers.tang13.schemes import METHOD, SCHEMES, learnable, months_of
 from walltime.papers.worked import Example, example_chart
 from walltime.policy import FCFS, WFP, Easy, Order
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ from walltime.metrics.months import month_starts
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.predictors import Tang13
-from walltime.schedule.replay import Replay, predict
+from walltime.simulation.replay import Replay, predict
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -17,7 +17,7 @@ from walltime.papers.study import Study
 from walltime.papers.worked import Example, example_chart
 from walltime.policy import Easy
 from walltime.report.estimates import draw_accuracy, draw_distributions
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 SCALE = 3

@@ -15,7 +15,7 @@ import numpy as np
 
 from walltime.logs import read
 from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, order
-from walltime.schedule import simulate
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 JOBS = 1024

@@ -18,9 +18,9 @@ from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
 from walltime.machine import Placement
 from walltime.policy import FCFS, Dialect, Policy
-from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
-from walltime.schedule.prediction import PredictionRecord
-from walltime.schedule.scheduler import Scheduler
+from walltime.scheduler.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.scheduler.prediction import PredictionRecord
+from walltime.scheduler.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.estimates.suggestion import LEAST, Advice, suggest
-from walltime.schedule.adjusted import Bars, no_bars
+from walltime.simulation.adjusted import Bars, no_bars
 from walltime.workload import Workload
 
 Array = np.ndarray

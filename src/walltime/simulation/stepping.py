@@ -14,10 +14,10 @@ from walltime.errors import WorkloadError, shown
 from walltime.estimates.overrun import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.engines import lowered_prediction, new_kernel, new_reference
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import chosen_engine, schedule_of
+from walltime.scheduler.engines import lowered_prediction, new_kernel, new_reference
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import chosen_engine, schedule_of
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from walltime.metrics.estimates import accuracy
 from walltime.policy import SJF, Easy, Policy
 from walltime.policy.slurm import Slurm
 from walltime.predictors import Prediction
-from walltime.schedule.replay import Replay, predict
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler, parse_scheduler
-from walltime.schedule.simulation import simulate
-from walltime.schedule.spread import COPIES, Spread, shaking_spread
+from walltime.scheduler.specification import Scheduler, parse_scheduler
+from walltime.simulation.replay import Replay, predict
+from walltime.simulation.run import simulate
+from walltime.simulation.spread import COPIES, Spread, shaking_spread
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError, shown
+from walltime.explanation.alternatives import alternatives
+from walltime.explanation.gathering import story_of
+from walltime.explanation.machine_story import MachineStory, machine_story
+from walltime.explanation.sentences import sentences
+from walltime.explanation.story import Story
+from walltime.explanation.watch import Result
 from walltime.policy.kind import Kind
-from walltime.schedule.alternatives import alternatives
-from walltime.schedule.facts import story_of
-from walltime.schedule.machine_story import MachineStory, machine_story
-from walltime.schedule.story import Story
-from walltime.schedule.telling import sentences
-from walltime.schedule.watch import Result
 from walltime.wording import human_time
 
 

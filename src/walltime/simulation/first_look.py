@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.spread import MEASURES, Spread
+from walltime.simulation.spread import MEASURES, Spread
 
 COPIES = 5
 """Shaken copies of the log."""

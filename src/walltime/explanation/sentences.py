@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from walltime.schedule.story import HOW, Alternative, Cause, Change, OfOneJob, Overtaker, Story
-from walltime.schedule.watch import Result
+from walltime.explanation.story import HOW, Alternative, Cause, Change, OfOneJob, Overtaker, Story
+from walltime.explanation.watch import Result
 from walltime.wording import human_time, in_prose
 
 MOST = 3

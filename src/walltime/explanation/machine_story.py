@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from walltime.explanation.alternatives import requests, sizes, with_procs, with_request
+from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences
+from walltime.explanation.story import Alternative, Change, OfOneJob, Overtaker
+from walltime.explanation.watch import Result, scheduler_of
 from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
 from walltime.policy.kind import Kind
-from walltime.schedule.alternatives import requests, sizes, with_procs, with_request
-from walltime.schedule.on_machine import run_on_machine
-from walltime.schedule.scheduler import Scheduler, parse_scheduler
-from walltime.schedule.story import Alternative, Change, OfOneJob, Overtaker
-from walltime.schedule.telling import at, count, more, owner, reserved_in_the_end, sooner_sentences
-from walltime.schedule.watch import Result, scheduler_of
+from walltime.scheduler.on_machine import run_on_machine
+from walltime.scheduler.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
 

@@ -13,9 +13,9 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import simulate
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import simulate
+from walltime.simulation.threads import in_threads
 from walltime.workload.draws import seed_fault, uniforms
 
 Array = np.ndarray

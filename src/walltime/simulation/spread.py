@@ -12,9 +12,9 @@ from walltime import metrics
 from walltime.errors import PolicyError, shown
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import simulate
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import simulate
+from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 

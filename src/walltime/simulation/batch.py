@@ -19,12 +19,12 @@ from walltime.estimates.overrun import effective
 from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, Known, Policy
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.engines import check_dynamics, needs_reference
-from walltime.schedule.prediction import for_kernel
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler, with_prediction
-from walltime.schedule.simulation import dynamics_of, simulate
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.engines import check_dynamics, needs_reference
+from walltime.scheduler.prediction import for_kernel
+from walltime.scheduler.specification import Scheduler, with_prediction
+from walltime.simulation.run import dynamics_of, simulate
+from walltime.simulation.threads import in_threads
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
 from walltime.workload.workload import MAX_TIME

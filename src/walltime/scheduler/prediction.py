@@ -10,7 +10,7 @@ from walltime.engine.kernel import prediction_memory as engine
 from walltime.engine.reference.predictions import Predictions as ReferencePredictions
 from walltime.errors import WorkloadError
 from walltime.predictors import Correction, History, Jobs, LogHistory, Prediction, check_columns, log_ends
-from walltime.schedule.beside import compiled, predict_beside
+from walltime.scheduler.without_scheduling import compiled, predict_beside
 from walltime.workload import Workload
 
 Array = np.ndarray

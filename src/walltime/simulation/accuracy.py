@@ -14,9 +14,9 @@ from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.machine import Machine
 from walltime.metrics.estimates import FAILED, YEAR, how_jobs_end
 from walltime.provenance import plain
-from walltime.schedule.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
-from walltime.schedule.advice import UserAdvice, advise_users
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
+from walltime.simulation.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
+from walltime.simulation.advice import UserAdvice, advise_users
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from walltime.schedule.watch import Result
+from walltime.explanation.watch import Result
 
 HELD_BACK = {
     "nothing": "it started at once",

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from walltime.engine.reference.number import Reference
+from walltime.explanation.story import Alternative
+from walltime.explanation.watch import Result, scheduler_of
 from walltime.policy import parse_policy
-from walltime.schedule.engines import lowered_prediction, needs_reference, new_kernel, new_reference
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.story import Alternative
-from walltime.schedule.watch import Result, scheduler_of
+from walltime.scheduler.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.scheduler.specification import Scheduler
 from walltime.workload import Workload
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400

@@ -12,8 +12,8 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.metrics import Summary, summarize
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.scheduler import Scheduler
-from walltime.schedule.simulation import simulate
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.run import simulate
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 

@@ -11,10 +11,10 @@ from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import PAPERS, Dialect, Easy
 from walltime.predictors import Jobs, Predictor, log_ends
-from walltime.schedule.beside import Ends, predict_beside
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.simulation import simulate
-from walltime.schedule.threads import in_threads
+from walltime.scheduler.without_scheduling import Ends, predict_beside
+from walltime.simulation.run import simulate
+from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 
 Array = np.ndarray

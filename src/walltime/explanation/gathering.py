@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from walltime.explanation.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
+from walltime.explanation.watch import Result, Snapshot, watch
 from walltime.policy.kind import Kind
-from walltime.schedule.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
-from walltime.schedule.watch import Result, Snapshot, watch
 
 
 def story_of(schedule: Result, job: int, alternatives: Iterable[Alternative] = ()) -> Story:
