@@ -43,7 +43,7 @@ def by(order: str, overrun: str = "kill"):
 
     def choose(batch: Batch) -> int:
         jobs = batch.episodes[0].workload
-        _, planned = wt.schedule.simulation.effective_times(jobs, overrun)
+        _, planned = wt.simulation.run.effective_times(jobs, overrun)
         place = batch.waiting(0)
         length, procs = planned[place], jobs.procs[place]
         scores = {"fcfs": place, "sjf": length, "saf": length * procs}[order]
