@@ -179,11 +179,13 @@ def test_a_ledger_that_can_only_be_read_gives_back(tmp_path):
     with pytest.MonkeyPatch.context() as patch:  # root can write anything, so the disk says no
         patch.setattr("sqlite3.connect", lambda path, **options: real(uri, **options | {"uri": True}))
         one, said = sidecar(cluster, tmp_path)
-    assert one.entries == entries
-    assert any("ALARM" in text and "cannot be written" in text for text in said)
-    report = one.round()
-    assert report.why == "the ledger cannot be written"
-    assert cluster.jobs["3"].limit == 600
+        assert one.entries == entries
+        assert any("ALARM" in text and "cannot be written" in text for text in said)
+        report = one.round()
+        assert report.why == "the ledger cannot be written"
+        assert cluster.jobs["3"].limit == 600
+    one.round()
+    assert "the ledger can be written again" in said
     one.ledger.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,15 @@ from tests.slurm.lab import Lab, NoLabError
 
 HALF_RULE = (25, 5, 4)
 """From this version on running jobs, too, are planned by TimeMin where limits are soft."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares a cluster stays together on one worker (--dist loadgroup), each version of it on its own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            version = item.callspec.params.get("lab", "") if hasattr(item, "callspec") else ""
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {version}"))
 
 
 def pytest_report_header() -> str:

@@ -303,7 +303,7 @@ def _run(
         )
         done = _teller(sidecar, history, shown, say)
         if signals is None:
-            report = sidecar.round()
+            report = sidecar.once()
             if not report.answered:
                 raise SlurmError(report.why)
             _tell_once(report, as_json, done, say)
