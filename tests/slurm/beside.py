@@ -75,18 +75,32 @@ def history() -> str:
 
 
 class Adjuster:
-    """A side-car of its own process; `pause`: Python that it runs first. `commands`: a folder of commands that it meets first."""
+    """A side-car of its own process; `pause`: Python that it runs first. `commands`: a folder of commands that it meets first.
 
-    def __init__(self, lab: Lab, folder: Path, *options: str, pause: str = "", commands: Path | None = None):
+    `log`: whether the job log is there.
+    """
+
+    def __init__(self, lab: Lab, folder: Path, *options: str, pause: str = "", commands: Path | None = None, log: bool = True):
         environment = lab.environment | {name: os.environ[name] for name in ("PYTHONPATH", "WALLTIME_CACHE") if name in os.environ}
         if commands is not None:
             environment["PATH"] = f"{commands}:{environment['PATH']}"
-        log, self.ledger = folder / "history.txt", folder / "ledger"
+        self.history, self.ledger = folder / "history.txt", folder / "ledger"
         self.ledger.mkdir(exist_ok=True)
-        log.write_text(history())
+        if log:
+            self.history.write_text(history())
+        else:
+            self.history.unlink(missing_ok=True)
         self.out = folder / "adjust.log"
-        words = [f"--history={log}", f"--every={EVERY}", "--floor=1", "--share=1", "--predictor=tang13:key=request,statistic=max,window=1"]
+        words = [
+            f"--history={self.history}",
+            f"--every={EVERY}",
+            "--floor=1",
+            "--share=1",
+            "--predictor=tang13:key=request,statistic=max,window=1",
+        ]
         words += ["--misses=1000", "--overdue=1", "--slip=1000"]  # here all jobs outlive their TimeMin
+        chosen = {option.partition("=")[0] for option in options}
+        words = [word for word in words if word.partition("=")[0] not in chosen]
         code = f"{pause}\nfrom walltime.cli.main import main\nmain()"
         with self.out.open("ab") as out:
             self._begin = self.out.stat().st_size

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.slurm.chroot import NoChrootError, folder, is_made, made, version
 from tests.slurm.lab import Lab, NoLabError
@@ -17,13 +18,31 @@ HALF_RULE = (25, 5, 4)
 """From this version on running jobs, too, are planned by TimeMin where limits are soft."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares a cluster stays together on one worker (--dist loadgroup), each version of it on its own."""
+    """What matters mostly where limits are shortened is tried at night with soft limits, but for the named cases."""
     for item in items:
-        if item.path.parent == Path(__file__).parent:
-            version = item.callspec.params.get("lab", "") if hasattr(item, "callspec") else ""
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {version}"))
+        mark = item.get_closest_marker("mostly_short")
+        if mark is not None and "[26.05-" in item.nodeid and not any(item.nodeid.endswith(f"-{case}]") for case in mark.args):
+            item.add_marker("nightly")
+
+
+SHARED = "test_a_killed_sidecar"
+"""Tests of which there are many on 22.05: they have a cluster without the others of their file."""
+
+
+class ByCluster(LoadScopeScheduling):
+    """Tests that share a cluster stay together on one worker, each version of it on its own, and the many of SHARED in two parts."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        which = re.search(r"22\.05|24\.11|26\.05|no prolog", test)
+        return f"{file} {which.group() if which else ''} {test.startswith(SHARED) and '22.05' in test}"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster | None:
+    """Of --dist loadscope only."""
+    return ByCluster(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def pytest_report_header() -> str:

@@ -178,8 +178,8 @@ class Lab:
         self.folder.chmod(0o755)
         if self.root is not None:
             put_commands(self.root, self.folder)
-        for name in ("state", "sql"):
-            (self.folder / name).mkdir()
+        for name in ("state", "sql/tmp"):
+            (self.folder / name).mkdir(parents=True)
         try:
             self._start()
         except CommandError as error:
@@ -258,6 +258,7 @@ class Lab:
         sql = self.folder / "sql"
         # several of them at once would be too many for the kernel's asynchronous input and output
         options = ["--no-defaults", f"--user={user}", f"--datadir={sql}/data", "--innodb-use-native-aio=0"]
+        options.append(f"--tmpdir={sql}/tmp")  # in a shared one the next server that starts removes this one's tables
         self.run("mariadb-install-db", *options, "--auth-root-authentication-method=socket", "--skip-test-db")
         self._daemon(
             "mariadbd",

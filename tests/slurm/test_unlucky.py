@@ -18,6 +18,7 @@ from tests.slurm.beside import (
     block,
     cluster,
     end_all,
+    history,
     is_whole,
     runs,
     shown,
@@ -61,8 +62,8 @@ def slow(lab, folder, seconds):
 
 
 def test_a_slow_scontrol(lab, tmp_path, adjusters):
-    one = start_tested(lab, tmp_path, adjusters, commands=slow(lab, tmp_path, 3))
-    waiting = [wide(lab, kind) for kind in "FGFG"]
+    one = start_tested(lab, tmp_path, adjusters, commands=slow(lab, tmp_path, 2))
+    waiting = [wide(lab, kind) for kind in "FGF"]
     e = small(lab, "E")
     wait_until("E", lambda: runs(lab, e), 60)
     begin = time.monotonic()
@@ -72,9 +73,9 @@ def test_a_slow_scontrol(lab, tmp_path, adjusters):
     assert all(shown(lab, job, "TimeMin") == "N/A" for job in waiting)
 
 
-def start_short(lab, folder, adjusters):
+def start_short(lab, folder, adjusters, *words):
     """E, which runs short while nobody looks after it, where limits are given back."""
-    one = start_tested(lab, folder, adjusters, pause=STOPPED)
+    one = start_tested(lab, folder, adjusters, *words, pause=STOPPED)
     e = small(lab, "E")
     wait_until("its end", lambda: one.process.poll() is not None, 60)
     wait_until("E", lambda: runs(lab, e), 60)
@@ -109,6 +110,21 @@ def test_a_ledger_that_is_removed_in_the_middle(lab, tmp_path, adjusters):
     wait_until("a longer limit", lambda: shown(lab, e, "TimeLimit").startswith(hours) or shown(lab, e, "TimeLimit") == LONGEST, 50)
     assert runs(lab, e)
     assert "not in the ledger" in again.told
+
+
+def test_without_a_job_log_at_the_start_it_gives_back_and_adjusts_nothing(lab, tmp_path, adjusters):
+    e = start_short(lab, tmp_path, adjusters, "--floor=2")
+    one = Adjuster(lab, tmp_path, "--act", "--floor=2", log=False)
+    adjusters.append(one)
+    wait_whole(lab, e, "E", 90)
+    f = wide(lab, "F")
+    wait_until("a round that sees F", lambda: one.says(": 2 waiting, 0 adjusted"), 60)  # B is the other one
+    assert "ALARM" in one.told
+    assert "history.txt" in one.told
+    assert (shown(lab, f, "TimeMin"), shown(lab, f, "TimeLimit")) == ("N/A", SPAN["F"])
+    assert runs(lab, e)
+    one.history.write_text(history())
+    wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:02:00", 120)
 
 
 def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
