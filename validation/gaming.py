@@ -44,13 +44,13 @@ LOGS = {
 """The beginning of each file's name, and the first job of the stretch."""
 OTHERS = {
     f"{name} {first}": (prefix, first)
-    for name, prefix in (("CTC-SP2", "CTC-SP2-1996-3.1-cln"), ("SDSC-SP2", "SDSC-SP2-1998-4"), ("UniLu-Gaia", "UniLu-Gaia-2014-1"))
+    for name, prefix in (("CTC-SP2", "CTC-SP2-1996-3.1-cln"), ("SDSC-SP2", "SDSC-SP2-1998-4"))
     for first in range(10_000, 46_000, 5000)
 }
 """Stretches of other logs, by which `small` is chosen."""
 GAMED = 25_000
 """The stretches that are also played with gamers."""
-SMALL = (0.0, 0.0001, 0.001, 0.01)
+SMALL = (0.0, 0.001, 0.01, 0.03, 0.1)
 EVERY = 300.0
 DAY = 86_400
 HISTORY = 20_000
@@ -159,7 +159,7 @@ def main() -> None:
     done = {(row["log"], row["count"], row["how"], row.get("small")) for row in rows}
     for name, (prefix, first) in (OTHERS if options.small else LOGS).items():
         log = read(find_log(prefix))
-        numbers = (0, 1, 5) if not options.small or first == GAMED else (0,)
+        numbers = (0, 1, 5) if not options.small else (0, 5) if first == GAMED else (0,)
         for gamers, (how, small) in ((gamers, way) for gamers in numbers for way in ways):
             if (name, gamers, how, small) not in done:
                 of = {"log": name, "count": gamers, "how": how} | ({"small": small} if options.small else {})

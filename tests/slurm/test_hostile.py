@@ -61,9 +61,8 @@ def test_ten_jobs_of_a_second_and_then_a_large_one_for_a_day(tmp_path, bounds):
                 assert (shown(lab, gamer, "JobState"), shown(lab, gamer, "TimeMin")) == ("PENDING", "N/A")
                 cancel(lab, "E")
                 wait_until("B's start as before", lambda: begin < reserved(lab, b) < begin + 3700, 60)
-            print(
-                f"bounds {bounds}: the gamer's job {shown(lab, gamer, 'JobState')}, B is to start in {(reserved(lab, b) - begin) / 3600:.1f} h"
-            )
+            hours = (reserved(lab, b) - begin) / 3600
+            print(f"bounds {bounds}: the gamer's job {shown(lab, gamer, 'JobState')}, B is to start in {hours:.1f} h")
         finally:
             end_all(lab, adjusters)
 
@@ -77,10 +76,8 @@ def test_a_hundred_thousand_waiting_jobs(tmp_path):
     adjusters: list[Adjuster] = []
     with started(cpus=16, accounting=False, settings={"MaxArraySize": "1001", "MaxJobCount": "200000"}) as lab:
         block(lab)
-        names = " ".join(f"{number}" for number in range(ARRAYS))
-        lab.shell(
-            f"for n in {names}; do sbatch -Q -o/dev/null -JF -t400 -N2 --exclusive --array=1-{TASKS} --wrap='sleep 1' >/dev/null || exit 1; done"
-        )
+        submit = f"sbatch -Q -o/dev/null -JF -t400 -N2 --exclusive --array=1-{TASKS} --wrap='sleep 1'"
+        lab.shell(f"for n in $(seq {ARRAYS}); do {submit} >/dev/null || exit 1; done")
         metrics = tmp_path / "walltime.prom"
         begin = time.monotonic()
         one = Adjuster(lab, tmp_path, "--once", f"--metrics={metrics}")
