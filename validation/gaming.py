@@ -30,7 +30,7 @@ from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from walltime.adjust.commands import Slurm
 from walltime.adjust.ledger import Ledger
 from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds
+from walltime.adjust.rules import Bounds, time_min_of
 from walltime.cli.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
@@ -110,16 +110,24 @@ def learned(log: Any, first: int, gamers: int, text: str, junk: tuple[int, int] 
     return predict
 
 
+def worth(log: Any, first: int, count: int, predict: Any) -> int:
+    """How many jobs of the stretch are predicted to take so little of their limits that they would be adjusted."""
+    jobs, _ = stretch(log, first, count, 0)
+    found = [predict(SimpleNamespace(user=job.user, limit=job.wanted, procs=job.nodes), job.submit) for job in jobs]
+    return sum(time_min_of(seconds, job.wanted, BOUNDED) is not None for seconds, job in zip(found, jobs, strict=True))
+
+
 def play(log: Any, first: int, count: int, gamers: int, how: str, small: float | None = None) -> dict[str, Any]:
-    """Waits, in hours: of the gamers, of the others, and the longest by which a head's first reserved start was missed."""
+    """Waits, in hours: of the gamers, of the others, and the longest by which a head's first reserved start was missed; jobs worth it."""
     jobs, procs = stretch(log, first, count, gamers)
     cluster = FakeSlurm(procs, jobs, soft=True)
     with TemporaryDirectory() as folder:
-        one = None
+        one, jobs_worth = None, 0
         if how != "none":
             text = PREDICTOR if small is None else f"{LOOSE},weight=work,small={small:g}"
             junk = (max(procs // 10, 1), int(small * DAY) + 1) if small else (1, 1)
             predict = learned(log, first, gamers, text if how == "bounds" else LOOSE, junk)
+            jobs_worth = worth(log, first, count, predict)
             bounds = BOUNDED if how == "bounds" else UNBOUNDED
             ledger = Ledger(Path(folder))
             ledger._base.execute("PRAGMA synchronous=OFF")
@@ -141,6 +149,7 @@ def play(log: Any, first: int, count: int, gamers: int, how: str, small: float |
         "others": round(float(np.mean(waits[False])) / 3600, 2),
         "longest": round(max(waits[False]) / 3600, 1),
         "late head": round(max(late, default=0) / 3600, 1),
+        "worth": jobs_worth,
     }
 
 
@@ -155,7 +164,7 @@ def main() -> None:
     rows = found.setdefault("small" if options.small else "rows", [])
     ways = [(how, None) for how in ("none", "no bounds", "bounds")]
     if options.small:
-        ways = [("none", None), *(("bounds", small) for small in SMALL)]
+        ways = [("none", None), ("no bounds", None), *(("bounds", small) for small in SMALL)]
     done = {(row["log"], row["count"], row["how"], row.get("small")) for row in rows}
     for name, (prefix, first) in (OTHERS if options.small else LOGS).items():
         log = read(find_log(prefix))

@@ -35,8 +35,11 @@ SOFT = {"SchedulerParameters": f"{SETTINGS['SchedulerParameters']},{SOFT_LIMIT}"
 
 
 @contextmanager
-def cluster(version: str) -> Iterator[Lab]:
-    """Slurm `22.05` or `24.11`, where limits are given back, or `26.05` with soft limits; four nodes of 16 processors, and the guard."""
+def cluster(version: str, accounting: bool = False) -> Iterator[Lab]:
+    """Slurm `22.05` or `24.11`, where limits are given back, or `26.05` with soft limits; four nodes of 16 processors, and the guard.
+
+    `accounting`: also on the newer ones; 22.05 has it.
+    """
 
     def put_guard(lab: Lab) -> None:
         (lab.folder / "job_submit.lua").write_text(
@@ -52,10 +55,10 @@ def cluster(version: str) -> Iterator[Lab]:
         with started(cpus=16, settings=lua, before=put_guard) as lab:
             yield lab
     elif version == "24.11":
-        with started_newer(release="trixie", cpus=16, settings=lua, before=put_guard) as lab:
+        with started_newer(release="trixie", accounting=accounting, cpus=16, settings=lua, before=put_guard) as lab:
             yield lab
     else:
-        with started_newer(cpus=16, settings=lua | SOFT, before=put_guard) as lab:
+        with started_newer(accounting=accounting, cpus=16, settings=lua | SOFT, before=put_guard) as lab:
             yield lab
 
 

@@ -67,13 +67,13 @@ def started(**settings: Any) -> Iterator[Lab]:
 
 
 @contextmanager
-def started_newer(release: str = "sid", **settings: Any) -> Iterator[Lab]:
-    """The same with the Slurm of another Debian, without accounting; skipped where that cannot be had."""
+def started_newer(release: str = "sid", accounting: bool = False, **settings: Any) -> Iterator[Lab]:
+    """The same with the Slurm of another Debian, usually without accounting; skipped where that cannot be had."""
     try:
         root = made(release)
     except NoChrootError as error:
         pytest.skip(f"a newer Slurm cannot be had: {error}")
-    with started(root=root, accounting=False, **settings) as lab:
+    with started(root=root, accounting=accounting, **settings) as lab:
         if release == "sid" and lab.version() < HALF_RULE:
             pytest.skip(f"the newer Slurm is {'.'.join(map(str, lab.version()))}, not 25.05.4 or later")
         yield lab

@@ -40,9 +40,13 @@ def test_ten_jobs_of_a_second_and_then_a_large_one_for_a_day(tmp_path, bounds):
         try:
             for _ in range(10):
                 as_user(lab, "sbatch", "-D/tmp", "-o/dev/null", "-t1440", "-n1", "--wrap=sleep 1")
-            lab.wait_for_jobs(120)
-            fields = HEADING.replace("|", ",")
-            real = lab.run("sacct", "-nPXa", "--starttime=now-1day", f"--format={fields}", "--noconvert")
+            fields = ("--starttime=now-1day", f"--format={HEADING.replace('|', ',')}", "--noconvert", "--state=COMPLETED")
+
+            def junk() -> str:
+                return lab.run("env", "SLURM_TIME_FORMAT=%s", "sacct", "-nPXa", *fields)
+
+            wait_until("the accounting of ten jobs", lambda: junk().count("|COMPLETED|") == 10, 120)
+            real = junk()
             b = block(lab)
             wait_until("B's reserved start", lambda: reserved(lab, b) > time.time() + 1800, 60)
             gamer = int(as_user(lab, "sbatch", "--parsable", "-D/tmp", "-o/dev/null", *LARGE))

@@ -36,10 +36,9 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anoth
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def lab(request):
-    with cluster(request.param) as lab:
-        if lab.accounting:
-            lab.run("sacctmgr", "-iQ", "add", "qos", "long", "maxwall=3-00:00:00", "flags=PartitionTimeLimit")
-            lab.run("sacctmgr", "-iQ", "modify", "user", "name=root", "set", "qos+=long")
+    with cluster(request.param, accounting=True) as lab:
+        lab.run("sacctmgr", "-iQ", "add", "qos", "long", "maxwall=3-00:00:00", "flags=PartitionTimeLimit")
+        lab.run("sacctmgr", "-iQ", "modify", "user", "name=root", "set", "qos+=long")
         block(lab)
         yield lab
 
@@ -129,8 +128,6 @@ def test_without_a_job_log_at_the_start_it_gives_back_and_adjusts_nothing(lab, t
 
 def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
     """The partition allows a day; this job has two by its QOS, and may have chosen three, or any where limits are not enforced."""
-    if not lab.accounting:
-        pytest.skip("needs accounting")
     slurm = Slurm(lambda words, timeout: Answer(0, lab.run(*words), ""))
     from walltime.adjust.limits import read_limits
 
@@ -160,8 +157,6 @@ def test_names_with_newlines_forge_nothing(lab, tmp_path, adjusters):
 
 @ROOT_ONLY
 def test_the_guard_takes_time_min_away_with_any_change_that_matters_and_binds_the_side_car(lab):
-    if not lab.accounting:
-        pytest.skip("needs accounting")
     words = ("sbatch", "--parsable", "-D/tmp", "-o/dev/null", "-JE", f"-t{KINDS['E']}", "-H", "--wrap=true")
     number = as_user(lab, *words).strip()
 
