@@ -1,4 +1,4 @@
-"""Unlucky nights and hostile names beside a real Slurm, on one cluster of 22.05; a smoke test of 24.11, whose other tests are nightly."""
+"""Unlucky nights and hostile names beside a real Slurm: 22.05 and 24.11, and at night 26.05 with soft limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.slurm.beside import (
 from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
 
-VERSIONS = ["22.05", pytest.param("24.11", marks=pytest.mark.nightly), pytest.param("26.05", marks=pytest.mark.nightly)]
+VERSIONS = ["22.05", "24.11", pytest.param("26.05", marks=pytest.mark.nightly)]
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
 
@@ -184,17 +184,3 @@ def test_a_large_array_is_one_record_and_cheap(lab):
     assert sum(job.key.startswith(f"{number}_") for job in slurm.queue(10)) == 10
     assert [job.key for job in slurm.jobs([f"{number}_700"], 10)] == [f"{number}_700"]
     lab.run("scancel", str(number))
-
-
-def test_24_11_smoke(tmp_path):
-    """One job of Slurm 24.11 is adjusted, started ahead of the head of the queue, and given back."""
-    adjusters: list[Adjuster] = []
-    with cluster("24.11") as lab:
-        block(lab)
-        try:
-            start_tested(lab, tmp_path, adjusters)
-            e = small(lab, "E")
-            wait_until("E", lambda: runs(lab, e), 60)
-            wait_whole(lab, e, "E")
-        finally:
-            end_all(lab, adjusters)
