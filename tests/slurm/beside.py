@@ -22,8 +22,8 @@ from walltime.adjust.selftest import GUARD, NAME
 EVERY = 1
 OPERATOR = "daemon"
 """A user that there is everywhere, who has no other rights."""
-USER = "nobody"
-"""An ordinary user that there is everywhere."""
+USER = "bin"
+"""An ordinary user that there is everywhere; 26.05 gives nobody no association."""
 HEADING = "JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
 KINDS = {"E": 300, "F": 400, "G": 500}
 """Limits (minutes) of jobs that have always taken a few seconds, in the log that the side-car learns from."""
@@ -35,10 +35,10 @@ SOFT = {"SchedulerParameters": f"{SETTINGS['SchedulerParameters']},{SOFT_LIMIT}"
 
 
 @contextmanager
-def cluster(version: str, accounting: bool = False) -> Iterator[Lab]:
+def cluster(version: str, accounting: bool = False, enforce: bool = False) -> Iterator[Lab]:
     """Slurm `22.05` or `24.11`, where limits are given back, or `26.05` with soft limits; four nodes of 16 processors, and the guard.
 
-    `accounting`: also on the newer ones; 22.05 has it.
+    `accounting`: also on the newer ones; 22.05 has it. `enforce`: limits of associations and qualities of service hold.
     """
 
     def put_guard(lab: Lab) -> None:
@@ -47,10 +47,10 @@ def cluster(version: str, accounting: bool = False) -> Iterator[Lab]:
         )
         if lab.accounting:
             lab.run("sacctmgr", "-iQ", "add", "account", "bio")
-            lab.run("sacctmgr", "-iQ", "add", "user", getuser(), "account=bio")
+            lab.run("sacctmgr", "-iQ", "add", "user", f"{getuser()},{USER}", "account=bio")
             lab.run("sacctmgr", "-iQ", "add", "user", OPERATOR, "account=bio", "adminlevel=operator")
 
-    lua = {"JobSubmitPlugins": "lua"}
+    lua = {"JobSubmitPlugins": "lua"} | ({"AccountingStorageEnforce": "associations,limits,qos"} if enforce else {})
     if version == "22.05":
         with started(cpus=16, settings=lua, before=put_guard) as lab:
             yield lab
@@ -67,11 +67,12 @@ def is_soft(lab: Lab) -> bool:
     return SOFT_LIMIT in lab.settings.get("SchedulerParameters", "")
 
 
-def history() -> str:
-    """A job log in which jobs with these limits end soon."""
+def history(*more: int) -> str:
+    """A job log in which jobs with these limits, and more, end soon."""
     lines, begin = [HEADING], int(time.time()) - 86_400
+    limits = [*sorted(KINDS.values()), *more]
     for number in range(120):
-        submit, limit, user = begin + number * 300, sorted(KINDS.values())[number % len(KINDS)], (getuser(), USER)[number // 60]
+        submit, limit, user = begin + number * 300, limits[number % len(limits)], (getuser(), USER)[number // 60]
         row = (number + 1, user, user, "main", "COMPLETED", submit, submit, submit + 5, submit + 45, 40, limit, 16, 1)
         lines.append("|".join(map(str, row)))
     return "\n".join(lines) + "\n"

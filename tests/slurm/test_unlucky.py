@@ -29,6 +29,7 @@ from tests.slurm.beside import (
 )
 from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
+from walltime.adjust.limits import read_limits
 
 VERSIONS = ["22.05", "24.11", pytest.param("26.05", marks=pytest.mark.nightly)]
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -36,7 +37,7 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anoth
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def lab(request):
-    with cluster(request.param, accounting=True) as lab:
+    with cluster(request.param, accounting=True, enforce=True) as lab:
         lab.run("sacctmgr", "-iQ", "add", "qos", "long", "maxwall=3-00:00:00", "flags=PartitionTimeLimit")
         lab.run("sacctmgr", "-iQ", "modify", "user", "name=root", "set", "qos+=long")
         block(lab)
@@ -127,15 +128,18 @@ def test_without_a_job_log_at_the_start_it_gives_back_and_adjusts_nothing(lab, t
 
 
 def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
-    """The partition allows a day; this job has two by its QOS, and may have chosen three, or any where limits are not enforced."""
+    """The partition allows a day; this job has two by its QOS, which allows three, and has at least its two back."""
+    log = tmp_path / "log.txt"
+    log.write_text(history(2880))
+    one = start_tested(lab, tmp_path, adjusters, f"--history={log}")
+    number = lab.submit("-JE", "-t2-00:00:00", "--qos=long", "-n1", wrap="sleep 600")
+    wait_until("E", lambda: runs(lab, number), 60)
+    wait_until("its two days", lambda: shown(lab, number, "TimeLimit") in ("2-00:00:00", "3-00:00:00"), 50)
+    assert one.says(f"job {number}: TimeMin 1 of 2880 minutes")
     slurm = Slurm(lambda words, timeout: Answer(0, lab.run(*words), ""))
-    from walltime.adjust.limits import read_limits
-
-    number = lab.submit("-JF", "-t2-00:00:00", "--qos=long", "-N2", "--exclusive")
     limits, facts = read_limits(*slurm.limits()), slurm.facts()
     [job] = slurm.jobs([str(number)], 1)
-    assert (job.limit, limits.longest(job, facts)) == (2880, 4320 if facts.enforces_limits else None)
-    assert "long" in limits.free
+    assert (facts.longest(["main"]), limits.longest(job, facts)) == (1440, 4320)
 
 
 @ROOT_ONLY
