@@ -96,12 +96,19 @@ def self_tests(cluster):
     return [job for job in (*cluster.waiting(), *cluster.running()) if job.name.startswith("walltime-self-test")]
 
 
-def test_a_stop_during_the_self_test_leaves_no_job_of_it_behind(tmp_path):
+@pytest.mark.parametrize("by", ["a stop", "soft limits"])
+def test_what_ends_the_self_test_leaves_no_job_of_it_behind(tmp_path, by):
     cluster = crowd()
     one, _ = sidecar(cluster, tmp_path)
     one.round()
     assert self_tests(cluster)
-    one.stopped = lambda: True
+    if by == "a stop":
+        one.stopped = lambda: True
+    else:
+        cluster.soft = True
+    cluster.fault = lambda words: "fail" if words[0] == "scancel" else None
+    assert one.round().failures == 1
+    cluster.fault = lambda words: None
     one.round()
     assert self_tests(cluster) == []
     one.ledger.close()

@@ -58,6 +58,7 @@ class Trust:
     def why_not(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
         """Go on with the tests; returns why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
         if facts.soft_limit and not self.distrust:
+            self.give_up(user)
             return ""
         tested = self._tested(facts)
         if self.distrust or self.ledger.noted("tested") != tested:
@@ -102,11 +103,17 @@ class Trust:
         return ""
 
     def give_up(self, user: str) -> None:
-        """End tests that are under way, as nothing depends on them any more; raises SlurmError if a job of theirs may be left."""
-        if self._left:
+        """End tests that are under way, as nothing depends on them any more; what cannot be cancelled is tried again at the next call."""
+        if not self._left:
+            return
+        try:
             for key in self.slurm.jobs_named(NAMES, user):
                 self.slurm.cancel(key)
-            self._test, self._prolog_test, self._left = None, None, False
+        except SlurmError as error:
+            self.failures += 1
+            self.say(f"self-test: {error}")
+            return
+        self._test, self._prolog_test, self._left = None, None, False
 
     def lose(self, why: str) -> None:
         """Nothing is adjusted any more until the tests have passed again."""
