@@ -22,7 +22,7 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   status=0
   .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" "${alone[@]}" "$@" || status=$?
   # Everything else mostly waits: several clusters at once, more than there are cores.
-  .venv/bin/python -m pytest --numprocesses 4 --dist loadscope "${chosen[@]}" tests/slurm "${alone[@]/#/--ignore=}" "$@" || status=$?
+  .venv/bin/python -m pytest --numprocesses 5 --dist loadscope --no-loadscope-reorder "${chosen[@]}" tests/slurm "${alone[@]/#/--ignore=}" "$@" || status=$?
   exit "$status"
 fi
 

@@ -18,9 +18,15 @@ HALF_RULE = (25, 5, 4)
 """From this version on running jobs, too, are planned by TimeMin where limits are soft."""
 
 
+LONGEST = ("test_adjust_failures", "test_adjust", "test_prolog", "test_kinds", "test_unlucky")
+"""Files that take the longest; with --no-loadscope-reorder the workers begin with them."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What matters mostly where limits are shortened is tried at night with soft limits, but for the named cases."""
+    if all(item.path.parent.name == "slurm" for item in items):
+        items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     for item in items:
         mark = item.get_closest_marker("mostly_short")
         if mark is not None and "[26.05-" in item.nodeid and not any(item.nodeid.endswith(f"-{case}]") for case in mark.args):
