@@ -17,13 +17,12 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   export WALLTIME_PROFILE=default
   .venv/bin/python tools/warm.py
   chosen=(-m "slurm and not nightly" -rs)
-  beside=(tests/slurm/test_adjust.py tests/slurm/test_adjust_failures.py tests/slurm/test_soft_limit.py tests/slurm/test_prolog.py
-    tests/slurm/test_unlucky.py)
+  alone=(tests/slurm/test_backfill.py tests/slurm/test_replay.py)
   # Schedules are compared with simulated ones alone: a real Slurm works in real time, and other work delays it.
   status=0
-  .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" tests/slurm "${beside[@]/#/--ignore=}" "$@" || status=$?
-  # What runs beside Slurm mostly waits: two files at once.
-  .venv/bin/python -m pytest --numprocesses 2 --dist loadfile "${chosen[@]}" "${beside[@]}" "$@" || status=$?
+  .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" "${alone[@]}" "$@" || status=$?
+  # Everything else mostly waits: several clusters at once, more than there are cores.
+  .venv/bin/python -m pytest --numprocesses 5 --dist loadscope --no-loadscope-reorder "${chosen[@]}" tests/slurm "${alone[@]/#/--ignore=}" "$@" || status=$?
   exit "$status"
 fi
 

@@ -1,13 +1,14 @@
 """What users could gain by gaming the side-car, and what others lose: the side-car itself beside a simulated cluster.
 
-    python validation/gaming.py [--jobs N] [--out FILE]
+    python validation/gaming.py [--jobs N] [--small] [--out FILE]
 
 A stretch of a log is played under EASY without the side-car, with it and its bounds, and with it without them (predictions that count jobs
 instead of processor-seconds, no limit on jobs that outlive their TimeMin, none on the slip of heads), with 0, 1 and 5 gamers. A gamer has
 run ten jobs of a second on one processor, with a limit of a day, and then sends a job every six hours that asks for a tenth of the
 machine for a day and uses half of it. Soft limits: nothing is given back. Stores what it finds in docs/gaming.json, which
 docs/background/gaming.md tells; what is there already is not played again. Logs are looked for in the folder that WALLTIME_TRACES names.
-One core takes about 10 minutes.
+One core takes about 10 minutes. With --small it plays other logs, with 0 and 5 gamers, for several values of the predictor's `small`, which
+are compared there, so that its default is not chosen by the logs of the table; their ten jobs are then just large enough to count.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from walltime.adjust.commands import Slurm
 from walltime.adjust.ledger import Ledger
 from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds
+from walltime.adjust.rules import Bounds, time_min_of
 from walltime.cli.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
@@ -41,6 +42,15 @@ LOGS = {
     "SDSC-BLUE": ("SDSC-BLUE-2000-4.x-cln", 100_000),
 }
 """The beginning of each file's name, and the first job of the stretch."""
+OTHERS = {
+    f"{name} {first}": (prefix, first)
+    for name, prefix in (("CTC-SP2", "CTC-SP2-1996-3.1-cln"), ("SDSC-SP2", "SDSC-SP2-1998-4"))
+    for first in range(10_000, 46_000, 5000)
+}
+"""Stretches of other logs, by which `small` is chosen."""
+GAMED = 25_000
+"""The stretches that are also played with gamers."""
+SMALL = (0.0, 0.001, 0.01, 0.03, 0.1)
 EVERY = 300.0
 DAY = 86_400
 HISTORY = 20_000
@@ -68,8 +78,11 @@ def stretch(log: Any, first: int, count: int, gamers: int) -> tuple[list[Job], i
     return sorted(jobs, key=lambda job: job.submit), procs
 
 
-def learned(log: Any, first: int, gamers: int, text: str) -> Any:
-    """A prediction of jobs of the fake cluster by the log before the stretch, and by ten jobs of a second of each gamer."""
+def learned(log: Any, first: int, gamers: int, text: str, junk: tuple[int, int] = (1, 1)) -> Any:
+    """A prediction of jobs of the fake cluster by the log before the stretch, and by ten junk jobs of each gamer.
+
+    `junk`: their processors and runtime, s.
+    """
     learner = parse_predictor(text).begin()
     zero = int(log.submit[first])
     wait = log.columns.get("wait", np.zeros(len(log), int))  # where the log does not say it, as if nobody had waited
@@ -87,7 +100,7 @@ def learned(log: Any, first: int, gamers: int, text: str) -> Any:
             learner.observe(SimpleNamespace(**one))
     for gamer in range(gamers):
         for k in range(10):
-            learner.observe(SimpleNamespace(user=10**6 + gamer, requested=DAY, procs=1, runtime=1, end=-100 * (k + 1)))
+            learner.observe(SimpleNamespace(user=10**6 + gamer, requested=DAY, procs=junk[0], runtime=junk[1], end=-100 * (k + 1)))
 
     def predict(job: Any, now: float) -> float | None:
         user = 10**6 + int(job.user[5:]) if job.user.startswith("gamer") else int(job.user[1:])
@@ -97,14 +110,24 @@ def learned(log: Any, first: int, gamers: int, text: str) -> Any:
     return predict
 
 
-def play(log: Any, first: int, count: int, gamers: int, how: str) -> dict[str, float]:
-    """Waits, in hours: of the gamers, of the others, and the longest by which a head's first reserved start was missed."""
+def worth(log: Any, first: int, count: int, predict: Any) -> int:
+    """How many jobs of the stretch are predicted to take so little of their limits that they would be adjusted."""
+    jobs, _ = stretch(log, first, count, 0)
+    found = [predict(SimpleNamespace(user=job.user, limit=job.wanted, procs=job.nodes), job.submit) for job in jobs]
+    return sum(time_min_of(seconds, job.wanted, BOUNDED) is not None for seconds, job in zip(found, jobs, strict=True))
+
+
+def play(log: Any, first: int, count: int, gamers: int, how: str, small: float | None = None) -> dict[str, Any]:
+    """Waits, in hours: of the gamers, of the others, and the longest by which a head's first reserved start was missed; jobs worth it."""
     jobs, procs = stretch(log, first, count, gamers)
     cluster = FakeSlurm(procs, jobs, soft=True)
     with TemporaryDirectory() as folder:
-        one = None
+        one, jobs_worth = None, 0
         if how != "none":
-            predict = learned(log, first, gamers, PREDICTOR if how == "bounds" else LOOSE)
+            text = PREDICTOR if small is None else f"{LOOSE},weight=work,small={small:g}"
+            junk = (max(procs // 10, 1), int(small * DAY) + 1) if small else (1, 1)
+            predict = learned(log, first, gamers, text if how == "bounds" else LOOSE, junk)
+            jobs_worth = worth(log, first, count, predict)
             bounds = BOUNDED if how == "bounds" else UNBOUNDED
             ledger = Ledger(Path(folder))
             ledger._base.execute("PRAGMA synchronous=OFF")
@@ -126,6 +149,7 @@ def play(log: Any, first: int, count: int, gamers: int, how: str) -> dict[str, f
         "others": round(float(np.mean(waits[False])) / 3600, 2),
         "longest": round(max(waits[False]) / 3600, 1),
         "late head": round(max(late, default=0) / 3600, 1),
+        "worth": jobs_worth,
     }
 
 
@@ -134,16 +158,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--small", action="store_true", help="compare values of small on other logs")
     options = parser.parse_args()
-    rows = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
-    done = {(row["log"], row["count"], row["how"]) for row in rows}
-    for name, (prefix, first) in LOGS.items():
+    found = json.loads(options.out.read_text()) if options.out.exists() else {"jobs": options.jobs, "rows": []}
+    rows = found.setdefault("small" if options.small else "rows", [])
+    ways = [(how, None) for how in ("none", "no bounds", "bounds")]
+    if options.small:
+        ways = [("none", None), ("no bounds", None), *(("bounds", small) for small in SMALL)]
+    done = {(row["log"], row["count"], row["how"], row.get("small")) for row in rows}
+    for name, (prefix, first) in (OTHERS if options.small else LOGS).items():
         log = read(find_log(prefix))
-        for gamers, how in ((gamers, how) for gamers in (0, 1, 5) for how in ("none", "no bounds", "bounds")):
-            if (name, gamers, how) not in done:
-                rows.append({"log": name, "count": gamers, "how": how, **play(log, first, options.jobs, gamers, how)})
+        numbers = (0, 1, 5) if not options.small else (0, 5) if first == GAMED else (0,)
+        for gamers, (how, small) in ((gamers, way) for gamers in numbers for way in ways):
+            if (name, gamers, how, small) not in done:
+                of = {"log": name, "count": gamers, "how": how} | ({"small": small} if options.small else {})
+                rows.append({**of, **play(log, first, options.jobs, gamers, how, small)})
                 print(rows[-1], flush=True)
-                options.out.write_text(json.dumps({"jobs": options.jobs, "rows": rows}, indent=1) + "\n")
+                options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from walltime.adjust.rules import Bounds
 EVERY = 60.0
 GAMER = "gamer"
 FAULTS = ("fail", "hang", "late", "lost", "killed before", "killed after")
+MOST_RESTARTS = 3
+"""So often a job is put back into the queue at most: the last one, of two days, would otherwise hardly ever end."""
 MOST_DOWN = 180
 """Seconds for which the side-car, or slurmctld, is down at most."""
 
@@ -240,7 +242,7 @@ def happen(cluster: FakeSlurm, rng: random.Random, risk: float, switch: Switch, 
             cluster.user_changes_limit(job, max(1, min(int(job.limit * rng.uniform(0.3, 3)), 2880)))
     if rng.random() < risk and cluster.running():
         job = rng.choice(cluster.running())
-        if job.user != "sidecar":
+        if job.user != "sidecar" and job.restarts < MOST_RESTARTS:
             story.count("requeue")
             cluster.requeue(job)
     if rng.random() < risk:

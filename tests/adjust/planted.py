@@ -1,4 +1,4 @@
-"""Forty faults in the side-car itself, each a line of it that is changed: the tests must find every one of them.
+"""Faults in the side-car itself, each a line of it that is changed: the tests must find every one of them.
 
 `python -m tests.adjust.planted [NUMBER ...]` tries all of them, or these, each on a copy of the package.
 """
@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-UNLUCKY, FAIR, FAILURES, RULES, PROLOG, LOOP = (
-    f"tests/adjust/test_{name}.py" for name in ("unlucky", "fairness", "failures", "rules", "prolog", "loop")
+UNLUCKY, LOST, FAIR, FAILURES, RULES, PROLOG = (
+    f"tests/adjust/test_{name}.py" for name in ("unlucky", "lost", "fairness", "failures", "rules", "prolog")
 )
 
 
@@ -75,6 +75,10 @@ FAULTS = (
     Fault(
         "ledger.py", 'self._base.execute(f"INSERT OR REPLACE INTO jobs', 'print(f"INSERT OR REPLACE INTO jobs', RULES, "ledger_is_on_disk"
     ),
+    Fault("ledger.py", "        new = Ledger(self.folder)", "        raise LedgerError(self.unwritable)", UNLUCKY, "only_be_read"),
+    Fault("ledger.py", 'self._base.execute("PRAGMA query_only=ON")', "self.unwritable = ''", LOST, "full_disk_without"),
+    Fault("round.py", "            if not self.unknown():\n                break", "            break", LOST, "single_round"),
+    Fault("trust.py", "                self.slurm.cancel(key)", "                pass", LOST, "self_test"),
     Fault("chosen.py", "for choice in in_turn(found):", "for choice in found:", FAIR, "take_turns"),
     Fault("overdue.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
     Fault("overdue.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),

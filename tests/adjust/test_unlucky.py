@@ -134,7 +134,7 @@ def end_short(cluster, one):
     one.ledger.close()
 
 
-@pytest.mark.parametrize("missing", ["history", "metrics", "spool", "stdout"])
+@pytest.mark.parametrize("missing", ["history", "metrics", "long", "spool", "stdout", "stop file"])
 def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_back(tmp_path, monkeypatch, capsys, missing):
     cluster = short_soon()
     (tmp_path / "ledger").mkdir()
@@ -146,7 +146,9 @@ def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_b
         (tmp_path / "spool").chmod(0o777)
     words = ["slurm", "adjust", "--act", "--history", tmp_path / "none.txt" if missing == "history" else log]
     words += ["--ledger", tmp_path / "ledger", "--spool", tmp_path / "spool"]
-    words += ["--metrics", tmp_path / ("none" if missing == "metrics" else "") / "walltime.prom"]
+    words += ["--metrics", tmp_path / {"metrics": "none", "long": "x" * 300}.get(missing, "") / "walltime.prom"]
+    if missing == "stop file":
+        words += ["--stop-file", tmp_path / ("x" * 300)]  # the file system does not answer whether there is one
     rounds = []
 
     def wait(self, seconds):
@@ -164,7 +166,7 @@ def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_b
     assert status == 0
     assert cluster.jobs["3"].limit == 600
     assert all(job.time_min == 0 for job in cluster.waiting())
-    if missing != "stdout":
+    if missing not in ("stdout", "stop file"):
         assert "ALARM" in out
 
 
@@ -179,11 +181,13 @@ def test_a_ledger_that_can_only_be_read_gives_back(tmp_path):
     with pytest.MonkeyPatch.context() as patch:  # root can write anything, so the disk says no
         patch.setattr("sqlite3.connect", lambda path, **options: real(uri, **options | {"uri": True}))
         one, said = sidecar(cluster, tmp_path)
-    assert one.entries == entries
-    assert any("ALARM" in text and "cannot be written" in text for text in said)
-    report = one.round()
-    assert report.why == "the ledger cannot be written"
-    assert cluster.jobs["3"].limit == 600
+        assert one.entries == entries
+        assert any("ALARM" in text and "cannot be written" in text for text in said)
+        report = one.round()
+        assert report.why == "the ledger cannot be written"
+        assert cluster.jobs["3"].limit == 600
+    one.round()
+    assert "the ledger can be written again" in said
     one.ledger.close()
 
 

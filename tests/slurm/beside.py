@@ -22,8 +22,8 @@ from walltime.adjust.selftest import GUARD, NAME
 EVERY = 1
 OPERATOR = "daemon"
 """A user that there is everywhere, who has no other rights."""
-USER = "nobody"
-"""An ordinary user that there is everywhere."""
+USER = "bin"
+"""An ordinary user that there is everywhere; 26.05 gives nobody no association."""
 HEADING = "JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
 KINDS = {"E": 300, "F": 400, "G": 500}
 """Limits (minutes) of jobs that have always taken a few seconds, in the log that the side-car learns from."""
@@ -35,8 +35,11 @@ SOFT = {"SchedulerParameters": f"{SETTINGS['SchedulerParameters']},{SOFT_LIMIT}"
 
 
 @contextmanager
-def cluster(version: str) -> Iterator[Lab]:
-    """Slurm `22.05` or `24.11`, where limits are given back, or `26.05` with soft limits; four nodes of 16 processors, and the guard."""
+def cluster(version: str, accounting: bool = False, enforce: bool = False) -> Iterator[Lab]:
+    """Slurm `22.05` or `24.11`, where limits are given back, or `26.05` with soft limits; four nodes of 16 processors, and the guard.
+
+    `accounting`: also on the newer ones; 22.05 has it. `enforce`: limits of associations and qualities of service hold.
+    """
 
     def put_guard(lab: Lab) -> None:
         (lab.folder / "job_submit.lua").write_text(
@@ -44,18 +47,18 @@ def cluster(version: str) -> Iterator[Lab]:
         )
         if lab.accounting:
             lab.run("sacctmgr", "-iQ", "add", "account", "bio")
-            lab.run("sacctmgr", "-iQ", "add", "user", getuser(), "account=bio")
+            lab.run("sacctmgr", "-iQ", "add", "user", f"{getuser()},{USER}", "account=bio")
             lab.run("sacctmgr", "-iQ", "add", "user", OPERATOR, "account=bio", "adminlevel=operator")
 
-    lua = {"JobSubmitPlugins": "lua"}
+    lua = {"JobSubmitPlugins": "lua"} | ({"AccountingStorageEnforce": "associations,limits,qos"} if enforce else {})
     if version == "22.05":
         with started(cpus=16, settings=lua, before=put_guard) as lab:
             yield lab
     elif version == "24.11":
-        with started_newer(release="trixie", cpus=16, settings=lua, before=put_guard) as lab:
+        with started_newer(release="trixie", accounting=accounting, cpus=16, settings=lua, before=put_guard) as lab:
             yield lab
     else:
-        with started_newer(cpus=16, settings=lua | SOFT, before=put_guard) as lab:
+        with started_newer(accounting=accounting, cpus=16, settings=lua | SOFT, before=put_guard) as lab:
             yield lab
 
 
@@ -64,29 +67,44 @@ def is_soft(lab: Lab) -> bool:
     return SOFT_LIMIT in lab.settings.get("SchedulerParameters", "")
 
 
-def history() -> str:
-    """A job log in which jobs with these limits end soon."""
+def history(*more: int) -> str:
+    """A job log in which jobs with these limits, and more, end soon."""
     lines, begin = [HEADING], int(time.time()) - 86_400
+    limits = [*sorted(KINDS.values()), *more]
     for number in range(120):
-        submit, limit, user = begin + number * 300, sorted(KINDS.values())[number % len(KINDS)], (getuser(), USER)[number // 60]
+        submit, limit, user = begin + number * 300, limits[number % len(limits)], (getuser(), USER)[number // 60]
         row = (number + 1, user, user, "main", "COMPLETED", submit, submit, submit + 5, submit + 45, 40, limit, 16, 1)
         lines.append("|".join(map(str, row)))
     return "\n".join(lines) + "\n"
 
 
 class Adjuster:
-    """A side-car of its own process; `pause`: Python that it runs first. `commands`: a folder of commands that it meets first."""
+    """A side-car of its own process; `pause`: Python that it runs first. `commands`: a folder of commands that it meets first.
 
-    def __init__(self, lab: Lab, folder: Path, *options: str, pause: str = "", commands: Path | None = None):
+    `log`: whether the job log is there.
+    """
+
+    def __init__(self, lab: Lab, folder: Path, *options: str, pause: str = "", commands: Path | None = None, log: bool = True):
         environment = lab.environment | {name: os.environ[name] for name in ("PYTHONPATH", "WALLTIME_CACHE") if name in os.environ}
         if commands is not None:
             environment["PATH"] = f"{commands}:{environment['PATH']}"
-        log, self.ledger = folder / "history.txt", folder / "ledger"
+        self.history, self.ledger = folder / "history.txt", folder / "ledger"
         self.ledger.mkdir(exist_ok=True)
-        log.write_text(history())
+        if log:
+            self.history.write_text(history())
+        else:
+            self.history.unlink(missing_ok=True)
         self.out = folder / "adjust.log"
-        words = [f"--history={log}", f"--every={EVERY}", "--floor=1", "--share=1", "--predictor=tang13:key=request,statistic=max,window=1"]
+        words = [
+            f"--history={self.history}",
+            f"--every={EVERY}",
+            "--floor=1",
+            "--share=1",
+            "--predictor=tang13:key=request,statistic=max,window=1",
+        ]
         words += ["--misses=1000", "--overdue=1", "--slip=1000"]  # here all jobs outlive their TimeMin
+        chosen = {option.partition("=")[0] for option in options}
+        words = [word for word in words if word.partition("=")[0] not in chosen]
         code = f"{pause}\nfrom walltime.cli.main import main\nmain()"
         with self.out.open("ab") as out:
             self._begin = self.out.stat().st_size

@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 RELEASES = ("sid", "trixie")
-PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurm-wlm-basic-plugins")
+PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurm-wlm-basic-plugins", "slurmdbd", "slurm-wlm-mysql-plugin")
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-COMMANDS = ("scontrol", "squeue", "sinfo", "sbatch", "scancel", "srun")
+COMMANDS = ("scontrol", "squeue", "sinfo", "sbatch", "scancel", "srun", "sacct", "sacctmgr")
 """What the side-car and others outside call."""
 TIMEOUT = 900
 ENTER = """\
@@ -44,7 +44,7 @@ def folder(release: str = "sid") -> Path:
 
 def is_made(root: Path) -> bool:
     """Whether the folder is there as a whole."""
-    return (root / "usr/bin/sinfo").exists()
+    return (root / "usr/bin/sinfo").exists() and (root / "usr/sbin/slurmdbd").exists()
 
 
 def version(root: Path) -> str:
@@ -100,6 +100,7 @@ def make(root: Path, release: str) -> None:
     if done.returncode:
         raise NoChrootError(f"debootstrap: {' / '.join(log.read_text(errors='replace').splitlines()[-3:])}")
     (new / "etc/hosts").touch()  # this machine's is mounted over it
+    shutil.rmtree(root, ignore_errors=True)  # one that was made with fewer packages
     new.rename(root)
 
 

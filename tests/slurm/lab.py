@@ -157,8 +157,9 @@ class Lab:
         return int(printed.partition(";")[0])
 
     def _inside(self, words: Sequence[str]) -> list[str]:
-        """A command where this cluster's programs are."""
-        return list(words) if self.root is None else [f"{self.folder}/enter", *words]
+        """A command where this cluster's programs are; MariaDB is this machine's."""
+        here = self.root is None or words[0].startswith("mariadb")
+        return list(words) if here else [f"{self.folder}/enter", *words]
 
     def wait_for_jobs(self, timeout: float) -> None:
         """Wait until no job waits or runs and the accounting has the end of all of them."""
@@ -168,7 +169,7 @@ class Lab:
         wait_until("the accounting", lambda: not self.run(*unfinished).strip(), 60, every=1)
 
     def __enter__(self) -> Lab:
-        reason = None if self.root is not None else missing(self.accounting)
+        reason = None if self.root is not None and not self.accounting else missing(self.accounting)
         if reason:
             raise NoLabError(reason)
         memory = Path("/dev/shm")
@@ -178,8 +179,8 @@ class Lab:
         self.folder.chmod(0o755)
         if self.root is not None:
             put_commands(self.root, self.folder)
-        for name in ("state", "sql"):
-            (self.folder / name).mkdir()
+        for name in ("state", "sql/tmp"):
+            (self.folder / name).mkdir(parents=True)
         try:
             self._start()
         except CommandError as error:
@@ -258,6 +259,7 @@ class Lab:
         sql = self.folder / "sql"
         # several of them at once would be too many for the kernel's asynchronous input and output
         options = ["--no-defaults", f"--user={user}", f"--datadir={sql}/data", "--innodb-use-native-aio=0"]
+        options.append(f"--tmpdir={sql}/tmp")  # in a shared one the next server that starts removes this one's tables
         self.run("mariadb-install-db", *options, "--auth-root-authentication-method=socket", "--skip-test-db")
         self._daemon(
             "mariadbd",

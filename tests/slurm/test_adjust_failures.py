@@ -111,6 +111,7 @@ MOMENTS = [("before", step) for step in (*STEPS, *RAISES, *BACK)]
 MOMENTS += [("after", step) for step in ("it is written that the job runs", "it is written that TimeMin is gone")]
 
 
+@pytest.mark.mostly_short("before-its success is written", "before-TimeMin is taken back")
 @pytest.mark.parametrize(("when", "step"), MOMENTS)
 def test_a_killed_sidecar(lab, tested, adjusters, when, step):
     if step in RAISES and is_soft(lab):
@@ -138,6 +139,7 @@ def test_a_killed_sidecar(lab, tested, adjusters, when, step):
     end_whole(lab, again, e, f)
 
 
+@pytest.mark.mostly_short("late")
 @pytest.mark.parametrize("kind", ["fails", "hangs", "late", "lost"])
 def test_scontrol_that(lab, tested, tmp_path, adjusters, kind):
     faults = Faults(lab, tmp_path)
@@ -168,6 +170,7 @@ commands.Slurm._ask = ask
 """
 
 
+@pytest.mark.mostly_short("killed")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
 def test_slurmctld_restarts_while_jobs_are_short(lab, tested, tmp_path, adjusters, how):
     cannot = tmp_path / "cannot"
@@ -201,6 +204,7 @@ loop.SystemClock.time = lambda self: time.time() + (float(path.read_text()) if p
 """
 
 
+@pytest.mark.mostly_short("-86400")
 @pytest.mark.parametrize("seconds", [-86_400, 3_600, 400_000])
 def test_a_clock_that_jumps(lab, tested, tmp_path, adjusters, seconds):
     path = tmp_path / "offset"

@@ -70,7 +70,7 @@ def start(lab: Lab, folder, adjusters, *options, **more) -> Adjuster:
 
 @pytest.mark.slurm
 @WITH
-@pytest.mark.parametrize("how", ["SIGSTOP", "SIGKILL"])
+@pytest.mark.parametrize("how", [pytest.param("SIGSTOP", marks=pytest.mark.nightly), "SIGKILL"])
 def test_the_prolog_raises_the_limit_without_the_side_car(lab, tmp_path, adjusters, how):
     one = start(lab, tmp_path, adjusters, pause=KILLED_AFTER_THE_CHANGE.format(signal=how))
     wait_until("both self-tests", lambda: one.says("self-test: passed") and one.says("the prolog works"), 120)

@@ -1,4 +1,4 @@
-"""Unlucky nights and hostile names beside a real Slurm, on one cluster of 22.05; a smoke test of 24.11, whose other tests are nightly."""
+"""Unlucky nights and hostile names beside a real Slurm: 22.05 and 24.11, and at night 26.05 with soft limits."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.slurm.beside import (
     block,
     cluster,
     end_all,
+    history,
     is_whole,
     runs,
     shown,
@@ -28,17 +29,17 @@ from tests.slurm.beside import (
 )
 from tests.slurm.lab import CommandError, wait_until
 from walltime.adjust.commands import Answer, Slurm
+from walltime.adjust.limits import read_limits
 
-VERSIONS = ["22.05", pytest.param("24.11", marks=pytest.mark.nightly), pytest.param("26.05", marks=pytest.mark.nightly)]
+VERSIONS = ["22.05", "24.11", pytest.param("26.05", marks=pytest.mark.nightly)]
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def lab(request):
-    with cluster(request.param) as lab:
-        if lab.accounting:
-            lab.run("sacctmgr", "-iQ", "add", "qos", "long", "maxwall=3-00:00:00", "flags=PartitionTimeLimit")
-            lab.run("sacctmgr", "-iQ", "modify", "user", "name=root", "set", "qos+=long")
+    with cluster(request.param, accounting=True, enforce=True) as lab:
+        lab.run("sacctmgr", "-iQ", "add", "qos", "long", "maxwall=3-00:00:00", "flags=PartitionTimeLimit")
+        lab.run("sacctmgr", "-iQ", "modify", "user", "name=root", "set", "qos+=long")
         block(lab)
         yield lab
 
@@ -61,8 +62,8 @@ def slow(lab, folder, seconds):
 
 
 def test_a_slow_scontrol(lab, tmp_path, adjusters):
-    one = start_tested(lab, tmp_path, adjusters, commands=slow(lab, tmp_path, 3))
-    waiting = [wide(lab, kind) for kind in "FGFG"]
+    one = start_tested(lab, tmp_path, adjusters, commands=slow(lab, tmp_path, 2))
+    waiting = [wide(lab, kind) for kind in "FGF"]
     e = small(lab, "E")
     wait_until("E", lambda: runs(lab, e), 60)
     begin = time.monotonic()
@@ -72,9 +73,9 @@ def test_a_slow_scontrol(lab, tmp_path, adjusters):
     assert all(shown(lab, job, "TimeMin") == "N/A" for job in waiting)
 
 
-def start_short(lab, folder, adjusters):
+def start_short(lab, folder, adjusters, *words):
     """E, which runs short while nobody looks after it, where limits are given back."""
-    one = start_tested(lab, folder, adjusters, pause=STOPPED)
+    one = start_tested(lab, folder, adjusters, *words, pause=STOPPED)
     e = small(lab, "E")
     wait_until("its end", lambda: one.process.poll() is not None, 60)
     wait_until("E", lambda: runs(lab, e), 60)
@@ -111,18 +112,34 @@ def test_a_ledger_that_is_removed_in_the_middle(lab, tmp_path, adjusters):
     assert "not in the ledger" in again.told
 
 
-def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
-    """The partition allows a day; this job has two by its QOS, and may have chosen three, or any where limits are not enforced."""
-    if not lab.accounting:
-        pytest.skip("needs accounting")
-    slurm = Slurm(lambda words, timeout: Answer(0, lab.run(*words), ""))
-    from walltime.adjust.limits import read_limits
+def test_without_a_job_log_at_the_start_it_gives_back_and_adjusts_nothing(lab, tmp_path, adjusters):
+    e = start_short(lab, tmp_path, adjusters, "--floor=2")
+    one = Adjuster(lab, tmp_path, "--act", "--floor=2", log=False)
+    adjusters.append(one)
+    wait_whole(lab, e, "E", 90)
+    f = wide(lab, "F")
+    wait_until("a round that sees F", lambda: one.says(": 2 waiting, 0 adjusted"), 60)  # B is the other one
+    assert "ALARM" in one.told
+    assert "history.txt" in one.told
+    assert (shown(lab, f, "TimeMin"), shown(lab, f, "TimeLimit")) == ("N/A", SPAN["F"])
+    assert runs(lab, e)
+    one.history.write_text(history())
+    wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:02:00", 120)
 
-    number = lab.submit("-JF", "-t2-00:00:00", "--qos=long", "-N2", "--exclusive")
+
+def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
+    """The partition allows a day; this job has two by its QOS, which allows three, and has at least its two back."""
+    log = tmp_path / "log.txt"
+    log.write_text(history(2880))
+    one = start_tested(lab, tmp_path, adjusters, f"--history={log}")
+    number = lab.submit("-JE", "-t2-00:00:00", "--qos=long", "-n1", wrap="sleep 600")
+    wait_until("E", lambda: runs(lab, number), 60)
+    wait_until("its two days", lambda: shown(lab, number, "TimeLimit") in ("2-00:00:00", "3-00:00:00"), 50)
+    assert one.says(f"job {number}: TimeMin 1 of 2880 minutes")
+    slurm = Slurm(lambda words, timeout: Answer(0, lab.run(*words), ""))
     limits, facts = read_limits(*slurm.limits()), slurm.facts()
     [job] = slurm.jobs([str(number)], 1)
-    assert (job.limit, limits.longest(job, facts)) == (2880, 4320 if facts.enforces_limits else None)
-    assert "long" in limits.free
+    assert (facts.longest(["main"]), limits.longest(job, facts)) == (1440, 4320)
 
 
 @ROOT_ONLY
@@ -144,8 +161,6 @@ def test_names_with_newlines_forge_nothing(lab, tmp_path, adjusters):
 
 @ROOT_ONLY
 def test_the_guard_takes_time_min_away_with_any_change_that_matters_and_binds_the_side_car(lab):
-    if not lab.accounting:
-        pytest.skip("needs accounting")
     words = ("sbatch", "--parsable", "-D/tmp", "-o/dev/null", "-JE", f"-t{KINDS['E']}", "-H", "--wrap=true")
     number = as_user(lab, *words).strip()
 
@@ -173,17 +188,3 @@ def test_a_large_array_is_one_record_and_cheap(lab):
     assert sum(job.key.startswith(f"{number}_") for job in slurm.queue(10)) == 10
     assert [job.key for job in slurm.jobs([f"{number}_700"], 10)] == [f"{number}_700"]
     lab.run("scancel", str(number))
-
-
-def test_24_11_smoke(tmp_path):
-    """One job of Slurm 24.11 is adjusted, started ahead of the head of the queue, and given back."""
-    adjusters: list[Adjuster] = []
-    with cluster("24.11") as lab:
-        block(lab)
-        try:
-            start_tested(lab, tmp_path, adjusters)
-            e = small(lab, "E")
-            wait_until("E", lambda: runs(lab, e), 60)
-            wait_whole(lab, e, "E")
-        finally:
-            end_all(lab, adjusters)

@@ -94,6 +94,9 @@ class Entries:
             return
         now = self._clock.time()
         try:
+            if self.ledger.unwritable:
+                self.ledger.open_again()
+                self.jobs = self.ledger.entries() | self.jobs
             for entry in self.jobs.values():
                 self.ledger.write(entry, now, "written later")
             self.ledger.note("written", str(int(now)))

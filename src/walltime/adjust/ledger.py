@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -87,6 +88,8 @@ COLUMNS = [f'"{column.name}"' for column in fields(Entry)]
 _FACTS = ", ".join(f'"{column.name}"' for column in fields(Fact))
 VERSION = 2
 """Of the tables. Version 1 (0 in its file) did not know of doubt."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""What a disk says that takes nothing more: nothing of what may be short is known then, but it can be found."""
 MARK = "mark"
 """The note that the lock file repeats, so that a ledger that was replaced, or its lock file, is noticed."""
 _TABLES = f"""
@@ -109,8 +112,8 @@ class LedgerError(OutputError):
 class Ledger:
     """The ledger in a folder; one process at a time can have it open. Raises LedgerError.
 
-    Where it cannot be written, it is read at least, and `unwritable` says why. `lost`: that another one was here before, which is gone.
-    `exposed`: that others can reach into the folder.
+    Where it cannot be written, it is read at least, or is as empty as a new one, and `unwritable` says why. `lost`: that another one was
+    here before, which is gone. `exposed`: that others can reach into the folder.
     """
 
     def __init__(self, folder: Path):
@@ -142,7 +145,7 @@ class Ledger:
             self._lock.close()
             raise LedgerError(f"{printable(self.folder)}: another side-car uses this ledger; end that one first") from error
         except OSError as error:
-            if not self._file.is_file():
+            if not self._file.is_file() and error.errno not in NO_ROOM:
                 raise LedgerError(
                     f"{printable(self.folder)}: cannot be used as a ledger ({(error.strerror or str(error)).lower()})"
                 ) from error
@@ -192,19 +195,41 @@ class Ledger:
         os.fsync(self._lock.fileno())
 
     def _open_to_read(self, error: sqlite3.Error) -> None:
-        """The ledger as it is, without writing; raises LedgerError if it is none."""
-        with suppress(sqlite3.Error):
+        """The ledger as it is, or an empty one in memory that nothing goes into; raises LedgerError if it is none."""
+        if hasattr(self, "_base"):
             self._base.close()
         self.unwritable = f"{printable(self._file)}: cannot be written ({error})"
+        why = error
         for how in ("mode=ro", "mode=ro&immutable=1"):
+            base = None
             try:
-                self._base = sqlite3.connect(f"{self._file.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
-                self.entries()
-            except (sqlite3.Error, LedgerError):
+                base = sqlite3.connect(f"{self._file.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
+                base.execute("SELECT 1 FROM jobs").fetchone()
+            except sqlite3.Error as found:
+                if base is not None:
+                    base.close()
+                why = found
                 continue
+            self._base = base
+            return
+        if self._file.is_file() and self._file.stat().st_size and "no such table" not in str(why):
+            self._lock.close()
+            raise LedgerError(f"{printable(self._file)}: is no ledger, or cannot be written ({error})") from error
+        self._base = sqlite3.connect(":memory:", isolation_level=None)
+        self._base.executescript(_TABLES)
+        self._base.execute("PRAGMA query_only=ON")
+        self._check_mark(False)
+
+    def open_again(self) -> None:
+        """Open for writing what could only be read, or not be made, at the start; raises LedgerError if it still cannot be written."""
+        if not self.unwritable:
             return
         self._lock.close()
-        raise LedgerError(f"{printable(self._file)}: is no ledger, or cannot be written ({error})") from error
+        new = Ledger(self.folder)
+        self._base.close()
+        self._base, self._lock, self.unwritable, self.exposed = new._base, new._lock, new.unwritable, new.exposed
+        if self.unwritable:
+            raise LedgerError(self.unwritable)
 
     def close(self) -> None:
         """Close the ledger and let others have it."""

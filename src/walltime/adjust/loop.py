@@ -155,7 +155,11 @@ class Metrics:
         self._sums = dict.fromkeys(COUNTERS, 0)
         self._least_left: float | None = None
         self._answered_at = 0.0
-        self.wrong = "" if path.parent.is_dir() else f"{path.parent}: there is no such folder, in which the metrics are to be written"
+        try:
+            there = path.parent.is_dir()
+        except OSError:  # it cannot be looked for
+            there = False
+        self.wrong = "" if there else f"{path.parent}: there is no such folder, in which the metrics are to be written"
 
     def write(self, report: Report, sidecar: Sidecar) -> None:
         """Write the metrics of a round."""

@@ -31,6 +31,8 @@ LATEST = 300.0
 """Seconds after which a change that Slurm did not answer has been made, or will never be."""
 MOST_FAILURES = 3
 """So many failures in a row end taking back, or adjusting, for this round."""
+TO_ADOPT = 3
+"""So many more rounds a side-car that does not stay has for jobs that a lost ledger knew of."""
 JUMP = 60.0
 """A clock that has gone wrong by so many seconds since the last round is not believed in this one."""
 PART_OF_TIME = 0.1
@@ -117,6 +119,19 @@ class Sidecar:
             self._count_silence()
         report.alarms = self.alarms - alarms
         report.untaken = sum(entry.state in OPEN and self.back.may_be_there(key) for key, entry in self.entries.items())
+        return report
+
+    def once(self) -> Report:
+        """One round, and more as long as there are jobs whose TimeMin nobody knows of, for which the guard is tested; all in one report."""
+        report = self.round()
+        for _ in range(TO_ADOPT):
+            if not self.unknown():
+                break
+            before, report = report, self.round()
+            for name in ("taken_back", "given_back", "failures", "alarms"):
+                setattr(report, name, getattr(before, name) + getattr(report, name))
+            self.back.again(report, self.bounds.tasks, 0)
+        self._give_up_tests(report)
         return report
 
     def _go_round(self, report: Report) -> None:
@@ -218,7 +233,7 @@ class Sidecar:
         """
         if self.trust is None or facts.soft_limit or not self.trust.guarded(facts):
             return
-        for job in self._unknown():
+        for job in self.unknown():
             self.back.adopt(
                 job,
                 job.limit or 0,
@@ -227,9 +242,10 @@ class Sidecar:
                 doubt=job.runs or job.restarts > 0,
             )
 
-    def _unknown(self) -> list[QueuedJob]:
-        """Jobs that have a limit and a TimeMin which the ledger does not know."""
-        found = [job for job in self._queue if job.time_min and job.limit is not None and job.key not in self._own]
+    def unknown(self) -> list[QueuedJob]:
+        """Jobs that have a limit and a TimeMin which the ledger does not know; none without a ledger."""
+        queue = [] if self.ledger is None else self._queue
+        found = [job for job in queue if job.time_min and job.limit is not None and job.key not in self._own]
         return [job for job in found if (job.waits or job.runs) and not self._is_known(job)]
 
     def _is_known(self, job: QueuedJob) -> bool:
@@ -279,8 +295,10 @@ class Sidecar:
         else:
             report.why = self._self_test(facts, report)
             return not report.why
-        if report.mode is Mode.GIVE_BACK and self.ledger is not None and self.stays and self._unknown():
+        if report.mode is Mode.GIVE_BACK and self.unknown():
             self._self_test(facts, report)  # some may be short already, and only the test of the guard says whose their TimeMin is
+        else:
+            self._give_up_tests(report)
         return False
 
     def _is_blocked(self) -> bool:
@@ -313,6 +331,12 @@ class Sidecar:
             self.book.fail(error)
             return "the ledger cannot be written"
         finally:
+            report.failures += self.trust.failures - before
+
+    def _give_up_tests(self, report: Report) -> None:
+        if self.trust is not None:
+            before = self.trust.failures
+            self.trust.give_up(self.user)
             report.failures += self.trust.failures - before
 
     def _miss_prolog(self, job: QueuedJob) -> None:

@@ -28,6 +28,7 @@ class Trust:
         self.distrust = ""
         self.failures = 0
         """commands that failed, in all tests"""
+        self._left = True  # a job of a test may be there, also of a side-car that was killed
         self._test: SelfTest | None = None
         self._prolog_test: PrologTest | None = None
         self._test_of = ""
@@ -57,6 +58,7 @@ class Trust:
     def why_not(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
         """Go on with the tests; returns why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
         if facts.soft_limit and not self.distrust:
+            self.give_up(user)
             return ""
         tested = self._tested(facts)
         if self.distrust or self.ledger.noted("tested") != tested:
@@ -65,13 +67,14 @@ class Trust:
                 return why
             if not facts.soft_limit:
                 self.ledger.note("tested", tested)
-            self._test, self._prolog_test, self.distrust = None, None, ""
+            self._test, self._prolog_test, self.distrust, self._left = None, None, "", False
         if self.spool is not None and self.needs_prolog and self.prolog != WORKS and not facts.soft_limit:
             return f"prolog missing: {self.prolog}"
         return ""
 
     def _step(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
         """One step of the tests; returns why nothing may be adjusted yet."""
+        self._left = True
         of = f"{facts.controller} {facts.soft_limit}"
         if self._test is None or self._test_of != of:
             self._test, self._test_of = SelfTest(self.slurm, self.options, self.say, guard_only=facts.soft_limit), of
@@ -98,6 +101,19 @@ class Trust:
             if not self._prolog_test.works and not self.needs_prolog:
                 self.say("it goes on with one give-back, the side-car's own; --need-prolog would keep it from that")
         return ""
+
+    def give_up(self, user: str) -> None:
+        """End tests that are under way, as nothing depends on them any more; what cannot be cancelled is tried again at the next call."""
+        if not self._left:
+            return
+        try:
+            for key in self.slurm.jobs_named(NAMES, user):
+                self.slurm.cancel(key)
+        except SlurmError as error:
+            self.failures += 1
+            self.say(f"self-test: {error}")
+            return
+        self._test, self._prolog_test, self._left = None, None, False
 
     def lose(self, why: str) -> None:
         """Nothing is adjusted any more until the tests have passed again."""

@@ -259,7 +259,7 @@ def _run(
     from walltime.errors import OutputError
 
     def say(text: str) -> None:
-        with suppress(OSError):  # nobody who listens must not end it
+        with suppress(OSError, ValueError):  # nobody who listens, or not in this alphabet, must not end it
             typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
             sys.stdout.flush()
 
@@ -281,7 +281,11 @@ def _run(
     try:
 
         def stopped() -> bool:
-            return (stop_file is not None and stop_file.exists()) or (signals is not None and signals.asked())
+            try:
+                there = stop_file is not None and stop_file.exists()
+            except OSError:  # nobody can tell
+                there = True
+            return there or (signals is not None and signals.asked())
 
         def blocked() -> str:
             return spool_wrong or ("" if shown is None else shown.wrong) or ("" if history.missing == NOT_READ else history.missing)
@@ -303,7 +307,7 @@ def _run(
         )
         done = _teller(sidecar, history, shown, say)
         if signals is None:
-            report = sidecar.round()
+            report = sidecar.once()
             if not report.answered:
                 raise SlurmError(report.why)
             _tell_once(report, as_json, done, say)
