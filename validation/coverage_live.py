@@ -22,14 +22,14 @@ LOADS = (0.6, 0.7, 0.8, 1.1)
 
 @experiment("start-times", of_what="this job", command="slurm start-times")
 def starts(sizes: Sizes) -> list[Trials]:
-    """Starts of waiting jobs at moments of the later half of a log. Those of one day hold or fail together."""
+    """Starts of waiting jobs in the last of about four weeks, as the jobs to come are drawn from those before. Those of one day fail together."""
     found = []
     for load in sizes.some(LOADS):
         as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
-        for seed in range(sizes.many(6, 2)):
-            log = with_users(Lublin99().generate(2000, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
+        for seed in range(sizes.many(5, 2)):
+            log = with_users(Lublin99().generate(12_000, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
             truth = simulate(log, "easy")
-            moments = np.random.default_rng(seed).integers(int(log.submit[-1]) // 2, int(log.submit[-1]), sizes.many(15, 10))
+            moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(10, 5))
             known = outcomes(truth, np.sort(moments).tolist(), samples=sizes.many(40, 20), seed=seed)
             for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
                 for one in those:

@@ -12,8 +12,6 @@ from walltime.metrics.confidence import Interval, mean_interval, student_t
 Array = np.ndarray
 BLOCKS = 5
 """Blocks of neighbours that an interval of a series is made of: few, as a log's weeks resemble each other for months."""
-MOST_ALIKE = 0.95
-"""The largest correlation of neighbours that an interval is widened for: of more nothing is known from one short series."""
 
 
 def series_interval(values: Array, confidence: float = 0.90) -> Interval:
@@ -49,19 +47,21 @@ def widening(values: Array) -> float:
 
     `values`: float64, in order of time; of fewer than three nothing is known, and it is 1. The values are taken for a first-order
     autoregressive process, of which the error and what the blocks let expect of it follow from the correlation of neighbours. As a short
-    series shows less correlation than there is, it is the corrected one and one standard error more, up to 0.95.
+    series shows less correlation than there is, it is the corrected one and one standard error more; but at most (n - 1) / (n + 1), of which
+    the autocorrelation time is that of all n values, as what lasts for longer cannot be seen in them. So it is below 3.
 
-    Source: bias and error of the correlation: Kendall, Biometrika 41 (1954), and Bartlett, J. R. Stat. Soc. Suppl. 8 (1946).
+    Source: bias and error of the correlation: Kendall, Biometrika 41 (1954), and Bartlett, J. R. Stat. Soc. Suppl. 8 (1946). The bound is
+    ours, tried out with moving averages and with values that stay for a while at one of two levels.
 
     >>> widening(np.array([1.0, -1.0] * 10)), round(widening(np.repeat([1.0, -1.0, 1.0, -1.0], 5)), 2)
-    (1.0, 3.75)
+    (1.0, 2.67)
     """
     correlation = neighbour_correlation(values)
     if math.isnan(correlation):
         return 1.0
     count = len(values)
     upper = correlation + (1 + 3 * correlation) / count + math.sqrt((1 - correlation**2) / count)
-    return max(1.0, _too_small(count, min(upper, MOST_ALIKE)))
+    return max(1.0, _too_small(count, min(upper, (count - 1) / (count + 1))))
 
 
 def _too_small(count: int, correlation: float) -> float:
