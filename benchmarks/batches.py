@@ -96,7 +96,7 @@ def threads(options: Options) -> Result:
     counts = worker_counts(cores())
 
     def run(workers: int) -> float:
-        return wall_seconds(lambda: simulate_many(workload, cases, trim="p3", workers=workers))
+        return wall_seconds(lambda: simulate_many(workload, cases, trim="tsafrir06", workers=workers))
 
     run(counts[-1])
     seconds = take_turns({str(count): partial(run, count) for count in counts}, options)

@@ -48,7 +48,7 @@ def campaign_share(estimates: str, seeds: str) -> Numbers:
         source = f"trace = {json.dumps(str(log))}" if log is not None else 'model = "lublin99"\njobs = 28000'
         values = ", ".join(f'"badness:{(i + 1) * 10 / int(estimates):g}"' for i in range(int(estimates)))
         plan = Path(folder) / "plan.toml"
-        plan.write_text(f'[campaign]\nseeds = {seeds}\ntrim = "p3"\n[fixed]\n{source}\n[grid]\nestimates = [{values}]\n')
+        plan.write_text(f'[campaign]\nseeds = {seeds}\ntrim = "tsafrir06"\n[fixed]\n{source}\n[grid]\nestimates = [{values}]\n')
         call = [*COMMAND, "campaign", "run", str(plan), "--json"]
         subprocess.run([*COMMAND, "simulate", "--help"], stdout=subprocess.DEVNULL, check=True)
         before = _children_seconds()

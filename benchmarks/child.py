@@ -120,7 +120,7 @@ def batch(log: str, badness: str, seeds: str, kind: str) -> dict[str, float]:
     cases = make_cases(int(badness), int(seeds), kind)
     load("easy")
     begin = time.perf_counter()
-    slowdowns = simulate_many(workload, cases, trim="p3").values("mean_bounded_slowdown")
+    slowdowns = simulate_many(workload, cases, trim="tsafrir06").values("mean_bounded_slowdown")
     seconds = time.perf_counter() - begin
     assert len(slowdowns) == len(cases)
     return {

@@ -33,14 +33,14 @@ READINGS: dict[str, dict[str, Reading]] = {
         "sequential": _reading(wt.Easy(), coincident="sequential"),
         "extend": _reading(wt.Easy(), overrun="extend"),
         "overrun": _reading(wt.Easy(), overrun="overrun"),
-        "trimmed": _reading(wt.Easy(), trim="p3"),
+        "trimmed": _reading(wt.Easy(), trim="tsafrir06"),
     },
     "conservative": {
         "": _reading(wt.Conservative()),
         "sequential": _reading(wt.Conservative(), coincident="sequential"),
         "extend": _reading(wt.Conservative(), overrun="extend"),
         "overrun": _reading(wt.Conservative(), overrun="overrun"),
-        "trimmed": _reading(wt.Conservative(), trim="p3"),
+        "trimmed": _reading(wt.Conservative(), trim="tsafrir06"),
         "from scratch": _reading(wt.Conservative(variant="scratch")),
     },
 }

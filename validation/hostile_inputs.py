@@ -62,7 +62,7 @@ priority = 10
 PLAN = """[campaign]
 name = "small"
 seeds = 2
-trim = "p3"
+trim = "tsafrir06"
 groups = ["class"]
 [fixed]
 trace = "log.swf"

@@ -56,7 +56,7 @@ def assert_same(found, expected) -> None:
         assert type(getattr(found, name)) is type(value), name
 
 
-@pytest.mark.parametrize("trim", ["none", "p3"])
+@pytest.mark.parametrize("trim", ["none", "tsafrir06"])
 @pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])
 def test_simulate_many__gives_what_simulate_gives(trim, overrun):
     batch = wt.simulate_many(JOBS, CASES, trim=trim, overrun=overrun, dynamics=True)
@@ -75,7 +75,7 @@ def test_simulate_many__with_feedback_and_one_pass_per_event():
 
 
 @examples(100)
-@given(jobs=workloads(), seed=st.integers(0, 3), trim=st.sampled_from(["none", "p3"]))
+@given(jobs=workloads(), seed=st.integers(0, 3), trim=st.sampled_from(["none", "tsafrir06"]))
 def test_simulate_many__on_any_workload(jobs, seed, trim):
     case = wt.Case(wt.Easy(), wt.FModel(3), seed)
     schedule = one_by_one(jobs, case)
@@ -192,7 +192,7 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
 @examples(300)
 @given(
     jobs=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300), st.integers(0, 400), st.integers(1, 8)), min_size=1, max_size=300),
-    trim=st.sampled_from(["none", "p3"]),
+    trim=st.sampled_from(["none", "tsafrir06"]),
 )
 def test_measure__equals_the_readable_definitions(jobs, trim):
     submit, wait, runtime, procs = (np.array(column, np.int64) for column in zip(*sorted(jobs), strict=True))
@@ -201,7 +201,7 @@ def test_measure__equals_the_readable_definitions(jobs, trim):
     for array in (runtime, procs):
         array.flags.writeable = False
     values = np.empty(len(jobs), np.int64)
-    count = load("averages")(submit, submit + wait, runtime, procs, kind, 8, 0.5, trim == "p3", skipped, values, result)
+    count = load("averages")(submit, submit + wait, runtime, procs, kind, 8, 0.5, trim == "tsafrir06", skipped, values, result)
     mask = metrics.measured(submit + wait + runtime, int(submit.max()), trim)
     assert (skipped == 0).tolist() == mask.tolist()
     assert count == mask.sum()

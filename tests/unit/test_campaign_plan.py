@@ -56,7 +56,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     ),
     "grouping is no text": (campaign("groups = [['month']]"), ["campaign.groups", "known are month"]),
     "grouping twice": (campaign("groups = ['month', 'month']"), ["campaign.groups", "twice"]),
-    "unknown trim": (campaign("trim = 'p4'"), ["campaign.trim", "unknown trim 'p4'", "known are none, p3"]),
+    "unknown trim": (campaign("trim = 'p4'"), ["campaign.trim", "unknown trim 'p4'", "known are none, tsafrir06"]),
     "trim is no text": (campaign("trim = 3"), ["campaign.trim must be a text"]),
     "seeds below 1": (campaign("seeds = 0"), ["campaign.seeds must be from 1 to"]),
     "seeds are text": (campaign("seeds = 'all'"), ["campaign.seeds must be"]),
@@ -236,7 +236,7 @@ def test_cells__are_grid_times_zip_times_fixed_times_seeds(tmp_path):
         """
         [campaign]
         seeds = [4, 7]
-        trim = "p3"
+        trim = "tsafrir06"
         dynamics = true
         groups = ["class", "user"]
         [fixed]
@@ -263,7 +263,7 @@ def test_cells__are_grid_times_zip_times_fixed_times_seeds(tmp_path):
     assert len(found) == len(set(found)) == 48
     assert set(found) == expected
     for cell in plan.cells:
-        assert (cell.trim, cell.dynamics, cell.groups) == ("p3", True, ("class", "user"))
+        assert (cell.trim, cell.dynamics, cell.groups) == ("tsafrir06", True, ("class", "user"))
         rest = {name: value for name, value in cell.settings.items() if name not in ("policy", "estimates", "procs", "load", "shake")}
         own = {"model": "lublin99", "jobs": 50, "overrun": "extend"}
         assert rest == {name: own.get(name, DIMENSIONS[name].default) for name in rest}
@@ -377,7 +377,7 @@ def test_keys__tell_apart_what_is_computed_differently(tmp_path):
         fixed("policy = 'fcfs'", 'trace = "small.swf"\n'),
         fixed("shake = 3", 'trace = "small.swf"\n'),
         fixed("head = 3", 'trace = "small.swf"\n'),
-        f"[campaign]\ntrim = 'p3'\n{base}",
+        f"[campaign]\ntrim = 'tsafrir06'\n{base}",
         f"[campaign]\ndynamics = true\n{base}",
         f"[campaign]\ngroups = ['class']\n{base}",
         fixed(""),

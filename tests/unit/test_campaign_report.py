@@ -19,7 +19,7 @@ from walltime.campaign.comparison import compare_cells
 PLAN = """
 [campaign]
 seeds = 6
-trim = "p3"
+trim = "tsafrir06"
 groups = ["class"]
 [fixed]
 model = "lublin99"
@@ -161,15 +161,15 @@ def model(load: float, more: str = "", campaign: str = "") -> str:
 
 
 def test_cautions__none_where_all_is_well(tmp_path):
-    assert cautions_of(tmp_path, model(0.5, 'estimates = "exact"', 'seeds = 3\ntrim = "p3"')) == []
+    assert cautions_of(tmp_path, model(0.5, 'estimates = "exact"', 'seeds = 3\ntrim = "tsafrir06"')) == []
 
 
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        (model(1.4, "", 'seeds = 2\ntrim = "p3"'), "Saturated"),
+        (model(1.4, "", 'seeds = 2\ntrim = "tsafrir06"'), "Saturated"),
         (model(0.5, "", "seeds = 2"), "No trimming"),
-        (model(0.5, 'estimates = "f:4"', 'seeds = 2\ntrim = "p3"'), "Vanilla f-model"),
+        (model(0.5, 'estimates = "f:4"', 'seeds = 2\ntrim = "tsafrir06"'), "Vanilla f-model"),
     ],
 )
 def test_cautions__one_for_each_reason(tmp_path, text, word):
@@ -178,17 +178,17 @@ def test_cautions__one_for_each_reason(tmp_path, text, word):
 
 def test_cautions__near_saturation():
     runs = {"makespan": 1000.0, "mean_wait": 1.0, "offered_load": [0.89, 0.9, 0.99], "utilization": [0.89, 0.9, 0.99], "jobs": 5}
-    (found,) = (line for line in cell_cautions(pl.DataFrame(runs), [], "p3") if "aturation" in line or "aturated" in line)
+    (found,) = (line for line in cell_cautions(pl.DataFrame(runs), [], "tsafrir06") if "aturation" in line or "aturated" in line)
     assert found.startswith("Near saturation: in 2 of 3 runs the offered load is 90 % or more.")
 
 
 def test_cautions__on_single_runs(tmp_path):
-    assert cautions_of(tmp_path, model(0.5, "", 'trim = "p3"')) == ["Single runs", "Means only"]
+    assert cautions_of(tmp_path, model(0.5, "", 'trim = "tsafrir06"')) == ["Single runs", "Means only"]
 
 
 def test_cautions__on_flurries(tmp_path):
-    assert cautions_of(tmp_path, model(0.5, "", 'seeds = 2\ntrim = "p3"'), {"log.swf": 2}) == ["Uncleaned"]
-    assert cautions_of(tmp_path, model(0.5, 'estimates = "f:4:truncated=100000"', 'seeds = 2\ntrim = "p3"')) == []
+    assert cautions_of(tmp_path, model(0.5, "", 'seeds = 2\ntrim = "tsafrir06"'), {"log.swf": 2}) == ["Uncleaned"]
+    assert cautions_of(tmp_path, model(0.5, 'estimates = "f:4:truncated=100000"', 'seeds = 2\ntrim = "tsafrir06"')) == []
 
 
 SACCT = """JobID|User|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|State

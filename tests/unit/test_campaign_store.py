@@ -21,7 +21,7 @@ from walltime.workload.scaling import scale_load, shake
 PLAN = """
 [campaign]
 seeds = [3, 5]
-trim = "p3"
+trim = "tsafrir06"
 dynamics = true
 groups = ["month", "class", "user"]
 [fixed]
@@ -91,7 +91,7 @@ def test_rows__equal_single_simulations(finished):
     assert len(table) == len(read_plan(finished).cells) == 28  # 4 of 16 combinations have nothing random: one run each
     for row in table.iter_rows(named=True):
         schedule = single(finished.parent / "log.swf", row)
-        for name, value in (schedule.summary("p3").as_dict() | schedule.dynamics_summary("p3").as_dict()).items():
+        for name, value in (schedule.summary("tsafrir06").as_dict() | schedule.dynamics_summary("tsafrir06").as_dict()).items():
             assert row[name] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value), name
 
 
@@ -104,7 +104,7 @@ def test_group_rows__equal_averages_over_the_groups(finished):
     assert set(groups["group"]) >= {"short narrow", "short wide", "heavy", "light", "1970-01"}
     for row in list(groups.iter_rows(named=True))[::7]:
         schedule = single(finished.parent / "log.swf", cells[row["cell"]])
-        measured = wt.metrics.measured(schedule.end, schedule.last_submit, "p3")
+        measured = wt.metrics.measured(schedule.end, schedule.last_submit, "tsafrir06")
         inside = (group_names(schedule.workload, row["by"], schedule.end) == row["group"]) & measured
         assert row["jobs"] == inside.sum()
         assert row["mean_wait"] == pytest.approx(schedule.wait[inside].mean(), rel=1e-12)

@@ -243,7 +243,7 @@ BAD_CALLS = {
     "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),
     "unknown estimates": (["--estimates", "lucky"], "user, user:truncated=SECONDS, exact, double, factor:X, f:F"),
     "an unknown overrun rule": (["--overrun", "shrug"], "kill"),
-    "an unknown trim": (["--trim", "p9"], "p3"),
+    "an unknown trim": (["--trim", "p9"], "tsafrir06"),
     "an output of unknown kind": (["--out", "s.doc"], ".csv"),
     "an option that there is not": (["--polcy", "easy"], "--polcy"),
 }

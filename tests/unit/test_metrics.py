@@ -94,9 +94,9 @@ def test_summary__all_runtimes_zero():
 def test_summary__names_what_is_wrong():
     with pytest.raises(WorkloadError, match="differ in length"):
         metrics.summarize(**(HAND | {"procs": [1]}), machine_procs=4, offered_load=1.0)
-    with pytest.raises(WorkloadError, match="trim 'p3' leaves none of the 4 jobs"):
-        metrics.summarize(**(HAND | {"start": [500] * 4}), machine_procs=4, offered_load=1.0, trim="p3")
-    with pytest.raises(PolicyError, match="unknown trim 'P5'; known are none, p3"):
+    with pytest.raises(WorkloadError, match="trim 'tsafrir06' leaves none of the 4 jobs"):
+        metrics.summarize(**(HAND | {"start": [500] * 4}), machine_procs=4, offered_load=1.0, trim="tsafrir06")
+    with pytest.raises(PolicyError, match="unknown trim 'P5'; known are none, tsafrir06"):
         metrics.summarize(**HAND, machine_procs=4, offered_load=1.0, trim="P5")
     assert issubclass(PolicyError, ValueError)
     assert issubclass(PolicyError, WalltimeError)
@@ -216,20 +216,20 @@ def test_measured__equals_the_slow_version(rows, last_submit):
     end = np.array([e for e, _ in rows], np.int64)
     ignored = np.array([i for _, i in rows], bool)
     for mask in (None, ignored):
-        got = metrics.measured(end, last_submit, "p3", ignored=mask)
+        got = metrics.measured(end, last_submit, "tsafrir06", ignored=mask)
         assert np.flatnonzero(got).tolist() == sorted(slow_p3(end, last_submit, ignored & (mask is not None)))
 
 
 def test_measured__one_percent_of_all_simulated_jobs():
     end = np.arange(250)[::-1]
-    mask = metrics.measured(end, last_submit=1000, trim="p3")
+    mask = metrics.measured(end, last_submit=1000, trim="tsafrir06")
     assert np.flatnonzero(~mask).tolist() == [248, 249]
-    assert metrics.measured(end[:99], last_submit=1000, trim="p3").all()
+    assert metrics.measured(end[:99], last_submit=1000, trim="tsafrir06").all()
     assert metrics.measured(end, last_submit=0).all()
 
 
 def test_measured__ties_go_by_arrival_and_the_last_arrival_itself_counts():
-    mask = metrics.measured(np.full(100, 7), last_submit=7, trim="p3")
+    mask = metrics.measured(np.full(100, 7), last_submit=7, trim="tsafrir06")
     assert np.flatnonzero(~mask).tolist() == [0]
 
 

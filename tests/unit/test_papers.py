@@ -350,10 +350,10 @@ def test_cli__list_and_run(small, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     listed = json.loads(call(capsys, "paper", "list", "--json")[1])
     assert list(listed) == list(PAPERS)
-    assert json.loads(call(capsys, "paper", "list", "p3", "--json")[1]) == {"tsafrir06": listed["tsafrir06"]}
+    assert json.loads(call(capsys, "paper", "list", "tsafrir06", "--json")[1]) == {"tsafrir06": listed["tsafrir06"]}
     assert "tsafrir06: The Dynamics of Backfilling" in call(capsys, "paper", "list", "tsafrir06")[1]
     assert {"item": "F4", "title": "Fig. 4: performance as a function of f, many seeds"} in listed["tsafrir06"]["items"]
-    arguments = ["paper", "run", "p3", "--item", "F2", "--trace", str(small.file), "--out", "here"]
+    arguments = ["paper", "run", "tsafrir06", "--item", "F2", "--trace", str(small.file), "--out", "here"]
     status, out, err = call(capsys, *arguments)
     assert status == 0, err
     assert "Fig. 2" in out

@@ -84,8 +84,8 @@ def test_options__reach_the_simulation():
     }
     assert waits["kill"] == (0 + 49 + 58) / 3
     assert waits["extend"] == waits["overrun"] == (0 + 99 + 108) / 3
-    trimmed = replicate(lambda seed: JOBS, POLICY, [0], trim="p3").summaries[0]
-    assert trimmed == wt.simulate(JOBS, POLICY).summary("p3")
+    trimmed = replicate(lambda seed: JOBS, POLICY, [0], trim="tsafrir06").summaries[0]
+    assert trimmed == wt.simulate(JOBS, POLICY).summary("tsafrir06")
     one_by_one = replicate(lambda seed: JOBS, wt.Conservative(), [0], coincident="sequential").summaries[0]
     assert one_by_one == wt.simulate(JOBS, wt.Conservative(), coincident="sequential").summary()
 

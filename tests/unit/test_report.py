@@ -230,7 +230,7 @@ def test_page__jobs_without_runtime_and_no_calendar():
 @pytest.mark.slow
 def test_page__trim_and_rules_are_said():
     origin = Origin("log", sha256="0", records=305, dropped={"cancelled": 5}, noticed={"zero_runtime": 1})
-    found = Page(render([made(wait=5, origin=origin)], trim="p3"))
+    found = Page(render([made(wait=5, origin=origin)], trim="tsafrir06"))
     assert "cancelled" in found.texts
     assert "1.6 %" in found.texts
     assert not any(text.startswith("No trimming") for text in found.texts)
@@ -272,7 +272,7 @@ def test_cautions__saturated_and_growing():
     a = np.arange(n)
     w = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1, origin=Origin(sha256="0"))
     late = Schedule(w, NoBackfilling(), 2 * a, 2 * a + 2, w.runtime, np.ones(n, np.uint8), a * 0 - 1)
-    told = care(late, trim="p3")
+    told = care(late, trim="tsafrir06")
     assert "Saturated: the offered load is 200 %" in told
     assert "Under FCFS the queue is longer in every quarter" in told
     assert "Every estimate equals the runtime" in told
@@ -281,7 +281,7 @@ def test_cautions__saturated_and_growing():
 
 
 def test_cautions__a_calm_run_has_few():
-    told = care(made(jobs=2000), trim="p3")
+    told = care(made(jobs=2000), trim="tsafrir06")
     assert told == ""
 
 
@@ -289,8 +289,8 @@ def test_cautions__the_lowest_of_many_policies_is_chosen_from_the_results():
     some = [made(jobs=2000)] * 5
     names = ["a", "b", "c", "d", "e"]
     masks = [np.ones(len(one), bool) for one in some]
-    assert "lowest of 5 policies is partly luck" in " ".join(cautions(names, some, [one.summary() for one in some], masks, "p3"))
-    assert "partly luck" not in " ".join(cautions(names[:4], some[:4], [one.summary() for one in some[:4]], masks[:4], "p3"))
+    assert "lowest of 5 policies is partly luck" in " ".join(cautions(names, some, [one.summary() for one in some], masks, "tsafrir06"))
+    assert "partly luck" not in " ".join(cautions(names[:4], some[:4], [one.summary() for one in some[:4]], masks[:4], "tsafrir06"))
 
 
 def test_cautions__what_else_can_mislead():
@@ -306,9 +306,9 @@ def test_cautions__what_else_can_mislead():
 
 
 def test_repeat_command__only_where_one_line_says_it():
-    line = repeat_command([made(NoBackfilling()), made(Hybrid(depth=2))], "p3")
+    line = repeat_command([made(NoBackfilling()), made(Hybrid(depth=2))], "tsafrir06")
     assert line == (
-        "walltime compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim p3 "
+        "walltime compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim tsafrir06 "
         "--report report.html"
     )
     mixed = repeat_command([made(NoBackfilling()), made(Easy(order=SJF)), made(Easy(backfill_order=SJF))], "none")
@@ -319,18 +319,18 @@ def test_repeat_command__only_where_one_line_says_it():
 
 @pytest.mark.parametrize("estimates", ["f:4", "badness:3", " F:11:truncated=64800", FModel(4)])
 def test_cautions__the_f_model_is_too_good(estimates):
-    told = care(made(jobs=2000), trim="p3", estimates=estimates)
+    told = care(made(jobs=2000), trim="tsafrir06", estimates=estimates)
     assert "the f-model" in told
     assert "unrealistically good results (tsafrir06" in told
 
 
 def test_cautions__name_the_model_of_the_estimates():
     calm = made(jobs=2000)
-    assert care(calm, trim="p3", estimates="user") == care(calm, trim="p3", estimates=UserEstimates()) == ""
-    assert "with those of the model double" in care(calm, trim="p3", estimates="double")
-    assert "unrealistically" not in care(calm, trim="p3", estimates="tsafrir05")
+    assert care(calm, trim="tsafrir06", estimates="user") == care(calm, trim="tsafrir06", estimates=UserEstimates()) == ""
+    assert "with those of the model double" in care(calm, trim="tsafrir06", estimates="double")
+    assert "unrealistically" not in care(calm, trim="tsafrir06", estimates="tsafrir05")
     exact = made(jobs=2000, estimate=1)
-    assert "the model exact. Each equals the runtime" in care(exact, trim="p3", estimates="exact")
+    assert "the model exact. Each equals the runtime" in care(exact, trim="tsafrir06", estimates="exact")
 
 
 def killed(count, overrun="kill"):
@@ -342,10 +342,10 @@ def killed(count, overrun="kill"):
 
 
 def test_cautions__many_killed_jobs():
-    assert "1,001 jobs are killed at the estimate (50 % of all)" in care(killed(1001), trim="p3")
-    assert "101 jobs are killed at the estimate (5.0 % of all)" in care(killed(101), trim="p3")
-    assert care(killed(100), trim="p3") == ""
-    assert care(killed(1001, "overrun"), trim="p3") == ""
+    assert "1,001 jobs are killed at the estimate (50 % of all)" in care(killed(1001), trim="tsafrir06")
+    assert "101 jobs are killed at the estimate (5.0 % of all)" in care(killed(101), trim="tsafrir06")
+    assert care(killed(100), trim="tsafrir06") == ""
+    assert care(killed(1001, "overrun"), trim="tsafrir06") == ""
 
 
 def rows(page):
@@ -400,7 +400,7 @@ def test_page__no_command_where_none_says_it_all():
 
 @pytest.mark.slow
 def test_page__says_which_numbers_a_trim_leaves_alone():
-    trimmed, whole = render([made()], trim="p3"), render([made()])
+    trimmed, whole = render([made()], trim="tsafrir06"), render([made()])
     for said in (
         "utilization, offered load, makespan, months and the queue over time still include all jobs",
         "All jobs, also those that",

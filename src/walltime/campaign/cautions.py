@@ -59,7 +59,9 @@ def cell_cautions(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurrie
             "see walltime clean, and exclude them with remove."
         )
     if trim == "none":
-        found.append("No trimming: the empty machine at the start and the last jobs at the end are in the averages; trim p3 excludes them.")
+        found.append(
+            "No trimming: the empty machine at the start and the last jobs at the end are in the averages; tsafrir06 excludes them."
+        )
     spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
     models = [parse_estimates(text) for text in spelled]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):

@@ -26,7 +26,7 @@ WarmTrimOption = Annotated[
     o.Trim,
     typer.Option(
         "--trim",
-        help="p3: leave out the first 1 % of the jobs to end, which met an empty machine, and those that end after the last arrival.",
+        help="tsafrir06: leave out the first 1 % of the jobs to end, which met an empty machine, and those ending after the last arrival.",
         rich_help_panel=o.OUTPUT,
     ),
 ]
@@ -40,7 +40,7 @@ def calibrate(
     overrun: o.OverrunOption = o.Overrun.kill,
     reading: Reading,
     part: Stretch,
-    trim: WarmTrimOption = o.Trim.p3,
+    trim: WarmTrimOption = o.Trim.tsafrir06,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the calibration here, for walltime what-if: .json.", rich_help_panel=o.OUTPUT)
     ] = None,

@@ -31,7 +31,7 @@ class Trim(StrEnum):
     """Which jobs are measured."""
 
     none = "none"
-    p3 = "p3"
+    tsafrir06 = "tsafrir06"
 
 
 class TooWide(StrEnum):
@@ -267,7 +267,7 @@ TrimOption = Annotated[
     Trim,
     typer.Option(
         "--trim",
-        help="p3: exclude the first 1 % of the jobs to end, and those that end after the last arrival (tsafrir06, section II).",
+        help="tsafrir06: exclude the first 1 % of the jobs to end, and those that end after the last arrival (tsafrir06, section II).",
         rich_help_panel=OUTPUT,
     ),
 ]

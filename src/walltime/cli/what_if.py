@@ -49,7 +49,7 @@ def what_if(
     ] = None,
     reading: Reading,
     part: Stretch,
-    trim: WarmTrimOption = o.Trim.p3,
+    trim: WarmTrimOption = o.Trim.tsafrir06,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write a row for each change here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
     ] = None,

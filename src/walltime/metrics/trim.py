@@ -8,14 +8,14 @@ from walltime.errors import PolicyError
 
 Array = np.ndarray
 
-TRIMS = ("none", "p3")
+TRIMS = ("none", "tsafrir06")
 """The known ways of excluding warm-up and cool-down."""
 
 
 def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array | None = None) -> Array:
     """Which jobs are included in the averages: a bool mask of shape (jobs,).
 
-    `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="p3"`
+    `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="tsafrir06"`
     excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every
     job that ends after the last arrival. `ignored` (bool, shape (jobs,)) marks jobs that are never measured; as in the pyss
     simulator, which ignores 1-processor jobs with an estimate of 1 s, each of them that ended earlier reduces the number of
@@ -23,7 +23,7 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array
     Source: tsafrir06, section II; that the 1 % is of
     all simulated jobs is an interpretation.
 
-    >>> measured(np.array([10, 90, 50]), last_submit=60, trim="p3").tolist()
+    >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()
     [True, False, True]
     """
     if trim not in TRIMS:

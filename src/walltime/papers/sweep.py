@@ -149,7 +149,7 @@ def run_sweep(
     choices = [{"estimates": name} for name in dict.fromkeys(names)]
     loads = [[{"load": load}]] if load is not None else []
     what = f"{subject.name}: {'truncated ' if truncated else ''}f-model{f' at load {load:g}' if load is not None else ''}"
-    table = study.cells(what, subject, choices, *loads, seeds=count, trim="p3", dynamics=dynamics)
+    table = study.cells(what, subject, choices, *loads, seeds=count, trim="tsafrir06", dynamics=dynamics)
     return Sweep(subject, np.array(grid), table, truncated)
 
 

@@ -113,7 +113,7 @@ class Schedule:
         return metrics.offered_load(w.submit, self.runtime, w.procs, w.machine_procs)
 
     def summary(self, trim: str = "none") -> metrics.Summary:
-        """The usual averages; `trim="p3"` excludes warm-up and cool-down as in tsafrir06, section II."""
+        """The usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
         w = self.workload
         return metrics.summarize(
             submit=self.submit,

@@ -351,7 +351,7 @@ class Lane:
         schedule = (simulation.submit, simulation.start, _fixed(runtime), _fixed(w.procs), simulation.kind)
         working = (self.skipped, self.values, self.result)
         begin = time.thread_time()
-        measured = self.measure(*schedule, w.machine_procs, load, self.trim == "p3", *working)
+        measured = self.measure(*schedule, w.machine_procs, load, self.trim == "tsafrir06", *working)
         self.kernel_seconds += time.thread_time() - begin
         if measured == 0:
             raise metrics.nothing_to_measure(len(w), self.trim)

@@ -178,7 +178,7 @@ def calibrate(
     machine: Machine,
     policy: str | Policy | Scheduler | None = None,
     *,
-    trim: str = "p3",
+    trim: str = "tsafrir06",
     overrun: str = "kill",
     schedule: Schedule | None = None,
     progress: Callable[[int], None] | None = None,

@@ -147,7 +147,7 @@ def what_if(
     policy: str | Policy | Scheduler | None = None,
     calibration: Calibration | None = None,
     replications: int = REPLICATIONS,
-    trim: str = "p3",
+    trim: str = "tsafrir06",
     overrun: str = "kill",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,

@@ -178,7 +178,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("version", "version of the log", "as archived", default=True),
     Reading("version", "version of the log", "cleaned", change=cleaned),
     Reading("measured", "jobs measured", "all", default=True),
-    Reading("measured", "jobs measured", "without warm-up and cool-down (tsafrir06)", trim="p3"),
+    Reading("measured", "jobs measured", "without warm-up and cool-down (tsafrir06)", trim="tsafrir06"),
     Reading(
         "together",
         "events, overruns, extra nodes, slowdown and ties together",

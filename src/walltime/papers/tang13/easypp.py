@@ -52,8 +52,8 @@ def easypp(study: Study) -> list[Part]:
         named = variants(subject.workload)
         what = f"{subject.name}: EASY++"
         axes = [{"trace": str(subject.file.resolve()), **words} for words in named.values()]
-        table = study.cells(what, subject, axes, [{"shake": SHAKE}], seeds=seeds, trim="p3", by="user")
-        cells = study.cells(what, subject, axes, [{"shake": SHAKE}], seeds=seeds, trim="p3")
+        table = study.cells(what, subject, axes, [{"shake": SHAKE}], seeds=seeds, trim="tsafrir06", by="user")
+        cells = study.cells(what, subject, axes, [{"shake": SHAKE}], seeds=seeds, trim="tsafrir06")
         found[subject.name], accuracy[subject.name] = {}, {}
         by_class: dict[str, dict[str, float]] = {}
         for name, words in named.items():

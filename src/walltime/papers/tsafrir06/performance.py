@@ -21,6 +21,7 @@ METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
 DIVISOR = {"mean_wait": 60.0, "mean_bounded_slowdown": 1.0}
 REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1:deterministic": "2 x perfect"}
+TRIM = "tsafrir06"
 NEAR_F0 = 0.9
 """Almost all: at least this share of the values of f."""
 
@@ -29,7 +30,7 @@ def figure_2(study: Study) -> list[Part]:
     """Average wait and slowdown with real and perfect estimates, and with twice these."""
     results: dict[str, dict[str, dict[str, float]]] = {}
     for subject in study.subjects:
-        table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim="p3")
+        table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim=TRIM)
         results[subject.name] = {row["estimates"]: row for row in table.iter_rows(named=True)}
     names = list(results)
     rows: list[list[str | Value]] = []
@@ -245,7 +246,7 @@ def modal(study: Study) -> list[Part]:
         models = _models(subject)
         sweep = [f"tsafrir05:emax={subject.emax}:share={share}" for share in (10, 20, 30)]
         names = [*models.values(), *sweep]
-        table = study.cells(f"{subject.name}: estimate models", subject, [{"estimates": name} for name in names], seeds=count, trim="p3")
+        table = study.cells(f"{subject.name}: estimate models", subject, [{"estimates": name} for name in names], seeds=count, trim=TRIM)
         values = {key[0]: {m: float(part[m].to_numpy().mean()) for m in METRICS} for key, part in table.group_by("estimates")}
         real = values["user"]
         away: dict[str, float] = {}
