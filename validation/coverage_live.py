@@ -16,21 +16,21 @@ from walltime.live.scores import DAY, calibrated
 from walltime.workload.lublin99 import Lublin99
 from walltime.workload.users import with_users
 
-LOADS = (0.6, 0.7, 0.8, 1.1)
-"""The last one is overloaded."""
+LOADS = {0.6: 12_000, 0.7: 12_000, 0.8: 12_000, 1.1: 4_000}
+"""Jobs of a log by load, of about six weeks. The last one is overloaded: its queue grows, and ten days of it are enough."""
 
 
 @experiment("start-times", of_what="this job", command="slurm start-times")
 def starts(sizes: Sizes) -> list[Trials]:
-    """Starts of waiting jobs in the last of about four weeks, as the jobs to come are drawn from those before. Those of one day fail together."""
+    """Starts of waiting jobs in the last quarter of a log, as jobs to come are drawn from earlier weeks. Those of one day fail together."""
     found = []
-    for load in sizes.some(LOADS):
+    for load in sizes.some(list(LOADS)):
         as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
         for seed in range(sizes.many(5, 2)):
-            log = with_users(Lublin99().generate(12_000, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
+            log = with_users(Lublin99().generate(LOADS[load], 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
             truth = simulate(log, "easy")
-            moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(10, 5))
-            known = outcomes(truth, np.sort(moments).tolist(), samples=sizes.many(40, 20), seed=seed)
+            moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(12, 5))
+            known = outcomes(truth, np.sort(moments).tolist(), samples=20, seed=seed)
             for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
                 for one in those:
                     trials.add(one.early, one.late, one.real, (seed, one.made // DAY))

@@ -198,6 +198,16 @@ def test_arrivals__of_a_short_history():
     assert times.max() < 5 * DAY
 
 
+@pytest.mark.parametrize(
+    ("days", "says"), [(20, ""), (5, "history has 6 days before the snapshot"), (0, "no jobs come in the simulations")]
+)
+def test_starts__say_where_the_history_is_short(days, says):
+    log = past([60] * (144 * days), every=600) if days else past([])
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), log, samples=2)
+    told = [line for line in found.cautions if "history" in line]
+    assert [says in line for line in told] == ([True] if says else [])
+
+
 # --------------------------------------------------------------------------------------------------- scores and what they change
 
 

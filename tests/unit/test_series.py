@@ -61,9 +61,8 @@ def test_widening__is_the_error_over_what_blocks_let_expect(count, blocks):
     away = values - values.mean()
     measured = (away[1:] @ away[:-1]) / (away @ away)
     alike = measured + (1 + 3 * measured) / count + np.sqrt((1 - measured**2) / count)
-    covariance = stats.norm.pdf(0) * np.clip(alike, 0, (count - 1) / (count + 1)) ** np.abs(
-        np.subtract.outer(np.arange(count), np.arange(count))
-    )
+    lags = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    covariance = 3 * np.clip(alike, 0, (count - 1) / (count + 1)) ** lags
     rows = np.array([np.isin(np.arange(count), part) / len(part) for part in np.array_split(np.arange(count), blocks)])
     lengths = rows.astype(bool).sum(axis=1)
     off = rows - 1 / count

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.explanation import HeldBack, MachineStory
-from walltime.live.arrivals import Arrivals
+from walltime.live.arrivals import DAY, WEEK, Arrivals
 from walltime.live.forward import FIRST_NUMBER, Forward, misfit
 from walltime.live.horizons import Factors, adjusted
 from walltime.live.jobs import LIVE_RULES, LiveJob
@@ -263,6 +263,12 @@ def cautions_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming
         told.append(f"{unknown:,} jobs are taken to run to their limits: too few jobs like them have ended.")
     if coming is not None and not coming.period:
         told.append("The history is shorter than a day before the snapshot: no jobs come in the simulations.")
+    elif coming is not None and coming.reach < 2 * WEEK:
+        days = coming.reach // DAY
+        told.append(
+            f"The history has {days} day{'s' * (days > 1)} before the snapshot, and the jobs to come are drawn from these: with under two "
+            "weeks fewer than 90 % start within their intervals."
+        )
     if present.lost:
         told.append(f"{len(present.lost):,} jobs do not fit the machine and are left out, such as {present.lost[0].label}.")
     if gone:

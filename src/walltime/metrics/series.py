@@ -47,8 +47,8 @@ def widening(values: Array) -> float:
 
     `values`: float64, in order of time; of fewer than three nothing is known, and it is 1. The values are taken for a first-order
     autoregressive process, of which the error and what the blocks let expect of it follow from the correlation of neighbours. As a short
-    series shows less correlation than there is, it is the corrected one and one standard error more; but at most (n - 1) / (n + 1), of which
-    the autocorrelation time is that of all n values, as what lasts for longer cannot be seen in them. So it is below 3.
+    series shows less correlation than there is, it is the corrected one and one standard error more; but at most (n - 1) / (n + 1), whose
+    autocorrelation time is that of all n values, as what lasts for longer cannot be seen in them. So it is below 3.
 
     Source: bias and error of the correlation: Kendall, Biometrika 41 (1954), and Bartlett, J. R. Stat. Soc. Suppl. 8 (1946). The bound is
     ours, tried out with moving averages and with values that stay for a while at one of two levels.
