@@ -1,7 +1,14 @@
 """Round after round: the end, the metrics, the units."""
 
+import socket
+from contextlib import suppress
+
+import pytest
+
 from tests.adjust.test_rules import crowd, sidecar
-from walltime.adjust.loop import Metrics, describe, keep_on
+from tests.cli import call
+from walltime.adjust.facts import SlurmError
+from walltime.adjust.loop import Metrics, Systemd, describe, keep_on
 from walltime.adjust.units import service
 
 
@@ -67,3 +74,73 @@ def test_a_round_in_a_line():
 def test_units_keep_words_whole():
     unit = service(["/opt/w", "slurm", "adjust", "--account", "a b", '--x="$y"%'], "walltime")
     assert 'ExecStart=/opt/w slurm adjust --account "a b" "--x=\\"$$y\\"%%"' in unit
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Type=notify",
+        "WatchdogSec=300",
+        "MemoryMax=2G",
+        "StateDirectoryMode=0700",
+        "UMask=0077",
+        "ProtectSystem=strict",
+        "CapabilityBoundingSet=",
+    ],
+)
+def test_the_unit_gives_few_rights_and_has_a_watchdog(words):
+    lines = service(["/opt/w"], "walltime", ["/var/lib/spool"]).splitlines()
+    assert words in lines
+    assert "CapabilityBoundingSet=" in lines
+    assert "ReadWritePaths=-/var/lib/spool" in lines
+
+
+def test_systemd_hears_of_each_command_of_the_start_and_of_the_end_and_is_not_waited_for(tmp_path):
+    cluster = crowd(soft=True)
+    one, _ = sidecar(cluster, tmp_path)
+    heard = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.setblocking(False)
+        systemd = Systemd(str(tmp_path / "notify"))
+
+        def hear():
+            with suppress(BlockingIOError):
+                while True:
+                    heard.append(listening.recv(200).decode())
+
+        one.slurm.alive = systemd.alive
+        cluster.fault = lambda words: "hang" if words[0] == "squeue" else None
+        one.round()
+        hear()
+        assert set(heard) == {"WATCHDOG=1"}  # although there was no answer
+        for _ in range(1000):  # more than fit into the socket while nobody reads it
+            systemd.alive()
+        hear()
+        cluster.fault = lambda words: None
+        one.slurm.alive = lambda: None
+        play(cluster, one, rounds=1, tell=lambda *words: (systemd.tell(*words), hear()))
+    assert "READY=1\nWATCHDOG=1" in heard
+    assert "STOPPING=1" in heard
+    assert any(text.startswith("EXTEND_TIMEOUT_USEC=") for text in heard)
+    Systemd(str(tmp_path / "nobody")).tell("READY=1")  # that nobody listens does not matter
+    one.ledger.close()
+
+
+def test_the_user_is_that_of_the_process_whatever_the_environment_says(capsys, tmp_path, monkeypatch):
+    from getpass import getuser
+    from os import geteuid
+    from pwd import getpwuid
+
+    users = []
+
+    def seen(slurm, predict, bounds, clock, user, *others, **options):
+        users.append(user)
+        raise SlurmError("this is enough")
+
+    for name in ("USER", "LOGNAME", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "mallory")
+    monkeypatch.setattr("walltime.adjust.round.Sidecar", seen)
+    call(capsys, "slurm", "adjust", "--act", "--history", tmp_path / "none.txt", "--ledger", tmp_path)
+    assert getuser() == "mallory"
+    assert users == [getpwuid(geteuid()).pw_name]

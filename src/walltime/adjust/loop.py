@@ -65,9 +65,10 @@ class Systemd:
         self._address = "" if not address else "\0" + address[1:] if address.startswith("@") else address
 
     def tell(self, *words: str) -> None:
-        """Tell something such as `READY=1`; that nobody listens does not matter."""
+        """Tell something such as `READY=1`; that nobody listens does not matter, and nobody is waited for."""
         if self._address:
             with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+                one.setblocking(False)
                 one.sendto("\n".join(words).encode(), self._address)
 
     def alive(self) -> None:
