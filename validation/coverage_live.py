@@ -23,16 +23,30 @@ LOADS = {0.6: 12_000, 0.7: 12_000, 0.8: 12_000, 1.1: 4_000}
 @experiment("start-times", of_what="this job", command="slurm start-times")
 def starts(sizes: Sizes) -> list[Trials]:
     """Starts of waiting jobs in the last quarter of a log, as jobs to come are drawn from earlier weeks. Those of one day fail together."""
+    return [trials for load in sizes.some(list(LOADS)) for trials in measured(load, LOADS[load], sizes)]
+
+
+@experiment("start-times:short", of_what="this job", command="slurm start-times")
+def starts_after_a_week(sizes: Sizes) -> list[Trials]:
+    """The same with a history of about a week, where a caution says that fewer start within: nothing else differs."""
     found = []
-    for load in sizes.some(list(LOADS)):
-        as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
-        for seed in range(sizes.many(5, 2)):
-            log = with_users(Lublin99().generate(LOADS[load], 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
-            truth = simulate(log, "easy")
-            moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(12, 5))
-            known = outcomes(truth, np.sort(moments).tolist(), samples=20, seed=seed)
-            for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
-                for one in those:
-                    trials.add(one.early, one.late, one.real, (seed, one.made // DAY))
-        found += [as_predicted, adjusted]
+    for load in sizes.some((0.7, 0.8)):
+        for trials in measured(load, 2000, sizes):
+            trials.case += ", about a week of history"
+            trials.meant = False
+            found.append(trials)
     return found
+
+
+def measured(load: float, jobs: int, sizes: Sizes) -> list[Trials]:
+    """The starts in logs of so many jobs, as they are predicted and adjusted."""
+    as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
+    for seed in range(sizes.many(5, 2)):
+        log = with_users(Lublin99().generate(jobs, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
+        truth = simulate(log, "easy")
+        moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(12, 5))
+        known = outcomes(truth, np.sort(moments).tolist(), samples=20, seed=seed)
+        for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
+            for one in those:
+                trials.add(one.early, one.late, one.real, (seed, one.made // DAY))
+    return [as_predicted, adjusted]

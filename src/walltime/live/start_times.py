@@ -267,7 +267,7 @@ def cautions_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming
         days = coming.reach // DAY
         told.append(
             f"The history has {days} day{'s' * (days > 1)} before the snapshot, and the jobs to come are drawn from these: with under two "
-            "weeks fewer than 90 % start within their intervals."
+            "weeks fewer than 90 % may start within their intervals."
         )
     if present.lost:
         told.append(f"{len(present.lost):,} jobs do not fit the machine and are left out, such as {present.lost[0].label}.")
