@@ -407,6 +407,7 @@ def test_gantt__quarter_of_a_million_jobs(tabs, tmp_path, keep):
     keep(tab, "report-large")
 
 
+@pytest.mark.nightly
 def test_kth__small_enough(kth_page):
     assert kth_page.stat().st_size < 5_000_000
 

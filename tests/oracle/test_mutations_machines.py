@@ -15,7 +15,7 @@ def judged(kind: str, mutants: int, seed: int = 0):
     return trial(mutants, seed, (kind,))
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLE)
 def test_a_fixed_sample__no_miss_and_no_false_alarm(kind):
     found = judged(kind, SAMPLE[kind])

@@ -207,7 +207,7 @@ def test_errors__are_one_line(capsys, log, monkeypatch, arguments, status, words
 # the figure
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("ending", "begin"), [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")])
 def test_figure__is_written_with_the_same_bytes_every_time(capsys, log, tmp_path, ending, begin):
     first, second = tmp_path / f"first{ending}", tmp_path / f"second{ending}"

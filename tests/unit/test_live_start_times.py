@@ -270,7 +270,7 @@ def truth():
     return _KEPT["truth"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_intervals__hold_what_they_promise_where_the_past_is_like_the_future():
     moments = list(range(300_000, 950_000, 25_000))
     found = outcomes(truth(), moments, samples=60)

@@ -98,7 +98,7 @@ def drawn_once(monkeypatch) -> None:
 
 
 SOME_PAPERS = pytest.mark.parametrize(
-    "paper", [paper if paper in ("feitelson98", "carastan17") else pytest.param(paper, marks=pytest.mark.nightly) for paper in PAPERS]
+    "paper", [paper if paper == "feitelson98" else pytest.param(paper, marks=pytest.mark.nightly) for paper in PAPERS]
 )
 
 
@@ -133,7 +133,7 @@ def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, undrawn, small
         assert not compared, f"{item.name} compares another log with printed numbers"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
     first = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
     again = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
