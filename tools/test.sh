@@ -26,17 +26,14 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   exit "$status"
 fi
 
-WALLTIME_CACHE=$(mktemp -d)
-export WALLTIME_CACHE
-trap 'rm -rf "$WALLTIME_CACHE"' EXIT
-
-# Compiled once here, so that the workers do not all do it at the same time; at night a test looks at how much that was.
+# Compiled here, so that the workers do not all do it at the same time: in the folder of this user's kernels, which are never stale.
+# At night all anew, and a test looks at how much that was.
+chosen=(-m "not nightly and not slurm")
 if [ "$WALLTIME_PROFILE" = nightly ]; then
-  export WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
-  .venv/bin/python tools/warm.py "$WALLTIME_COUNTS"
+  WALLTIME_CACHE=$(mktemp -d)
+  export WALLTIME_CACHE WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
+  trap 'rm -rf "$WALLTIME_CACHE"' EXIT
   chosen=(-m "not slurm")
-else
-  .venv/bin/python tools/warm.py
-  chosen=(-m "not nightly and not slurm")
 fi
+.venv/bin/python tools/warm.py ${WALLTIME_COUNTS:+"$WALLTIME_COUNTS"}
 .venv/bin/python -m pytest "${workers[@]}" "${chosen[@]}" "$@"
