@@ -288,6 +288,14 @@ def starts(result: Numbers) -> str:
     return table(("nodes", "policy", f"s for {result['samples']} simulations of {result['waiting']:,} waiting jobs"), rows)
 
 
+def audits(result: Numbers) -> str:
+    """Seconds that audits take."""
+    rows = []
+    for name, found in result["workloads"].items():
+        rows += [(f"{name}, {found['jobs']:,} jobs", policy, spread(s, "{:.2f}".format)) for policy, s in found["seconds"].items()]
+    return table(("workload", "policy", "s, all rules"), rows)
+
+
 PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "throughput": ("throughput", throughput),
     "loads": ("throughput", loads),
@@ -312,6 +320,7 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "published": ("learning", published_environment),
     "stepping": ("stepping", stepping),
     "starts": ("starts", starts),
+    "audits": ("audits", audits),
 }
 
 

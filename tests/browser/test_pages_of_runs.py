@@ -106,7 +106,7 @@ LONG = [pytest.param(which, marks=pytest.mark.nightly) for which in ("replicated
 
 
 @pytest.mark.parametrize("which", ["campaign", "calibration", "what_if", *LONG])
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)
     assert tab.locator("button.sort").count() > 4

@@ -27,6 +27,8 @@ from tests.strategies import (
 from walltime.auditor.known import known_to
 from walltime.engine.reference.number import Reference
 
+pytestmark = pytest.mark.slow
+
 VALUES = ("wild", "suffered", "delay", "shortest", "alone", "sequence")
 SMALL, LARGE = examples(30), examples(15)
 NAMED = (

@@ -28,7 +28,7 @@ def assert_equal(cases: list[dict], results: list[dict]) -> None:
         assert result == replay.replay(case), case
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kernel__without_compilation_gives_the_same_schedules(tmp_path):
     cases = replay.corpus(count=250, seed=1)
     found = run_elsewhere(cases, tmp_path, NUMBA_DISABLE_JIT="1")

@@ -129,7 +129,7 @@ KTH_POLICIES = (
 
 PARTS = pytest.mark.parametrize(
     "count",
-    [pytest.param(2_000, marks=pytest.mark.slow), pytest.param(28_489, marks=[pytest.mark.slow, pytest.mark.nightly])],
+    [pytest.param(4_000, marks=pytest.mark.slow), pytest.param(28_489, marks=[pytest.mark.slow, pytest.mark.nightly])],
     ids=["part", "whole"],
 )
 

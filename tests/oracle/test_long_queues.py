@@ -14,6 +14,8 @@ from tests.strategies import COINCIDENT, OVERRUN, crowded, examples
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.profile import size_class
 
+pytestmark = pytest.mark.slow
+
 LONG, SHORT = 512, 128
 """Thresholds of the index in these tests: under the usual ones, so that queues cross them that the reference can replay."""
 
@@ -123,7 +125,6 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
                 assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("number", range(len(ORDERED)), ids=[policy.label for policy in ORDERED])
 def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, monkeypatch):
@@ -235,7 +236,6 @@ def test_fcfs__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
     assert_engines_agree(crush(seed), wt.NoBackfilling(), COINCIDENT[seed // 4 % 2], OVERRUN[seed % 3])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3 * seed for seed in seeds(8)])  # eight have all shapes and all estimates
 def test_conservative__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
     # The reference compresses a thousand jobs at every early end, so these are few, or the profile has few steps.

@@ -359,7 +359,7 @@ def long_log(path: Path, jobs: int = 60_000) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_interrupt__stops_the_run_and_leaves_no_file(tmp_path):
     log, out = long_log(tmp_path / "long.swf"), tmp_path / "s.csv"
     process = command("simulate", log, "--policy", "conservative", "--out", out)

@@ -19,6 +19,8 @@ from validation import agreement, formulas, identities, run, theory
 from validation.common import Sizes, compare
 from validation.formulas import DETERMINISTIC, EXPONENTIAL, HYPER, UNIFORM
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "background" / "validation.md"
 MARK = re.compile(r"^<!-- generated: validation (\S+) -->$", re.MULTILINE)
@@ -82,7 +84,6 @@ def test_mdc__with_one_server_is_pollaczek_khinchine(load):
     assert formulas.mdc(1, load) == pytest.approx((formulas.pollaczek_khinchine(load, 0.0), load))
 
 
-@pytest.mark.slow
 def test_mdc__lies_between_half_and_all_of_exponential_service():
     for servers in (2, 8, 32):
         wait, waits = formulas.mdc(servers, 0.8)
@@ -162,7 +163,6 @@ QUEUES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
 def test_theory__engine_passes_and_waits_that_are_5_percent_longer_do_not(queue):
     sizes = replace(TINY, jobs=40_000, seeds=20)
@@ -173,7 +173,6 @@ def test_theory__engine_passes_and_waits_that_are_5_percent_longer_do_not(queue)
     assert not next(line for line in wrong if line.what == "mean wait").passed
 
 
-@pytest.mark.slow
 def test_theory__saturated_processors_are_as_busy_as_worked_out():
     assert theory.saturated(0.5, replace(TINY, jobs=20_000)).passed
     assert not theory.saturated(0.5, replace(TINY, jobs=20_000), lambda w, policy: wt.simulate(w, wt.Easy())).passed
@@ -301,7 +300,6 @@ def rendered(tables, file: Path) -> str:
     return MARK.sub(lambda mark: tables.validation(mark[1], file), PAGE.read_text())
 
 
-@pytest.mark.slow
 def test_page__shows_what_a_run_stored(stored, tables):
     page = rendered(tables, stored)
     assert "Not run" not in page
