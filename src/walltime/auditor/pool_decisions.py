@@ -14,6 +14,7 @@ import numpy as np
 
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
 from walltime.auditor.scores import Scores
+from walltime.auditor.walk import Walk
 from walltime.estimates.overrun import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
@@ -50,7 +51,7 @@ def differences(
     yield from _Run(workload, placement, start, end, given, policy, prediction, overrun).run()
 
 
-class _Run:
+class _Run(Walk):
     """The state that the schedule has led to."""
 
     def __init__(
@@ -65,15 +66,12 @@ class _Run:
         overrun: str,
     ):
         count, pools = len(workload), len(placement.machine.pools)
-        self.w, self.placement, self.policy, self.prediction = workload, placement, policy, prediction
-        self.start, self.end = start.tolist(), np.maximum(start, end).tolist()
+        super().__init__(workload, placement, start, end)
+        self.policy, self.prediction = policy, prediction
         runtime, believed = effective_times(workload, overrun)
         self.runtime = runtime.tolist()
-        self.submit = workload.submit.tolist()
-        self.procs = workload.procs.tolist()
         self.recorded = given
         self.given = np.zeros((count, pools, 2), np.int64)
-        self.tier = [placement.machine.partitions[part].tier for part in placement.partition.tolist()]
         self.tiers = len(set(self.tier)) > 1
         # What the scheduler knows of the jobs.
         self.estimate = believed.tolist()
@@ -83,33 +81,10 @@ class _Run:
         if prediction is not None:
             make = LogHistory if prediction.history == "log" else History
             self.history = make(prediction.predictor, workload, workload.requested, np.minimum(workload.requested, believed), runtime)
-        # Who waits for whom.
-        begun = placement.since < NO_TIME
-        after, think = workload.dependencies() if workload.feedback else (np.full(count, -1), np.zeros(count, np.int64))
-        self.after = np.where(begun, -1, after).tolist()
-        self.think = think.tolist()
-        self.waits_for = [set(others) | {one} - {-1} for others, one in zip(placement.after, self.after, strict=True)]
-        self.followers: dict[int, list[int]] = {}
-        for job, others in enumerate(self.waits_for):
-            for other in others:
-                self.followers.setdefault(other, []).append(job)
-        # Who waits, runs, and is to come.
-        self.now = 0
-        self.arrivals: list[tuple[int, int]] = []
-        self.coming = set(np.flatnonzero(~begun).tolist())
-        self.waiting: list[int] = []
         self.is_waiting: set[int] = set()
         self.is_running: set[int] = set()
-        self.arrival = [-1] * count
-        self.ticket = [-1] * count
-        self.arrived = self.started = 0
         self.running: list[tuple[int, int, int]] = []  # by expected end
-        self.ends: list[tuple[int, int, int]] = []
         self.expiries: list[tuple[int, int]] = []
-        self.by_start = sorted(np.flatnonzero(~begun).tolist(), key=lambda job: (self.start[job], job))
-        self.next_start = 0
-        self.settled: int | None = None
-        self.late: set[int] = set()  # said to have been left waiting
         self._out: set[tuple[int, ...]] = set()
         self._orders()
         self._memory(pools)
@@ -156,15 +131,11 @@ class _Run:
     def run(self) -> Iterator[Difference]:
         """Go along the schedule."""
         yield from self._begin()
-        for job in self.coming:
-            if not self.waits_for[job]:
-                heappush(self.arrivals, (self.submit[job], job))
+        self.announce()
         begun = False
         while True:
             moment = self._next_event(begun)
-            while self.next_start < len(self.by_start) and self.ticket[self.by_start[self.next_start]] >= 0:
-                self.next_start += 1
-            record = self.start[self.by_start[self.next_start]] if self.next_start < len(self.by_start) else None
+            record = self.next_recorded()
             if record is not None and (moment is None or record < moment):
                 self.now = max(self.now, record) if begun else record
                 job = self.by_start[self.next_start]
@@ -267,17 +238,7 @@ class _Run:
         if self.history is not None:
             until = max(self.now, 0)
             self.history.observe(job, self.submit[job], until - self.runtime[job], until)
-        for other in self.followers.get(job, ()):
-            waits = self.waits_for[other]
-            if job not in waits:
-                continue
-            waits.remove(job)
-            if self.after[other] == job:
-                self.submit[other] = max(self.now + self.think[other], 0)
-            else:
-                self.submit[other] = max(self.submit[other], self.now)
-            if not waits and other in self.coming:
-                heappush(self.arrivals, (self.submit[other], other))
+        self.release_followers(job)
 
     def _change_capacity(self) -> None:
         """Outages that are not planned, or are only now known, break the reservations; what is free follows from who runs."""

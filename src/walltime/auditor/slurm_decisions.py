@@ -24,6 +24,7 @@ from walltime.auditor.slurm_passes import (
     main_pass,
     place_job,
 )
+from walltime.auditor.walk import Walk
 from walltime.estimates.overrun import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
@@ -55,7 +56,7 @@ def slurm_differences(
     yield from _Run(workload, placement, start, end, slots, limit, policy, overrun).run()
 
 
-class _Run:
+class _Run(Walk):
     """The state that the schedule has led to."""
 
     def __init__(
@@ -70,36 +71,15 @@ class _Run:
         overrun: str,
     ):
         count = len(workload)
-        self.w, self.placement = workload, placement
+        super().__init__(workload, placement, start, end)
         self.settings = settings = policy.settings(placement.machine.slurm)
-        self.start, self.end = start.tolist(), np.maximum(start, end).tolist()
         self.limit, self.overrun = limit, overrun
         runtime, believed = effective_times(workload, overrun)
         self.runtime, self.believed = runtime.tolist(), believed.tolist()
-        self.submit, self.procs = workload.submit.tolist(), workload.procs.tolist()
-        begun = placement.since < NO_TIME
-        after, think = workload.dependencies() if workload.feedback else (np.full(count, -1), np.zeros(count, np.int64))
-        self.after, self.think = np.where(begun, -1, after).tolist(), think.tolist()
-        self.waits_for = [set(others) | {one} - {-1} for others, one in zip(placement.after, self.after, strict=True)]
-        self.followers: dict[int, list[int]] = {}
-        for job, others in enumerate(self.waits_for):
-            for other in others:
-                self.followers.setdefault(other, []).append(job)
-        self.coming = set(np.flatnonzero(~begun).tolist())
-        self.arrivals: list[tuple[int, int]] = []
-        self.waiting: list[int] = []
-        self.arrival, self.ticket, self.priority = [-1] * count, [-1] * count, [0] * count
-        self.tier = [placement.machine.partitions[part].tier for part in placement.partition.tolist()]
-        self.arrived = self.started = 0
+        self.priority = [0] * count
         self.planned: list[tuple[int, int]] = []  # those that run, by the time at which they are planned to be gone
         self.planned_at = [0] * count
-        self.ends: list[tuple[int, int, int]] = []
-        self.by_start = sorted(np.flatnonzero(~begun).tolist(), key=lambda job: (self.start[job], job))
-        self.next_start = 0
-        self.now = 0
         self.news = self.news_for_all = False
-        self.settled: int | None = None
-        self.late: set[int] = set()
         self._memory(believed)
         self.tree = Tree(workload, placement.machine, settings) if settings.multifactor else None
         self.next_sum = settings["priority_calc_period"]
@@ -152,15 +132,11 @@ class _Run:
     def run(self) -> Iterator[Difference]:
         """Go along the schedule."""
         yield from self._begin()
-        for job in self.coming:
-            if not self.waits_for[job]:
-                heappush(self.arrivals, (self.submit[job], job))
+        self.announce()
         begun = False  # the jobs that run at first may end before 0
         while True:
             moment = self._next_event()
-            while self.next_start < len(self.by_start) and self.ticket[self.by_start[self.next_start]] >= 0:
-                self.next_start += 1
-            record = self.start[self.by_start[self.next_start]] if self.next_start < len(self.by_start) else None
+            record = self.next_recorded()
             if record is not None and (moment is None or record < moment):
                 self.now, begun = max(self.now, record) if begun else record, True
                 job = self.by_start[self.next_start]
@@ -333,17 +309,7 @@ class _Run:
         self._give_back(job)
         if self.tree is not None:
             self.gone.append(job)
-        for other in self.followers.get(job, ()):
-            waits = self.waits_for[other]
-            if job not in waits:
-                continue
-            waits.remove(job)
-            if self.after[other] == job:
-                self.submit[other] = max(self.now + self.think[other], 0)
-            else:
-                self.submit[other] = max(self.submit[other], self.now)
-            if not waits and other in self.coming:
-                heappush(self.arrivals, (self.submit[other], other))
+        self.release_followers(job)
 
     def _arrive(self, job: int) -> None:
         self.coming.remove(job)
