@@ -80,7 +80,7 @@ def test_answer__a_difference_within_the_scatter_is_none(schedules):
     clear = spread_of(two, [[7860, 7860, 7860], [3600, 3610, 3605]], [[37, 37, 37], [20, 20.5, 20]])
     told = said(two, clear.own, clear)
     assert "conservative cuts the mean wait from 2 h 11 min to 1 h 00 min and the mean bounded slowdown" in told
-    assert told.endswith("Clear is meant of this log, shaken; other logs may differ.")
+    assert told.endswith("All of this is about this log, shaken; other logs may differ.")
     assert "other logs" not in said(two, both.own, both)
     assert "other logs" not in said(two, clear.own, None), "without copies nothing is called clear"
 

@@ -15,7 +15,7 @@ from walltime.wording import in_prose as in_prose
 from walltime.wording import shown_change as shown_change
 from walltime.wording import to_error as to_error
 
-ELSEWHERE = "Clear is meant of this log, shaken; other logs may differ."
+ELSEWHERE = "All of this is about this log, shaken; other logs may differ."
 """Said beside every clear difference, which is mistaken for more."""
 CLOSE = 5.0
 """Difference in percent below which two means count as close."""
