@@ -22,7 +22,7 @@ The most common names are here; the rest are in groups:
 * `explanation`: why a job waited
 * `auditor`: whether a schedule is what its policy promises
 * `machine`: machines of several pools: partitions, outages, limits
-* `site`: for those who run a machine: calibration, and what a change would do
+* `whatif`: for those who run a machine: calibration, and what a change would do
 * `learn`: environments in which an agent learns to schedule, and one that does
 * `live`: a Slurm cluster as it is now, and when its waiting jobs will start
 * `tuning`: orders fitted to a log, and chosen every week
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from walltime import predictors as predictors
     from walltime import report as report
     from walltime import schedule as schedule
-    from walltime import site as site
     from walltime import tuning as tuning
+    from walltime import whatif as whatif
     from walltime import workloads as workloads
     from walltime.auditor.audit import audit as audit
     from walltime.errors import EngineError as EngineError
@@ -92,10 +92,10 @@ if TYPE_CHECKING:
     from walltime.simulation.replay import predict as predict
     from walltime.simulation.replication import replicate as replicate
     from walltime.simulation.stepping import Simulation as Simulation
-    from walltime.site import calibrate as calibrate
-    from walltime.site import what_if as what_if
     from walltime.tuning import choose_weekly as choose_weekly
     from walltime.tuning import tune as tune
+    from walltime.whatif import calibrate as calibrate
+    from walltime.whatif import what_if as what_if
     from walltime.workload import Workload as Workload
 
 GROUPS = (
@@ -116,8 +116,8 @@ GROUPS = (
     "schedule",
     "scheduler",
     "simulation",
-    "site",
     "tuning",
+    "whatif",
     "workloads",
 )
 _NAMES = {
@@ -176,7 +176,7 @@ _NAMES = {
         "parse_scheduler",
     ),
     "simulation.stepping": ("Simulation",),
-    "site": ("calibrate", "what_if"),
+    "whatif": ("calibrate", "what_if"),
     "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),
 }

@@ -10,7 +10,7 @@ from tests.sites import MACHINE, jobs_of, recorded_as
 from walltime.benchmark import read_result, run_suite
 from walltime.campaign import read_plan, run_campaign
 from walltime.report import write_calibration_report, write_campaign_report, write_leaderboard, write_what_if_report
-from walltime.site import calibrate, what_if
+from walltime.whatif import calibrate, what_if
 
 PLAN = """
 [campaign]

@@ -12,8 +12,8 @@ import walltime as wt
 from tests.sites import MACHINE, ONE_POOL, jobs_of, recorded_as
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
-from walltime.site import calibrate, machine_digest, read_calibration, stretch
-from walltime.site.occupancy import islands
+from walltime.whatif import calibrate, machine_digest, read_calibration, stretch
+from walltime.whatif.pool_groups import islands
 
 
 @pytest.fixture(scope="module")

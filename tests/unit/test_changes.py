@@ -4,8 +4,8 @@ import pytest
 
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool, Qos, Share
-from walltime.site import Setting, parse_change
-from walltime.site.changes import TARGETS
+from walltime.whatif import Setting, parse_change
+from walltime.whatif.changes import TARGETS
 
 MACHINE = Machine(
     pools=(Pool("thin", 64, 32), Pool("fat", 8, 64, 4)),

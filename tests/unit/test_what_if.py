@@ -14,7 +14,7 @@ from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.what_if import all_cautions, render, tables_of
-from walltime.site import calibrate, runs, what_if
+from walltime.whatif import calibrate, runs, what_if
 
 CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]
 

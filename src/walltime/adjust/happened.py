@@ -17,10 +17,10 @@ from walltime.predictors import Predictor
 from walltime.provenance import plain
 from walltime.scheduler.specification import Scheduler
 from walltime.simulation import simulate
-from walltime.site import WhatIf, what_if
-from walltime.site.adjusted import planned_by_time_min
-from walltime.site.setting import Setting, without_warnings
-from walltime.site.whatif import REPLICATIONS
+from walltime.whatif import WhatIf, what_if
+from walltime.whatif.adjustment import planned_by_time_min
+from walltime.whatif.setting import Setting, without_warnings
+from walltime.whatif.whatif import REPLICATIONS
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -207,7 +207,7 @@ def _report(
     from walltime.cli.groups import Reading
     from walltime.machine import read_machine
     from walltime.report.adjust import answer, recorded, sentences, write_adjust_report
-    from walltime.site import runs
+    from walltime.whatif import runs
 
     common.check_output(path, (".html", ".htm"))
     facts = None if ledger is None else read_facts_of(ledger)

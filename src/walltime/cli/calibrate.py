@@ -12,7 +12,7 @@ from walltime.cli import options as o
 from walltime.cli.groups import Reading, Stretch
 
 if TYPE_CHECKING:
-    from walltime.site import Calibration
+    from walltime.whatif import Calibration
 
 NeededClusterOption = Annotated[
     Path,
@@ -51,8 +51,8 @@ def calibrate(
     from walltime.cli import common
     from walltime.machine import read_machine
     from walltime.scheduler.specification import Scheduler
-    from walltime.site import Setting
-    from walltime.site import calibrate as run
+    from walltime.whatif import Setting
+    from walltime.whatif import calibrate as run
 
     for path, ending in ((out, (".json",)), (report, (".html", ".htm"))):
         if path is not None:

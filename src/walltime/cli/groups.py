@@ -111,7 +111,7 @@ class Stretch:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
         from walltime.logs.spans import parse_span
         from walltime.simulation.variation import Variation
-        from walltime.site import stretch
+        from walltime.whatif import stretch
 
         workload = Variation(remove=self.remove or ()).apply(workload, 0)
         if self.window is not None:

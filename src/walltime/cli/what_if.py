@@ -14,7 +14,7 @@ from walltime.cli.groups import Reading, Stretch
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.site import WhatIf
+    from walltime.whatif import WhatIf
 
 
 def what_if(
@@ -59,9 +59,9 @@ def what_if(
     """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
     from walltime.cli import common
     from walltime.machine import read_machine
-    from walltime.site import parse_change, read_calibration, runs
-    from walltime.site import what_if as run
-    from walltime.site.simulations import settings_of
+    from walltime.whatif import parse_change, read_calibration, runs
+    from walltime.whatif import what_if as run
+    from walltime.whatif.simulations import settings_of
 
     if not change:
         raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")

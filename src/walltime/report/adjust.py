@@ -16,8 +16,8 @@ from walltime.report import what_if as gained
 from walltime.report.live import TABLES, scripts
 from walltime.report.start_times import clock
 from walltime.report.tables import provenance_table, table, text, unbroken
-from walltime.site import WhatIf
-from walltime.site.effects import signed
+from walltime.whatif import WhatIf
+from walltime.whatif.effects import signed
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
 

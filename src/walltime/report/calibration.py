@@ -14,8 +14,8 @@ from walltime.report.live import TABLES, scripts
 from walltime.report.recorded import MEANING
 from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import UNDEFINED, human_percent, human_time
-from walltime.site.calibration import Agreement, Calibration
-from walltime.site.effects import signed
+from walltime.whatif.calibration import Agreement, Calibration
+from walltime.whatif.effects import signed
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from walltime.report.gains import CHANGES, SIDES, changes, sides
 from walltime.report.live import TABLES, scripts
 from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import UNDEFINED, human_number, human_percent, human_time
-from walltime.site.cost import Cost
-from walltime.site.effects import Difference, Effect, GroupEffect, signed
-from walltime.site.simulations import TODAY
-from walltime.site.whatif import WhatIf
+from walltime.whatif.cost import Cost
+from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
+from walltime.whatif.simulations import TODAY
+from walltime.whatif.whatif import WhatIf
 from walltime.wording import harmless
 
 if TYPE_CHECKING:

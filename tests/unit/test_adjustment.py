@@ -6,8 +6,8 @@ import pytest
 import walltime as wt
 from walltime.adjust.rules import Bounds, time_min_of
 from walltime.machine import Machine, Partition, Pool
-from walltime.site.adjusted import Adjustment, parse_adjustment
-from walltime.site.setting import Setting
+from walltime.whatif.adjustment import Adjustment, parse_adjustment
+from walltime.whatif.setting import Setting
 
 POOLS = (Pool("all", 4, 1),), (Partition("main", ("all",)),)
 EASY = Machine(*POOLS, policy="easy")

@@ -17,12 +17,12 @@ from walltime.provenance import plain, version
 from walltime.schedule.recorded import recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.scheduler.specification import Scheduler
-from walltime.site.calibration import Calibration, calibrate, left_out
-from walltime.site.changes import Change, parse_change
-from walltime.site.cost import Cost, cost
-from walltime.site.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
-from walltime.site.setting import SHAKE, Setting, without_warnings
-from walltime.site.simulations import TODAY, settings_of, simulate_all
+from walltime.whatif.calibration import Calibration, calibrate, left_out
+from walltime.whatif.changes import Change, parse_change
+from walltime.whatif.cost import Cost, cost
+from walltime.whatif.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
+from walltime.whatif.setting import SHAKE, Setting, without_warnings
+from walltime.whatif.simulations import TODAY, settings_of, simulate_all
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault

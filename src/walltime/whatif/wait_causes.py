@@ -12,7 +12,7 @@ import numpy as np
 from walltime.machine import Placement
 from walltime.policy.kind import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.site.occupancy import Island
+from walltime.whatif.pool_groups import Island
 
 Array = np.ndarray
 

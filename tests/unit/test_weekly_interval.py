@@ -9,8 +9,8 @@ import walltime as wt
 from walltime.machine import Machine, Partition, Pool
 from walltime.metrics.series import widening
 from walltime.report.what_if import render, sure_rows
-from walltime.site.effects import Difference, doubts
-from walltime.site.weeks import WEEK, largest_of_parts, over_weeks, parts_of, queued_share, share_that_agrees, why_no_interval
+from walltime.whatif.effects import Difference, doubts
+from walltime.whatif.weekly_interval import WEEK, largest_of_parts, over_weeks, parts_of, queued_share, share_that_agrees, why_no_interval
 
 MACHINE = Machine((Pool("thin", 8, 4),), (Partition("main", ("thin",)),), policy="easy")
 

@@ -24,11 +24,11 @@ from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.scheduler.specification import Scheduler
-from walltime.site.begin import carried_over
-from walltime.site.evidence import Evidence, Waited, find_evidence
-from walltime.site.occupancy import Island, islands
-from walltime.site.setting import Setting, without_warnings
-from walltime.site.weeks import FEWEST_WEEKS, largest_of_parts, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
+from walltime.whatif.pool_groups import Island, islands
+from walltime.whatif.setting import Setting, without_warnings
+from walltime.whatif.wait_causes import Evidence, Waited, find_evidence
+from walltime.whatif.warm_start import carried_over
+from walltime.whatif.weekly_interval import FEWEST_WEEKS, largest_of_parts, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 

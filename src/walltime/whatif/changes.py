@@ -15,8 +15,8 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.scheduler.specification import parse_scheduler
-from walltime.site.adjusted import parse_adjustment
-from walltime.site.setting import Setting
+from walltime.whatif.adjustment import parse_adjustment
+from walltime.whatif.setting import Setting
 
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")

@@ -16,11 +16,11 @@ from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
 from walltime.scheduler.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.site.begin import carried_over
-from walltime.site.changes import Change
-from walltime.site.effects import MEASURES, measures_of, pairs
-from walltime.site.setting import SHAKE, Setting
-from walltime.site.weeks import FEWEST_WEEKS, weeks_of
+from walltime.whatif.changes import Change
+from walltime.whatif.effects import MEASURES, measures_of, pairs
+from walltime.whatif.setting import SHAKE, Setting
+from walltime.whatif.warm_start import carried_over
+from walltime.whatif.weekly_interval import FEWEST_WEEKS, weeks_of
 from walltime.wording import harmless
 from walltime.workload import Workload
 from walltime.workload.resampling import resample_weeks, with_sessions

@@ -13,10 +13,10 @@ from walltime.metrics.averages import Averages
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
-from walltime.site.calibration import ALL, Calibration
-from walltime.site.cost import Cost
-from walltime.site.setting import Setting
-from walltime.site.weeks import over_weeks, parts_of, queued_share, share_that_agrees, weeks_of, why_no_interval
+from walltime.whatif.calibration import ALL, Calibration
+from walltime.whatif.cost import Cost
+from walltime.whatif.setting import Setting
+from walltime.whatif.weekly_interval import over_weeks, parts_of, queued_share, share_that_agrees, weeks_of, why_no_interval
 from walltime.wording import human_time
 
 Array = np.ndarray
