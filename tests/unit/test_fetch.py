@@ -12,9 +12,8 @@ import pytest
 
 from walltime.cli.main import run
 from walltime.errors import LogError, PolicyError
-from walltime.logs.catalogue import CATALOGUE, catalogue_entry
+from walltime.logs.catalogue import CATALOGUE, catalogue_entry, find_log
 from walltime.logs.fetch import RECORD, fetch
-from walltime.logs.places import find_log
 
 ENTRY = catalogue_entry("KTH-SP2")
 JOBS = "".join(f"{i} {i * 10} -1 {5 + i % 50} 1 -1 -1 1 100 -1 1 {i % 7} 1 -1 -1 -1 -1 -1\n" for i in range(1, 9001))

@@ -14,14 +14,14 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from walltime.logs import FORMATS, Header, LogFormat, Rule, TableLog, all_rules, write_swf
+from walltime.logs import FORMATS, Header, JobLog, LogFormat, Rule, all_rules, write_swf
 from walltime.logs.catalogue import catalogue_entry
 
 SWF_LINE = "1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1\n"
 TINY = "job,submit,runtime,procs\n7,100,60,4\n8,105,30,2\n9,106,-,1\n10,107,5,8\n"
 
 
-class TinyLog(TableLog):
+class TinyLog(JobLog):
     """A log of four columns."""
 
     format = "tiny"
@@ -146,11 +146,11 @@ def test_read__from_a_pipe(tmp_path):
 @pytest.mark.parametrize("name", ["procs", "Nodes", "job", "and", "two words", ""])
 def test_table__further_columns_have_names_that_filters_can_use(name):
     with pytest.raises(wt.LogError, match="is no field of a log"):
-        TableLog(1, {name: [1]})
+        JobLog(1, {name: [1]})
 
 
 def test_table__header_becomes_lines():
-    log = TableLog(1, {"submit": [1]}, header=Header({"MaxProcs": ["8"], "Note": ["one\ntwo", "three"]}))
+    log = JobLog(1, {"submit": [1]}, header=Header({"MaxProcs": ["8"], "Note": ["one\ntwo", "three"]}))
     assert log.header_lines == ("; MaxProcs: 8", "; Note: one", "; Note: two", "; Note: three")
     with pytest.raises(KeyError, match="nodes is no field"):
         log.column("nodes")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.traces import trace_path
 from walltime.errors import LogError, OutputError, WorkloadError
-from walltime.logs import Comment, SwfLog, read, read_swf, whole_file, write_swf
+from walltime.files import whole_file
+from walltime.logs import Comment, SwfLog, read, read_swf, write_swf
 from walltime.workload import SWF_COLUMNS, Origin, Workload
 
 LIMIT = 2**53 - 1

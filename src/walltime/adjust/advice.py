@@ -11,7 +11,7 @@ from typing import Any
 
 from walltime.adjust.queue import QueuedJob
 from walltime.errors import LogError, WalltimeError, WorkloadError
-from walltime.logs.output import printable
+from walltime.files import printable
 from walltime.predictors import Tang13
 from walltime.predictors.history import check_columns, log_ends
 from walltime.workload import Workload

@@ -16,7 +16,7 @@ from typing import Any
 
 from walltime.adjust.facts import Minutes
 from walltime.errors import OutputError
-from walltime.logs.output import printable
+from walltime.files import printable
 
 
 class State(StrEnum):

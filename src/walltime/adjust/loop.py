@@ -14,7 +14,7 @@ from types import FrameType
 from walltime.adjust.facts import Mode
 from walltime.adjust.given import Report
 from walltime.adjust.round import Sidecar
-from walltime.logs.output import whole_file
+from walltime.files import whole_file
 
 LAST_ROUNDS = 3
 """So many rounds in which nothing more could be given or taken back end a side-car that is to end."""

@@ -21,7 +21,7 @@ from walltime.adjust.commands import Slurm
 from walltime.adjust.facts import Facts, Minutes, SlurmError
 from walltime.adjust.queue import KEY, QueuedJob, check_key
 from walltime.errors import OutputError
-from walltime.logs.output import printable, whole_file
+from walltime.files import printable, whole_file
 
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""

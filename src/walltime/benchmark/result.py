@@ -15,7 +15,7 @@ import numpy as np
 
 from walltime.benchmark.suite import Suite, read_suite
 from walltime.errors import OutputError, PolicyError
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.metrics import stratified_interval
 from walltime.policy import NotRunError, files_in, only
 from walltime.provenance import version

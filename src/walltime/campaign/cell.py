@@ -42,8 +42,6 @@ NO_RESULTS = (
     "estimates/suggestion.py",
     "logs/catalogue.py",
     "logs/fetch.py",
-    "logs/output.py",
-    "logs/places.py",
     "metrics/confidence.py",
     "metrics/gains.py",
     "metrics/recorded.py",

@@ -11,8 +11,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.estimates.overrun import OVERRUN
-from walltime.logs.filters import select
-from walltime.logs.spans import parse_span
+from walltime.logs.filters import parse_span, select
 from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
 from walltime.scheduler.specification import parse_scheduler

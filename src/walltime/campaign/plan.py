@@ -15,7 +15,7 @@ from typing import Any
 from walltime.campaign.cell import SPELLED, Cell, scheduler_of
 from walltime.campaign.dimensions import DEFAULT, DIMENSIONS
 from walltime.errors import PolicyError, WalltimeError
-from walltime.logs.output import printable
+from walltime.files import printable
 from walltime.metrics import TRIMS
 from walltime.policy import NotRunError, only, placed
 from walltime.schedule.groups import GROUPINGS

@@ -14,8 +14,8 @@ from walltime.campaign.plan import Plan
 from walltime.campaign.store import SCHEMA, Store
 from walltime.campaign.work import Report, Task
 from walltime.errors import LogError
-from walltime.logs.output import printable
-from walltime.logs.places import find_log
+from walltime.files import printable
+from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
 
 CELLS_PER_TASK = 200

@@ -25,7 +25,7 @@ from walltime import notebook
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
-from walltime.logs.output import printable, whole_file, write_as_parquet
+from walltime.files import printable, whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
 from walltime.policy import files_in
 from walltime.provenance import version

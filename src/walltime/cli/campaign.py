@@ -179,7 +179,7 @@ def report(
 def _write_page(path: Path, results: Results, metrics: Sequence[str], base: dict[str, Any] | None, flurries: dict[str, int]) -> None:
     """Write the HTML page, with the command line in its provenance."""
     from walltime.cli import common
-    from walltime.logs import whole_file
+    from walltime.files import whole_file
     from walltime.report.campaign import render
 
     content = render(results, metrics, base, common.command_line(), flurries)

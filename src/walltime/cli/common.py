@@ -60,7 +60,7 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
 
 def check_output(path: Path, endings: Sequence[str]) -> None:
     """Raise OutputError, before any work is done, if a file cannot be written."""
-    from walltime.logs.output import printable
+    from walltime.files import printable
 
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
@@ -261,7 +261,7 @@ def draw_figures(wanted: Sequence[tuple[str, Path]], schedules: Sequence[Schedul
 
 def write_rows(table: pl.DataFrame, path: Path) -> None:
     """Write a table as .csv or .parquet, whole or not at all."""
-    from walltime.logs.output import whole_file, write_as_parquet
+    from walltime.files import whole_file, write_as_parquet
 
     with whole_file(path) as sink:
         if path.name.lower().endswith(".csv"):
@@ -277,7 +277,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 def write_json(value: Mapping[str, Any], path: Path) -> None:
     """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
-    from walltime.logs.output import whole_file
+    from walltime.files import whole_file
 
     with whole_file(path) as sink:
         sink.write((json.dumps(_defined(value), indent=2, allow_nan=False) + "\n").encode())

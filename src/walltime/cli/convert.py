@@ -23,9 +23,9 @@ def convert(
 ) -> None:
     """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""
     from walltime.cli import common
+    from walltime.files import printable
     from walltime.logs import read_log
     from walltime.logs.convert import ENDINGS, with_procs, write_log
-    from walltime.logs.output import printable
     from walltime.provenance import version
 
     common.check_output(out, ENDINGS)

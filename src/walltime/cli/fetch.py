@@ -52,9 +52,8 @@ def _progress(have: int, total: int | None) -> None:
 
 def _list(as_json: bool) -> None:
     from walltime.cli import common
-    from walltime.logs.catalogue import CATALOGUE
+    from walltime.logs.catalogue import CATALOGUE, log_folder
     from walltime.logs.fetch import archive_address
-    from walltime.logs.places import log_folder
 
     here = {entry.name: (log_folder() / entry.file).is_file() for entry in CATALOGUE}
     if as_json:

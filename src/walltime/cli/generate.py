@@ -101,7 +101,7 @@ def _with_requests(workload: Workload, believed: Any, seed: int) -> Workload:
 
 
 def _draw(path: Path, workloads: list[Workload], names: list[str]) -> None:
-    from walltime.logs import whole_file
+    from walltime.files import whole_file
     from walltime.report.workloads import compare_workloads, figure_bytes
 
     content = figure_bytes(compare_workloads(workloads, names), path.suffix.lower().lstrip("."))

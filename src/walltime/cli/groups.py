@@ -109,7 +109,7 @@ class Stretch:
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
-        from walltime.logs.spans import parse_span
+        from walltime.logs.filters import parse_span
         from walltime.simulation.variation import Variation
         from walltime.whatif import stretch
 

@@ -90,8 +90,7 @@ def row(replay: Replay) -> dict[str, Any]:
 def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
     import polars as pl
 
-    from walltime.logs import whole_file
-    from walltime.logs.output import write_as_parquet
+    from walltime.files import whole_file, write_as_parquet
     from walltime.metrics import AdjustmentClass, adjustment_classes
 
     if len(found) == 1:

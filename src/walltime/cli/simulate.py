@@ -68,7 +68,7 @@ def simulate(
     from walltime.cli.compare import write_page
     from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
-    from walltime.logs.spans import parse_seconds
+    from walltime.logs.filters import parse_seconds
     from walltime.report.care import cautions_of
     from walltime.schedule.files import FORMATS, write_table
 

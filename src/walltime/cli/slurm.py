@@ -120,7 +120,7 @@ def cluster(
         common.check_output(out, (".toml",))
     found = read_slurm(*files)
     if out is not None:
-        from walltime.logs.output import printable, whole_file
+        from walltime.files import printable, whole_file
 
         with whole_file(out) as file:
             file.write(found.text().encode())

@@ -76,7 +76,7 @@ def snapshot(
 
 def _tell(found: Snapshot, out: Path | None, as_json: bool) -> None:
     from walltime.cli import common
-    from walltime.logs.output import printable
+    from walltime.files import printable
     from walltime.provenance import version
 
     if as_json:

@@ -13,10 +13,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from walltime.errors import OutputError, PolicyError, WorkloadError
+from walltime.files import printable, whole_file
 from walltime.learn import ppo
 from walltime.learn.batch import REWARDS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
-from walltime.logs.output import printable, whole_file
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
 from walltime.workload import Workload, check_workload

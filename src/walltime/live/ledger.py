@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import LogError, OutputError
+from walltime.files import printable
 from walltime.live.horizons import Factors
 from walltime.live.scores import DAY, LATEST, Outcome, Score, factors_of, scores_of, with_factors
 from walltime.live.start_times import StartTimes
-from walltime.logs.output import printable
 from walltime.workload import Workload
 
 VERSION = 1

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError
+from walltime.files import printable, whole_file
 from walltime.live.commands import Run, collect, run
 from walltime.live.jobs import LIVE_RULES, RUNNING, WAITING, LiveJob
 from walltime.live.squeue_json import read_squeue_json
 from walltime.live.squeue_text import BETWEEN, read_squeue_text
 from walltime.logs.anonymous import number_for
-from walltime.logs.output import printable, whole_file
 from walltime.machine import Machine, read_slurm, write_machine
 from walltime.machine.files import parse_machine
 from walltime.machine.slurm_text import read_told

@@ -6,12 +6,10 @@ from walltime.logs.convert import write_log
 from walltime.logs.filters import select
 from walltime.logs.formats import FORMATS, all_rules, read, read_log
 from walltime.logs.header import STANDARD_KEYS, Header
-from walltime.logs.joblog import BadLine, JobLog, LogFormat, ReadOptions, Rule
-from walltime.logs.output import whole_file
-from walltime.logs.rules import RULES
+from walltime.logs.joblog import BadLine, JobLog, LogFormat, ReadOptions
+from walltime.logs.rules import RULES, Rule
 from walltime.logs.swf import SwfLog, read_swf, write_swf
 from walltime.logs.swf_text import Comment
-from walltime.logs.table import TableLog
 
 __all__ = [
     "FORMATS",
@@ -27,7 +25,6 @@ __all__ = [
     "ReadOptions",
     "Rule",
     "SwfLog",
-    "TableLog",
     "all_rules",
     "anonymise",
     "clean",
@@ -37,7 +34,6 @@ __all__ = [
     "read_log",
     "read_swf",
     "select",
-    "whole_file",
     "write_log",
     "write_swf",
 ]

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from walltime.errors import LogError
+from walltime.lazy import LaterModule
 from walltime.logs import clock
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLine, ReadOptions, Rule
-from walltime.logs.names import only_used
-from walltime.logs.table import TableLog
+from walltime.logs.joblog import BadLine, JobLog, ReadOptions
+from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
 Array = np.ndarray
-Log = TypeVar("Log", bound=TableLog)
+Log = TypeVar("Log", bound=JobLog)
 
 ELIGIBLE_LATER = Rule(
     "eligible_later",
@@ -192,3 +197,99 @@ def decoded(line: bytes) -> tuple[str, bool]:
 def quoted(text: str) -> str:
     """A value as messages show it."""
     return repr(text if len(text) <= 30 else text[:27] + "...")
+
+
+class Names:
+    """The numbers of the names in one column, given out block by block.
+
+    >>> users = Names()
+    >>> users.numbers(["bob", "alice", "", "bob"]).tolist(), users.numbers(["carol", "alice"]).tolist(), users.texts
+    ([1, 2, -1, 1], [3, 2], ('bob', 'alice', 'carol'))
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names so far: number k is that of the k-th."""
+        return tuple(self._numbers)
+
+    def numbers(self, texts: list[str] | pl.Series, rows: Array | None = None) -> Array:
+        """The number of each text, int64; -1 for an empty or missing one. With `rows` (bool), only these get numbers, others -1."""
+        series = pl.Series("", texts, pl.String)
+        if not len(series):
+            return np.zeros(0, np.int64)
+        if rows is not None:
+            series = series.set(~pl.Series(rows), None)
+        series = series.fill_null("")
+        found = series.unique(maintain_order=True).to_list()
+        known = [MISSING if not text else self._numbers.setdefault(text, len(self._numbers) + 1) for text in found]
+        return series.replace_strict(found, known, return_dtype=pl.Int64).to_numpy().copy()
+
+
+def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    """Numbers and names of a column without the names that no longer occur, numbered again by first occurrence.
+
+    >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
+    (array([ 1, -1,  2,  1]), ('c', 'a'))
+    """
+    found, first = np.unique(numbers[numbers > 0], return_index=True)
+    order = found[np.argsort(first)]
+    table = np.full(len(texts) + 1, MISSING, np.int64)
+    table[order] = np.arange(1, len(order) + 1)
+    return np.where(numbers > 0, table[np.maximum(numbers, 0)], MISSING), tuple(texts[k - 1] for k in order.tolist())
+
+
+class Odd(Exception):  # noqa: N818 (it never leaves the reader)
+    """A line that is no record; the message says why."""
+
+
+class JobRows:
+    """The jobs of a log so far."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[float]] = {}
+        self._texts: dict[str, list[str]] = {}
+        self._rows = 0
+
+    def add(self, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
+        """One more job; its Unix times are `submit, eligible, start`, and -1 is unknown. All jobs have the same columns."""
+        for name, number in numbers.items():
+            self._columns.setdefault(name, []).append(number)
+        for name, text in texts.items():
+            self._texts.setdefault(name, []).append(text)
+        self._rows += 1
+
+    def log(self, kind: type[Log], file: LogFile, options: ReadOptions, counts: Counts, bad: BadLines) -> Log:
+        """The log of these jobs. Raises LogError if there are none."""
+        if not self._rows:
+            raise LogError(nothing_left(file, counts, bad.lines))
+        columns = {name: np.array(values) for name, values in self._columns.items()}
+        names = {}
+        for name, texts in self._texts.items():
+            numbers = Names()
+            columns[name], names[name] = numbers.numbers(texts), numbers.texts
+        return make_log(
+            kind,
+            file,
+            options,
+            submit=columns.pop("submit"),
+            eligible=columns.pop("eligible"),
+            start=columns.pop("start"),
+            runtime=columns.pop("runtime"),
+            requested=columns.pop("requested"),
+            columns=columns,
+            names=names,
+            counts=counts,
+            bad_lines=bad.lines,
+        )
+
+
+def whole(text: str | None, name: str) -> int:
+    """A whole number; -1 if missing. Raises Odd for anything else."""
+    if text is None or text == "":
+        return MISSING
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
+        raise Odd(f"{name} is {text[:30]!r}, it must be a whole number")
+    return int(text)

@@ -15,7 +15,6 @@ from walltime.logs.header import Header
 from walltime.logs.joblog import JobLog
 from walltime.logs.swf import SwfLog
 from walltime.logs.swf_text import Comment
-from walltime.logs.table import TableLog
 from walltime.logs.table_file import WalltimeLog
 from walltime.workload import MISSING
 
@@ -58,7 +57,6 @@ def anonymise(log: JobLog, key: bytes) -> JobLog:
 
     Raises LogError if two names got the same number (in one of 10^8 logs with a thousand names), which another key cures.
     """
-    assert isinstance(log, TableLog), "all readers return tables"
     columns = dict(log.columns)
     for name in PERSONAL:
         if name in columns:

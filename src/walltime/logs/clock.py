@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import PolicyError, shown
 from walltime.lazy import LaterModule
-from walltime.logs.joblog import Rule
+from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapped import heading_of, read_table
 from walltime.logs.mapping import STATUS, Source, TableMapping
-from walltime.logs.table import TableLog
 
 _COLUMNS = {
     "submit": "QUEUED_TIMESTAMP",
@@ -33,7 +32,7 @@ _TEXTS = ("user", "group", "queue", "machine")
 _NEEDED = ("QUEUED_TIMESTAMP", "RUNTIME_SECONDS")
 
 
-class CobaltLog(TableLog):
+class CobaltLog(JobLog):
     """A log from a job table of ALCF; its processors are nodes, as these machines give away whole ones."""
 
     format: ClassVar[str] = "cobalt"
@@ -58,7 +57,7 @@ def _recognises(head: bytes) -> bool:
     return all(title in titles for title in _NEEDED) and bool({"NODES_USED", "NODES_REQUESTED"} & set(titles))
 
 
-def _read(file: LogFile, options: ReadOptions) -> TableLog:
+def _read(file: LogFile, options: ReadOptions) -> JobLog:
     return read_table(CobaltLog, file, options, cobalt_mapping(heading_of(file)), "a job table of ALCF")
 
 

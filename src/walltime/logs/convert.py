@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from walltime.errors import OutputError
+from walltime.files import printable
 from walltime.logs.header import Header
 from walltime.logs.joblog import JobLog
-from walltime.logs.output import printable
 from walltime.logs.swf import SwfLog
 from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
-from walltime.logs.table import TableLog
 from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
 from walltime.workload import SWF_BY_NAME
 
@@ -56,7 +55,6 @@ def _notes(log: JobLog) -> list[str]:
 
 def with_procs(log: JobLog, procs: int) -> JobLog:
     """The log of a machine of this size."""
-    assert isinstance(log, TableLog), "all readers return tables"
     if isinstance(log, SwfLog):
         lines = [f"; Note: the log had {line.strip(' ;')}" if "MaxProcs" in Header.parse([line]) else line for line in log.header_lines]
         body = [comment for comment in log.comments if comment.record]

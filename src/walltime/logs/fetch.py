@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError, OutputError
-from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry
-from walltime.logs.output import whole_file
-from walltime.logs.places import log_folder
+from walltime.files import whole_file
+from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry, log_folder
 
 TIMEOUT = 30
 """Seconds without data after which a connection is considered dead."""

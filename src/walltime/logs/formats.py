@@ -8,15 +8,15 @@ from walltime.errors import LogError
 from walltime.logs import accounting
 from walltime.logs.anonymous import anonymise as hidden
 from walltime.logs.anonymous import read_key
+from walltime.logs.catalogue import find_log
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
+from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MAPPED
 from walltime.logs.pbs import PBS
-from walltime.logs.places import find_log
-from walltime.logs.rules import RULES
+from walltime.logs.rules import RULES, Rule
 from walltime.logs.slurm import SLURM
 from walltime.logs.slurm_json import SLURM_JSON
 from walltime.logs.swf import SWF

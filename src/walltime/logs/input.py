@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from walltime.errors import LogError, shown
-from walltime.logs.output import printable
+from walltime.files import printable
 
 _CHUNK = 2**19
 _LONGEST_LINE = 2**20

@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, decoded
+from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
 from walltime.logs.input import LogFile
-from walltime.logs.job_rows import JobRows, Odd, whole
-from walltime.logs.joblog import LogFormat, ReadOptions
-from walltime.logs.table import TableLog
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
 
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
@@ -25,7 +23,7 @@ _USAGE = 19
 """Fields of resource usage."""
 
 
-class LsfLog(TableLog):
+class LsfLog(JobLog):
     """A log from lsb.acct."""
 
     format: ClassVar[str] = "lsf"

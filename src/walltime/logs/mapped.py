@@ -19,6 +19,7 @@ from walltime.logs.accounting import (
     STILL_RUNNING,
     BadLines,
     Counts,
+    Names,
     decoded,
     make_log,
     nothing_left,
@@ -27,11 +28,9 @@ from walltime.logs.accounting import (
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.input import LogFile, parquet_reader
-from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, TableMapping, read_mapping
-from walltime.logs.names import Names
 from walltime.logs.slurm_fields import durations
-from walltime.logs.table import TableLog
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -49,7 +48,7 @@ _STAMP = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d{1,9})?\s?(Z|UTC|[+-]
 _NUMBER = r"^\+?\d{1,17}(?:\.\d*)?(?:[eE]\+?\d{1,2})?$"
 
 
-class MappedLog(TableLog):
+class MappedLog(JobLog):
     """A log from a table with a mapping."""
 
     format: ClassVar[str] = "mapped"
@@ -64,7 +63,7 @@ class Table:
     places: list[int]
 
 
-def read_table(kind: type[TableLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> TableLog:
+def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:
     """The log in a table. `name`: what messages call the mapping."""
     counts = Counts()
     is_parquet = file.head.startswith(PARQUET)
@@ -203,7 +202,7 @@ class _Reader:
             source, texts, self.status == -99, "which the mapping does not name; name it, or the kind of all others with status.other"
         )
 
-    def log(self, kind: type[TableLog], file: LogFile, options: ReadOptions, good: Array, counts: Counts, bad: BadLines) -> TableLog:
+    def log(self, kind: type[JobLog], file: LogFile, options: ReadOptions, good: Array, counts: Counts, bad: BadLines) -> JobLog:
         """The log of the good rows."""
         nothing = Local.exact(unknown(self.rows))
         local = {name: self.times.get(name, nothing) for name in TIMES}
@@ -371,7 +370,7 @@ def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
     return Table(columns, list(range(1, len(table) + 1)))
 
 
-def _read(file: LogFile, options: ReadOptions) -> TableLog:
+def _read(file: LogFile, options: ReadOptions) -> JobLog:
     assert options.mapping is not None, "this format is chosen by the mapping"
     return read_table(MappedLog, file, options, read_mapping(options.mapping), f"the mapping {options.mapping}")
 

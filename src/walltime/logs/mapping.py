@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError, PolicyError, shown
+from walltime.files import printable
 from walltime.logs.clock import parse_zone
-from walltime.logs.output import printable
-from walltime.logs.table import is_further_name
+from walltime.logs.joblog import is_further_name
 from walltime.workload import SWF_BY_NAME
 
 TIMES = ("submit", "eligible", "start", "end")

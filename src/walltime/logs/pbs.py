@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, decoded
+from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
 from walltime.logs.input import LogFile
-from walltime.logs.job_rows import JobRows, Odd, whole
-from walltime.logs.joblog import LogFormat, ReadOptions, Rule
-from walltime.logs.table import TableLog
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 
 ARRAY_SUMMARY = Rule("array_summary", "drop", "The record of a job array as a whole, such as 12[]; its jobs have their own.")
@@ -32,7 +31,7 @@ _NO_PROJECT = "_pbs_project_default"
 _REPEATED = frozenset({"user", "ctime", "qtime", "etime", "start", "end", "Exit_status", "Resource_List.walltime", "Resource_List.ncpus"})
 
 
-class PbsLog(TableLog):
+class PbsLog(JobLog):
     """A log from accounting files of PBS."""
 
     format: ClassVar[str] = "pbs"

@@ -10,11 +10,10 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs import slurm_fields as fields
-from walltime.logs.accounting import BadLines, Counts, nothing_left, quoted, unknown
+from walltime.logs.accounting import BadLines, Counts, Names, nothing_left, quoted, unknown
 from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import LogFormat, ReadOptions
-from walltime.logs.names import Names
 from walltime.logs.slurm_jobs import RULES, STEP, TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
 from walltime.logs.slurm_lines import NEEDED, Heading, Rows, heading_of, rows_of
 from walltime.logs.slurm_lines import RULES as LINE_RULES

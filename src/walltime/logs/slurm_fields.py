@@ -19,7 +19,7 @@ else:
 
 Array = np.ndarray
 MOST = 2**53
-"""No value may reach this; see `walltime.logs.values`."""
+"""No value may reach this; see `walltime.logs.joblog`."""
 
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
 PENDING, RUNNING, OTHER = -10, -11, -12

@@ -12,9 +12,9 @@ from walltime.errors import LogError
 from walltime.logs.accounting import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLine, ReadOptions, Rule
+from walltime.logs.joblog import BadLine, JobLog, ReadOptions
+from walltime.logs.rules import Rule
 from walltime.logs.slurm_fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
-from walltime.logs.table import TableLog
 from walltime.workload import MISSING
 
 Array = np.ndarray
@@ -61,7 +61,7 @@ TEXT_COLUMNS = {
 """The texts of Slurm that become numbers with names, and their columns."""
 
 
-class SlurmLog(TableLog):
+class SlurmLog(JobLog):
     """A log from Slurm's accounting. Besides the common columns it has those of `docs/reference/columns.md`, in Slurm's own names."""
 
     format: ClassVar[str] = "slurm"

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.logs.accounting import NO_LIMIT, BadLines, Counts, nothing_left, quoted
+from walltime.logs.accounting import NO_LIMIT, BadLines, Counts, Names, nothing_left, quoted
 from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import LogFormat, ReadOptions
-from walltime.logs.names import Names
 from walltime.logs.slurm_fields import BLANK, MOST, STATES, asked_limit, asked_option, state_word
 from walltime.logs.slurm_jobs import TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
 from walltime.workload import MISSING

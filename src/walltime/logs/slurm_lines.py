@@ -11,7 +11,7 @@ from itertools import pairwise
 from walltime.errors import LogError
 from walltime.logs.accounting import NEWLINE_IN_TEXT, NOT_UTF8, BadLines, Counts, decoded
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import Rule
+from walltime.logs.rules import Rule
 from walltime.logs.slurm_fields import BLANK, NO_LIMITS, state_word
 
 FREE_TEXT = frozenset(

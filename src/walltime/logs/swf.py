@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from walltime.errors import LogError, WorkloadError
+from walltime.files import whole_file
 from walltime.logs.header import Header, declared_fields
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import LogFormat, ReadOptions, Rule
-from walltime.logs.output import whole_file
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
+from walltime.logs.rules import Rule
 from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment, field_column, looks_like_swf, parse_swf
-from walltime.logs.table import TableLog, is_further_name
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
 Array = np.ndarray
@@ -31,7 +31,7 @@ MORE_FIELDS = Rule(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SwfLog(TableLog):
+class SwfLog(JobLog):
     """A log as in its file; two logs are equal if their comments and all fields are.
 
     `columns`: the fields by name (see `walltime.workload.SWF_COLUMNS`), one entry per record in the order of the file,

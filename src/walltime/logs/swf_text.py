@@ -9,8 +9,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLine
-from walltime.logs.values import faults, narrowed
+from walltime.logs.joblog import BadLine, faults, narrowed
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
 Array = np.ndarray

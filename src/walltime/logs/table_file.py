@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from walltime.errors import LogError
+from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
+from walltime.logs.accounting import Names
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, parquet_reader
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
-from walltime.logs.names import Names
-from walltime.logs.output import whole_file, write_as_parquet
-from walltime.logs.table import TableLog, is_further_name
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.workload import MISSING, SWF_BY_NAME
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WalltimeLog(TableLog):
+class WalltimeLog(JobLog):
     """A log from a table that this program wrote; `lines`: its header."""
 
     format: ClassVar[str] = "walltime"

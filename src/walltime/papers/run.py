@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from walltime.logs.output import whole_file
+from walltime.files import whole_file
 from walltime.papers.item import Item
 from walltime.papers.page import render
 from walltime.papers.printed_numbers import printed

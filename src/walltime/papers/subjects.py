@@ -14,7 +14,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import Tsafrir05, largest_estimate
 from walltime.logs import read, write_swf
-from walltime.logs.places import find_log, log_folder
+from walltime.logs.catalogue import find_log, log_folder
 from walltime.papers.printed_numbers import Printed
 from walltime.workload import Workload
 from walltime.workload.lublin99 import Lublin99

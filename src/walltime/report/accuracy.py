@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.metrics.estimates import FAILED
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance

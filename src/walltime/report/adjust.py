@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.adjust.happened import Happened, Run
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
 from walltime.report import what_if as gained

@@ -8,7 +8,7 @@ from pathlib import Path
 from walltime.benchmark import Standing, leaderboard, read_suite
 from walltime.benchmark.result import Result
 from walltime.benchmark.standings import BEST, LOWEST
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.report.changes import changes_figure
 from walltime.report.live import TABLES, scripts
 from walltime.report.shell import CSS_OF_RESULTS, care, figure, page

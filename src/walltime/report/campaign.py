@@ -14,7 +14,7 @@ from walltime.campaign.cautions import count_flurries
 from walltime.campaign.cell import Cell
 from walltime.campaign.comparison import METRICS
 from walltime.campaign.run import find_logs
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.provenance import version
 from walltime.report.lines import answer, groups_table, word_cell
 from walltime.report.live import TABLES, scripts

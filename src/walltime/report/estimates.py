@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from walltime.errors import OutputError
-from walltime.logs.output import printable, whole_file
+from walltime.files import printable, whole_file
 from walltime.metrics.estimates import FEW_HOURS, OVER, SHORT, accuracy_by_runtime, distribution, use_histogram
 from walltime.report.figures import BLUE, COLOURS, DASHES, INK, TIME_TICKS, style
 

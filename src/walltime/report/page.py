@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import WorkloadError
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.policy import Backfilling
 from walltime.policy.kind import Kind
 from walltime.provenance import provenance

@@ -13,7 +13,7 @@ from walltime import metrics
 from walltime.campaign.cautions import cell_cautions
 from walltime.campaign.comparison import METRICS, Line, compare_cells, replication_cells
 from walltime.errors import WorkloadError
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report.lines import LEVEL, answer, overview_table
 from walltime.report.live import TABLES, scripts

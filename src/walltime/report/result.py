@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report.live import TABLES, scripts
 from walltime.report.shell import CSS_OF_RESULTS, care, page

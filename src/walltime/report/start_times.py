@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from walltime.files import whole_file
 from walltime.live.scores import Score
 from walltime.live.start_times import StartTime, StartTimes
 from walltime.live.trying import Tried
-from walltime.logs import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
 from walltime.report.live import TABLES, scripts

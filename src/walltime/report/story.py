@@ -16,7 +16,7 @@ from walltime.explanation.explain import index_of
 from walltime.explanation.machine_story import MachineStory
 from walltime.explanation.sentences import count
 from walltime.explanation.story import Story
-from walltime.logs.output import whole_file
+from walltime.files import whole_file
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
 from walltime.report.workloads import figure_bytes
 from walltime.schedule.schedule import Schedule

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.logs import whole_file
+from walltime.files import whole_file
 from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from walltime.errors import LogError, OutputError
-from walltime.logs import read_swf, whole_file, write_swf
+from walltime.files import whole_file, write_as_parquet
+from walltime.logs import read_swf, write_swf
 from walltime.logs.input import parquet_reader
-from walltime.logs.output import write_as_parquet
 from walltime.provenance import provenance
 from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Workload
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError, shown
-from walltime.logs.spans import parse_seconds
+from walltime.logs.filters import parse_seconds
 from walltime.metrics import month_starts
 from walltime.policy import Calendar
 from walltime.workload import Workload

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
 from walltime.logs.cleaning import clean
-from walltime.logs.spans import parse_span
+from walltime.logs.filters import parse_span
 from walltime.workload import Workload, scaling
 
 

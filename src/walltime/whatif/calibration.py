@@ -16,7 +16,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
-from walltime.logs.output import printable, whole_file
+from walltime.files import printable, whole_file
 from walltime.machine import Machine, write_machine
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version

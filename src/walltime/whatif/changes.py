@@ -10,7 +10,7 @@ from typing import Any
 
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.estimates import parse_estimates
-from walltime.logs.spans import parse_seconds
+from walltime.logs.filters import parse_seconds
 from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
