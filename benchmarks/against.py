@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import LOGS, ROOT, Numbers, Options, Result, environment, find_log, show, spread
 from benchmarks.run import store
 
-OUT = ROOT / "docs" / "performance.json"
+OUT = ROOT / "docs" / "generators" / "performance.json"
 COLD = {
     "easy": ["--policy", "easy"],
     "easy, backfill SJF": ["--policy", "easy", "--backfill-order", "sjf"],
@@ -177,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a checkout of the older version")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
-    parser.add_argument("--out", type=Path, help="the file that keeps the numbers (docs/performance.json; with --quick none)")
+    parser.add_argument("--out", type=Path, help="the file that keeps the numbers (docs/generators/performance.json; with --quick none)")
     given = parser.parse_args()
     options = Options(runs=2 if given.quick else 7, long_runs=1 if given.quick else 5, quick=given.quick)
     about = environment() | {"quick": options.quick}

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import audits, batches, campaigns, costs, later, learning, limit, pages, predicting, reading, speed, starts, stepping
 from benchmarks.common import ROOT, Numbers, Options, Result, environment
 
-OUT = ROOT / "docs" / "performance.json"
+OUT = ROOT / "docs" / "generators" / "performance.json"
 SECTIONS: dict[str, Callable[[Options], Result]] = {
     "throughput": speed.throughput,
     "limit": limit.limit,
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--full", action="store_true", help="also the measurements that take many minutes")
     parser.add_argument("--runs", type=int, default=None, help="runs of the short measurements (10; 3 with --quick)")
     parser.add_argument("--long-runs", type=int, default=None, help="runs of what takes over some seconds (3; 1 with --quick)")
-    parser.add_argument("--out", type=Path, help="the file that keeps the numbers (docs/performance.json; with --quick none)")
+    parser.add_argument("--out", type=Path, help="the file that keeps the numbers (docs/generators/performance.json; with --quick none)")
     given = parser.parse_args(arguments)
     options = Options(
         runs=given.runs or (3 if given.quick else 10),

@@ -1,12 +1,14 @@
-"""Counts what the code consists of, so that two states of it can be compared: `python tools/house.py [--json] [FOLDER]`.
+"""Counts what the code consists of, so that two states of it can be compared: `python tools/house.py [--json] [--files] [FOLDER]`.
 
-Modules and lines by package; functions with many parameters; how many files name one example of each kind of thing that is added; the files
-of the package in which `walltime simulate LOG --policy easy --predictor tsafrir07` runs a function; the words of the documentation.
-FOLDER is a checkout of this project, by default this one.
+Modules and lines by package, and what the lines are; functions with many parameters; how many files name one example of each kind of thing
+that is added (docstrings and comments aside); the files of the package in which `walltime simulate LOG --policy easy --predictor tsafrir07`
+calls a function, when everything is imported and compiled; the words of the documentation. `--files` also names the files. FOLDER is a
+checkout of this project, by default this one.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import os
@@ -14,109 +16,153 @@ import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 MANY_PARAMETERS = 8
 EXAMPLES = {
-    "policy": "Selective",
+    "policy": "Selective|SELECTIVE",
     "predictor": "Similar15|similar15",
     "queue order": "unicef",
     "log format": "lsf|LSF",
     "metric": "longest_wait",
     "workload model": "Jann97|jann97",
     "command": "what_if",
+    "report section": "heatmaps",
     "Slurm parameter": "bf_min_age_reserve",
     "rule of the side-car": "why_never",
+    "paper": "zhang20",
 }
 """One of each kind that is added now and then, by a name that nothing else has."""
 RUN = """
 import sys
 from pathlib import Path
 import walltime
+from walltime.cli.main import main
 package = str(Path(walltime.__file__).parent)
-seen = set()
+called = set()
 def note(frame, event, argument):
     code = frame.f_code
-    if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(package):
-        seen.add((code.co_filename, code.co_qualname))
-from walltime.cli.main import main
-sys.setprofile(note)
+    if event == "call" and code.co_flags & 1 and code.co_filename.startswith(package):  # 1: has local variables, so it is a function
+        called.add((code.co_filename[len(package) + 1:], code.co_qualname))
+def run():
+    try:
+        main()
+    except SystemExit:
+        pass
 sys.argv = ["walltime", "simulate", sys.argv[1], "--policy", "easy", "--predictor", "tsafrir07"]
-try:
-    main()
-except SystemExit:
-    pass
+run()  # imports and compiles
+sys.setprofile(note)
+run()
 sys.setprofile(None)
-print(len({file for file, _ in seen}), len(seen), file=sys.stderr)
+print(*(f"{file}:{function}" for file, function in sorted(called)), file=sys.stderr)
 """
 
 
-def main(folder: Path, as_json: bool) -> None:
+def main() -> None:
     """Print the counts of a checkout."""
-    found = counts(folder)
-    if as_json:
-        print(json.dumps(found, indent=2))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent.parent)
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--files", action="store_true", help="name the files too")
+    options = parser.parse_args()
+    count = counts(options.folder)
+    if options.json:
+        print(json.dumps(count, indent=2))
         return
-    print(f"modules {found['modules']:,}, lines {found['lines']:,}")
-    print(f"functions with over {MANY_PARAMETERS} parameters {found['many_parameters']}")
-    print("  ".join(f"{package} {modules}/{lines:,}" for package, (modules, lines) in found["packages"].items()))
-    print("files that name a", ", ".join(f"{kind} {count}" for kind, count in found["named_in"].items()))
-    files, functions = found["run"]
-    print(f"walltime simulate runs {functions} functions in {files} files")
-    print(f"words of the documentation {found['words']:,}, of them docs/design.md {found['words_of_design']:,}")
+    print(f"modules {count['modules']:,}, lines {count['lines']:,}:", ", ".join(f"{kind} {n:,}" for kind, n in count["kinds"].items()))
+    print(f"functions with over {MANY_PARAMETERS} parameters {count['many_parameters']}")
+    print("  ".join(f"{package} {modules}/{lines:,}" for package, (modules, lines) in count["packages"].items()))
+    print("files that name a", ", ".join(f"{kind} {len(files)}" for kind, files in count["named_in"].items()))
+    if options.files:
+        for kind, files in count["named_in"].items():
+            print(f"  {kind}:", ", ".join(files))
+    print(f"walltime simulate calls {sum(count['run'].values())} functions in {len(count['run'])} files")
+    if options.files:
+        for file, functions in count["run"].items():
+            print(f"  {functions:3} {file}")
+    print(f"words of the documentation {count['words']:,}, of them docs/design.md {count['words_of_design']:,}")
 
 
 def counts(folder: Path) -> dict[str, Any]:
     """All counts, by name."""
     package = folder / "src" / "walltime"
-    texts = {file: file.read_text(encoding="utf-8") for file in sorted(package.rglob("*.py"))}
+    texts = {file.relative_to(package): file.read_text(encoding="utf-8") for file in sorted(package.rglob("*.py"))}
+    trees = {file: ast.parse(text) for file, text in texts.items()}
+    kinds: Counter[str] = Counter()
     modules: Counter[str] = Counter()
     lines: Counter[str] = Counter()
     for file, text in texts.items():
-        part = file.relative_to(package).parts[0]
-        modules[part] += 1
-        lines[part] += len(text.splitlines())
+        kinds += kinds_of_lines(package / file, trees[file])
+        modules[file.parts[0]] += 1
+        lines[file.parts[0]] += len(text.splitlines())
+    code = {str(file): code_of(tree) for file, tree in trees.items()}
     pages = {page: len(page.read_text(encoding="utf-8").split()) for page in sorted((folder / "docs").rglob("*.md"))}
     return {
         "modules": len(texts),
         "lines": sum(lines.values()),
-        "many_parameters": sum(many_parameters(text) for text in texts.values()),
+        "kinds": dict(kinds.most_common()),
+        "many_parameters": sum(many_parameters(tree) for tree in trees.values()),
         "packages": {part: (modules[part], lines[part]) for part in modules if not part.endswith(".py")},
-        "named_in": {kind: sum(1 for text in texts.values() if re.search(rf"\b(?:{name})\b", text)) for kind, name in EXAMPLES.items()},
+        "named_in": {kind: [file for file, text in code.items() if re.search(rf"\b(?:{name})\b", text)] for kind, name in EXAMPLES.items()},
         "run": files_run(folder),
         "words": sum(pages.values()),
         "words_of_design": pages.get(folder / "docs" / "design.md", 0),
     }
 
 
-def many_parameters(text: str) -> int:
+def docstrings(tree: ast.AST) -> list[ast.Expr]:
+    """Strings that stand alone: docstrings, and the descriptions of attributes."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+
+
+def kinds_of_lines(file: Path, tree: ast.AST) -> Counter[str]:
+    """How many lines of a module are code, docstrings, comments and blank."""
+    with tokenize.open(file) as source:
+        text = source.read().splitlines()
+    described = {line for node in docstrings(tree) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    kinds: Counter[str] = Counter()
+    for number, line in enumerate(text, start=1):
+        written = line.strip()
+        kind = "docstrings" if number in described else "comments" if written.startswith("#") else "code" if written else "blank"
+        kinds[kind] += 1
+    return kinds
+
+
+def code_of(tree: ast.Module) -> str:
+    """A module without docstrings and comments."""
+    alone = set(map(id, docstrings(tree)))
+
+    class Bare(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.AST:
+            return ast.Pass() if id(node) in alone else node
+
+    return ast.unparse(Bare().visit(tree))
+
+
+def many_parameters(tree: ast.AST) -> int:
     """Functions that take more than eight parameters."""
-    found = (node.args for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return sum(len(args.posonlyargs) + len(args.args) + len(args.kwonlyargs) > MANY_PARAMETERS for args in found)
+    functions = (node.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return sum(len(args.posonlyargs) + len(args.args) + len(args.kwonlyargs) > MANY_PARAMETERS for args in functions)
 
 
-def files_run(folder: Path) -> tuple[int, int]:
-    """Files and functions of the package that a small simulation runs, its kernels compiled before."""
+def files_run(folder: Path) -> dict[str, int]:
+    """The files of the package of which a small simulation calls functions, and how many of each."""
     lines = [f"{k} {10 * k} -1 {50 + k} 4 -1 -1 4 100 -1 1 {1 + k % 3} 1 1 1 1 -1 -1" for k in range(1, 40)]
     with tempfile.TemporaryDirectory() as place:
         log = Path(place) / "log.swf"
         log.write_text("; MaxProcs: 16\n" + "\n".join(lines) + "\n")
-        ran = [
-            subprocess.run(
-                [sys.executable, "-c", RUN, str(log)],
-                env=os.environ | {"PYTHONPATH": str(folder / "src")},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            for _ in range(2)
-        ]
-    files, functions = ran[-1].stderr.split("\n")[-2].split()
-    return int(files), int(functions)
+        paths = os.environ | {"PYTHONPATH": str(folder / "src")}
+        run = subprocess.run([sys.executable, "-c", RUN, str(log)], env=paths, capture_output=True, text=True, check=True)
+    called = run.stderr.split("\n")[-2].split(" ")
+    return dict(sorted(Counter(name.split(":")[0] for name in called).items()))
 
 
 if __name__ == "__main__":
-    chosen = [argument for argument in sys.argv[1:] if argument != "--json"]
-    main(Path(chosen[0]) if chosen else Path(__file__).parent.parent, "--json" in sys.argv)
+    main()

@@ -20,7 +20,7 @@ Numbers = dict[str, Any]
 Simulate = Callable[..., Schedule]
 """As `walltime.simulate`; a check takes it as an argument, so that a broken one can be given to it."""
 
-OUT = ROOT / "docs" / "validation.json"
+OUT = ROOT / "docs" / "generators" / "validation.json"
 """The file with the results."""
 LIMIT = 3.5
 """Standard errors by which a mean may deviate from theory."""

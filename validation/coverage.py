@@ -2,9 +2,9 @@
 
     python validation/coverage.py [--only NAME ...] [--quick] [--out FILE]
 
-Stores what it finds in docs/coverage.json, which the table of docs/background/coverage.md is made from; experiments that are not run, also
-those that are not known here, keep what was stored earlier. NAME is an experiment, or else the beginning of the names of several. With
-`--quick` sizes are small, and nothing is stored unless `--out` names a file.
+Stores what it finds in docs/generators/coverage.json, which the table of docs/background/coverage.md is made from; experiments that are not
+run, also those that are not known here, keep what was stored earlier. NAME is an experiment, or else the beginning of the names of several.
+With `--quick` sizes are small, and nothing is stored unless `--out` names a file.
 
 An experiment is a function in this module or in a `validation/coverage_*.py` beside it, all of which are imported:
 
@@ -49,7 +49,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import ROOT
 from walltime.metrics.intervals import KINDS
 
-OUT = ROOT / "docs" / "coverage.json"
+OUT = ROOT / "docs" / "generators" / "coverage.json"
 NOMINAL = 0.90
 FEW = 30
 """Trials below which a share is not judged."""
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="an experiment, or those whose names begin so")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
-    parser.add_argument("--out", type=Path, help="the file that keeps what is found (docs/coverage.json; with --quick none)")
+    parser.add_argument("--out", type=Path, help="the file that keeps what is found (docs/generators/coverage.json; with --quick none)")
     given = parser.parse_args(arguments)
     out = given.out or (None if given.quick else OUT)
     known = load()

@@ -5,7 +5,7 @@
 A stretch of a log is played under EASY without the side-car, with it and its bounds, and with it without them (predictions that count jobs
 instead of processor-seconds, no limit on jobs that outlive their TimeMin, none on the slip of heads), with 0, 1 and 5 gamers. A gamer has
 run ten jobs of a second on one processor, with a limit of a day, and then sends a job every six hours that asks for a tenth of the
-machine for a day and uses half of it. Soft limits: nothing is given back. Stores what it finds in docs/gaming.json, which
+machine for a day and uses half of it. Soft limits: nothing is given back. Stores what it finds in docs/generators/gaming.json, which
 docs/background/gaming.md tells; what is there already is not played again. Logs are looked for in the folder that WALLTIME_TRACES names.
 One core takes about 10 minutes. With --small it plays other logs, with 0 and 5 gamers, for several values of the predictor's `small`, which
 are compared there, so that its default is not chosen by the logs of the table; their ten jobs are then just large enough to count.
@@ -35,7 +35,7 @@ from walltime.cli.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
 
-OUT = ROOT / "docs" / "gaming.json"
+OUT = ROOT / "docs" / "generators" / "gaming.json"
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln", 20_373),
     "ALCF-Theta": ("ALCF-Theta-2022", 20_000),

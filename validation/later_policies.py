@@ -28,7 +28,7 @@ from walltime.simulation.first_look import COPIES, first_look  # noqa: E402
 from walltime.simulation.spread import MEASURES, shaking_spread  # noqa: E402
 from walltime.whatif.effects import differences, pairs  # noqa: E402
 
-OUT = ROOT / "docs" / "later-policies.json"
+OUT = ROOT / "docs" / "generators" / "later-policies.json"
 LOGS = ("KTH-SP2-1996-2.swf", "SDSC-SP2-1998-4.x-cln", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.x-cln")
 BASELINE = "easy"
 

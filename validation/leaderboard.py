@@ -2,9 +2,9 @@
 
     python validation/leaderboard.py [--only SUITE ...] [--results DIR] [--workers N] [--out FILE]
 
-Stores them in docs/leaderboard.json, which docs/guides/benchmark.md is made from; the results themselves stay in DIR: an interrupted run
-goes on, and results that are there are not run again. The logs of the suite `archive` are looked for as the command does. One core takes
-a quarter of an hour.
+Stores them in docs/generators/leaderboard.json, which docs/guides/benchmark.md is made from; the results themselves stay in DIR: an
+interrupted run goes on, and results that are there are not run again. The logs of the suite `archive` are looked for as the command does.
+One core takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from walltime.benchmark import SUITES, leaderboard, read_result, read_suite, run
 from walltime.benchmark.result import file_name
 from walltime.policy import ORDERS
 
-OUT = ROOT / "docs" / "leaderboard.json"
+OUT = ROOT / "docs" / "generators" / "leaderboard.json"
 OTHERS = [name for name in ORDERS if name != "fcfs"]
 POLICIES = (
     *("fcfs", "easy", "easy++", "conservative", "hybrid:depth=0", "hybrid:depth=4"),
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=SUITES, metavar="SUITE", help=f"of {', '.join(SUITES)}")
     parser.add_argument("--results", type=Path, default=Path("benchmark-results"), help="the folder of the results (benchmark-results)")
     parser.add_argument("--workers", type=int, help="threads; by default one per core")
-    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps the standings (docs/leaderboard.json)")
+    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps the standings (docs/generators/leaderboard.json)")
     given = parser.parse_args(arguments)
     stored = json.loads(given.out.read_text()) if given.out.exists() else {}
     for name in given.only or SUITES:

@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python validation/learned.py [--only LOG ...] [--seeds N] [--episodes N] [--store DIR] [--out FILE]
 
-Stores the results in docs/learned.json, which docs/guides/trained-agent.md is made from. Logs are looked for in the folder that
+Stores the results in docs/generators/learned.json, which docs/guides/trained-agent.md is made from. Logs are looked for in the folder that
 WALLTIME_TRACES names. The agents are kept in a folder, and training goes on from there. Each agent takes two minutes of one core; with
 the threads that numpy would use more, as its matrices are small.
 """
@@ -25,7 +25,7 @@ from walltime import Workload, read
 from walltime.learn import Settings, evaluate, train
 from walltime.workloads import Lublin99
 
-OUT = ROOT / "docs" / "learned.json"
+OUT = ROOT / "docs" / "generators" / "learned.json"
 LOGS = {"Lublin99": None, "SDSC-SP2": "SDSC-SP2-1998-4.x-cln"}
 """The beginning of each file's name; None: generated."""
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=5, help="agents for each log (5)")
     parser.add_argument("--episodes", type=int, default=Settings().episodes, help=f"of each training ({Settings().episodes:,})")
     parser.add_argument("--store", type=Path, default=ROOT / "learned", help="the folder of the agents (learned)")
-    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/learned.json)")
+    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/generators/learned.json)")
     given = parser.parse_args(arguments)
     for name in given.only or LOGS:
         workload = find(name)

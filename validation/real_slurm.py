@@ -4,7 +4,8 @@
 
 Each scenario is run on a real Slurm that many times, in real time: twelve minutes each. FOLDER keeps what Slurm said of each run, and
 runs that are there are not made again. Then each run is simulated, from its own job log and description of the cluster, and what was
-found is stored in docs/slurm.json, of which docs/background/real-slurm.md is made. Needs the packages that tests/slurm/lab.py names.
+found is stored in docs/generators/slurm.json, of which docs/background/real-slurm.md is made. Needs the packages that tests/slurm/lab.py
+names.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from walltime.machine import read_slurm
 
 Array = np.ndarray
 Numbers = dict[str, Any]
-OUT = Path(__file__).resolve().parents[1] / "docs" / "slurm.json"
+OUT = Path(__file__).resolve().parents[1] / "docs" / "generators" / "slurm.json"
 LATE = "slurm, half a second later"
 WAYS = {
     "slurm": "slurm",

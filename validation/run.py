@@ -2,9 +2,9 @@
 
     python validation/run.py [--only NAME ...] [--quick] [--out FILE]
 
-Stores what it finds in docs/validation.json, which docs/background/validation.md is made from; parts that are not run keep what was
-stored earlier. Ends with status 1 if something does not hold. Logs are looked for in the folder that WALLTIME_TRACES
-names; without any, the identities are tried on random workloads only.
+Stores what it finds in docs/generators/validation.json, which docs/background/validation.md is made from; parts that are not run keep what
+was stored earlier. Ends with status 1 if something does not hold. Logs are looked for in the folder that WALLTIME_TRACES names; without
+any, the identities are tried on random workloads only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="NAME", help=f"parts to run: {', '.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
-    parser.add_argument("--out", type=Path, help="the file that keeps what is found (docs/validation.json; with --quick none)")
+    parser.add_argument("--out", type=Path, help="the file that keeps what is found (docs/generators/validation.json; with --quick none)")
     given = parser.parse_args(arguments)
     out = given.out or (None if given.quick else OUT)
     bad = []

@@ -4,7 +4,7 @@
 
 The truth is a log's schedule under EASY; a prediction knows the jobs that run and wait at its moment, and of the log those that had ended.
 Moments are drawn from the last three quarters of the log, and predictions made at those at which somebody waits. Calibrated are intervals
-by what had become of the predictions before, as far as it was known then. Stores what it finds in docs/start-times.json, which
+by what had become of the predictions before, as far as it was known then. Stores what it finds in docs/generators/start-times.json, which
 docs/guides/start-times.md is made from. Logs are looked for in the folder that WALLTIME_TRACES names. One core takes one to three
 minutes for each log.
 """
@@ -30,7 +30,7 @@ from walltime.live.scores import DAY, Outcome, calibrated
 from walltime.logs import read
 from walltime.simulation import simulate
 
-OUT = ROOT / "docs" / "start-times.json"
+OUT = ROOT / "docs" / "generators" / "start-times.json"
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln", 400),
     "CTC-SP2": ("CTC-SP2-1996-3.1-cln", 150),
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=LOGS, metavar="LOG", help=f"of {', '.join(LOGS)}")
     parser.add_argument("--samples", type=int, default=100, help="simulations from each (100)")
-    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/start-times.json)")
+    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/generators/start-times.json)")
     given = parser.parse_args(arguments)
     stored = json.loads(given.out.read_text()) if given.out.exists() else {}
     for name in given.only or LOGS:

@@ -2,8 +2,8 @@
 
     python validation/tuning.py [--only LOG ...] [--budget N] [--out FILE]
 
-Stores the results in docs/tuning.json, which docs/guides/tuning.md is made from. Logs are looked for in the folder that WALLTIME_TRACES
-names. One core takes a minute for KTH and five for BLUE.
+Stores the results in docs/generators/tuning.json, which docs/guides/tuning.md is made from. Logs are looked for in the folder that
+WALLTIME_TRACES names. One core takes a minute for KTH and five for BLUE.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from validation.run import rounded
 from walltime import read
 from walltime.tuning import STRATEGIES, choose_weekly, tune
 
-OUT = ROOT / "docs" / "tuning.json"
+OUT = ROOT / "docs" / "generators" / "tuning.json"
 LOGS = {"KTH-SP2": "KTH-SP2-1996-2.1-cln", "SDSC-BLUE": "SDSC-BLUE-2000-4.x-cln"}
 """The beginning of each file's name."""
 KINDS: tuple[dict[str, Any], ...] = (
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=LOGS, metavar="LOG", help=f"of {', '.join(LOGS)}")
     parser.add_argument("--budget", type=int, default=150, help="candidates of each search (150)")
     parser.add_argument("--workers", type=int, help="threads; by default one per core")
-    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/tuning.json)")
+    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/generators/tuning.json)")
     given = parser.parse_args(arguments)
     stored = json.loads(given.out.read_text()) if given.out.exists() else {}
     for name in given.only or LOGS:

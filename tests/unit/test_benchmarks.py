@@ -30,7 +30,7 @@ def easy(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def tables(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "docs")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "generators")
     import performance_tables
 
     yield performance_tables

@@ -15,7 +15,7 @@ from validation.coverage import Sizes, Trials, load
 from walltime.metrics.intervals import KINDS, MAKERS, SCOPES
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "walltime"
-DOCS = SRC.parents[1] / "docs"
+GENERATORS = SRC.parents[1] / "docs" / "generators"
 EXPERIMENTS = load()
 
 
@@ -100,8 +100,8 @@ def test_coverage__of_what_takes_longer(name):
 
 
 def test_tables__say_what_was_stored(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(DOCS))
-    spec = importlib.util.spec_from_file_location("coverage_tables", DOCS / "coverage_tables.py")
+    monkeypatch.syspath_prepend(str(GENERATORS))
+    spec = importlib.util.spec_from_file_location("coverage_tables", GENERATORS / "coverage_tables.py")
     tables = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tables)
     file = tmp_path / "coverage.json"
@@ -132,13 +132,13 @@ def test_store__keeps_experiments_that_are_not_run_or_not_known(tmp_path):
 
 
 def test_stored__is_of_the_experiments_that_there_are():
-    stored = json.loads((DOCS / "coverage.json").read_text())
+    stored = json.loads((GENERATORS / "coverage.json").read_text())
     assert list(stored) == list(EXPERIMENTS), "run validation/coverage.py --only with the missing ones, and delete those that are gone"
     assert not any(found["quick"] for found in stored.values())
 
 
 def test_stored__each_interval_holds_what_it_says():
-    for name, found in json.loads((DOCS / "coverage.json").read_text()).items():
+    for name, found in json.loads((GENERATORS / "coverage.json").read_text()).items():
         for case in found["cases"]:
             if case["meant"] and case["trials"] >= coverage.FEW:
                 assert case["measured"] + 2 * case["error"] >= case["nominal"] - 0.05, f"{name}, {case['case']}"

@@ -79,7 +79,7 @@ def test_api_reference__has_every_public_name():
 
 def test_search_from_disk__has_the_index_and_the_worker_as_scripts(tmp_path, monkeypatch):
     pytest.importorskip("mkdocs", reason="mkdocs is not installed; make setup does it")
-    spec = importlib.util.spec_from_file_location("offline", ROOT / "docs" / "offline.py")
+    spec = importlib.util.spec_from_file_location("offline", ROOT / "docs" / "generators" / "offline.py")
     offline = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(offline)
     config = SimpleNamespace(site_dir=str(tmp_path), extra={})

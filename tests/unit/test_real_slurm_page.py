@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+GENERATORS = DOCS / "generators"
 PAGE = (DOCS / "background" / "real-slurm.md").read_text()
 MARKS = re.findall(r"^<!-- generated: real-slurm (\S+) -->$", PAGE, re.MULTILINE)
-STORED = json.loads((DOCS / "slurm.json").read_text())
+STORED = json.loads((GENERATORS / "slurm.json").read_text())
 
 
 @pytest.fixture
 def tables(monkeypatch):
     """The module that makes the tables, which only the documentation imports."""
-    monkeypatch.syspath_prepend(DOCS)
+    monkeypatch.syspath_prepend(GENERATORS)
     import slurm_tables
 
     yield slurm_tables

@@ -14,17 +14,18 @@ from tests.cli import call
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 DOCS = README.parent / "docs"
+GENERATORS = DOCS / "generators"
 
 
 @pytest.fixture(scope="module")
 def recipes():
-    sys.path.insert(0, str(DOCS))  # it imports its neighbours, as it does when MkDocs runs it
-    spec = importlib.util.spec_from_file_location("recipes_run", DOCS / "recipes_run.py")
+    sys.path.insert(0, str(GENERATORS))  # it imports its neighbours, as it does when MkDocs runs it
+    spec = importlib.util.spec_from_file_location("recipes_run", GENERATORS / "recipes_run.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["recipes_run"] = module
     spec.loader.exec_module(module)
     yield module
-    sys.path.remove(str(DOCS))
+    sys.path.remove(str(GENERATORS))
     del sys.modules["recipes_run"]
 
 

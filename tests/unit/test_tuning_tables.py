@@ -10,15 +10,16 @@ import pytest
 from walltime.wording import shown_change
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+GENERATORS = DOCS / "generators"
 
 
 @pytest.fixture
 def tables(monkeypatch):
     """A module of the documentation by name."""
-    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.syspath_prepend(str(GENERATORS))
 
     def load(name):
-        spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, GENERATORS / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
@@ -30,7 +31,7 @@ def tables(monkeypatch):
 def test_tuning__both_logs_with_intervals(tables, tmp_path):
     tuning = tables("tuning_tables").tuning
     fitted, weekly = tuning("fitted").splitlines(), tuning("weekly").splitlines()
-    stored = json.loads((DOCS / "tuning.json").read_text())
+    stored = json.loads((GENERATORS / "tuning.json").read_text())
     assert list(stored) == ["KTH-SP2", "SDSC-BLUE"]
     assert len(fitted) == len(weekly) == 8
     gain = stored["KTH-SP2"]["fitted"][0]["fitted"]["test"]
@@ -52,7 +53,7 @@ def test_standings__are_of_the_suites_as_they_are(tables, tmp_path):
 @pytest.mark.slow
 def test_learned__both_logs_with_intervals(tables, tmp_path):
     learned = tables("learned_tables").learned
-    stored = json.loads((DOCS / "learned.json").read_text())
+    stored = json.loads((GENERATORS / "learned.json").read_text())
     assert list(stored) == ["Lublin99", "SDSC-SP2"]
     schedulers = len(stored["SDSC-SP2"]["compared"])
     assert len(learned("comparison").splitlines()) == 2 + 1 + schedulers

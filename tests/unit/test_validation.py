@@ -274,7 +274,7 @@ def test_agreement__readings_are_in_percent_of_the_default():
 
 @pytest.fixture
 def tables(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "docs")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "generators")
     import validation_tables
 
     yield validation_tables

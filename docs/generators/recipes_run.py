@@ -16,9 +16,9 @@ from pathlib import Path
 
 import tutorial_site
 
-HERE = Path(__file__).parent
-PAGE = HERE / "guides" / "recipes.md"
-TUTORIAL = HERE / "tutorial" / "what-if.md"
+DOCS = Path(__file__).parents[1]
+PAGE = DOCS / "guides" / "recipes.md"
+TUTORIAL = DOCS / "tutorial" / "what-if.md"
 BLOCK = re.compile(
     r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )

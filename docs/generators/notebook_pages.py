@@ -7,7 +7,7 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
-FOLDER = Path(__file__).parent / "notebooks"
+FOLDER = Path(__file__).parents[1] / "notebooks"
 SECONDS = 300
 """Most time that one cell may take: the first run on a computer compiles the engine."""
 WIDTH = 88

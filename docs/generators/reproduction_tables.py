@@ -1,4 +1,4 @@
-"""The tables of the page on the reproduction, generated from the numbers that `docs/reproduction_data.py` collected."""
+"""The tables of the page on the reproduction, generated from the numbers that `docs/generators/reproduction_data.py` collected."""
 
 from __future__ import annotations
 

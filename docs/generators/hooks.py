@@ -54,7 +54,7 @@ MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 def on_page_markdown(markdown: str, page, **_) -> str:
     """Replace the marks of a page, and add what recipes print; called by MkDocs."""
     for run in recipes_run.KEPT:
-        if page.file.src_uri == run.relative_to(recipes_run.HERE).as_posix():
+        if page.file.src_uri == run.relative_to(recipes_run.DOCS).as_posix():
             return recipes_run.with_outputs(markdown, run)
     return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
 

@@ -1,4 +1,4 @@
-"""Draws the picture of the README: `python docs/images/draw.py`."""
+"""Draws the picture of the README: `python docs/generators/overview_figure.py`."""
 
 from pathlib import Path
 
@@ -11,4 +11,4 @@ figure, (left, right) = wt.figures.panels(1, 2, width="slide", height=3.2, width
 wt.figures.wait_distribution(*schedules, ax=left).set_title("how long jobs wait", loc="left")
 begin, end = choose_stretch(schedules[1:], 150)
 wt.figures.gantt(schedules[1], begin, end, ax=right)
-wt.figures.save(figure, Path(__file__).with_name("overview.svg"))
+wt.figures.save(figure, Path(__file__).parents[1] / "images" / "overview.svg")

@@ -1,9 +1,9 @@
 """Collect the results of `walltime paper run` into the file from which the page on the reproduction is generated.
 
-    python docs/reproduction_data.py feitelson98 mualem01
+    python docs/generators/reproduction_data.py feitelson98 mualem01
 
 Each argument is a folder of one paper, named for it. Takes the tables and the claims;
-writes docs/reproduction.json.
+writes docs/generators/reproduction.json.
 """
 
 from __future__ import annotations

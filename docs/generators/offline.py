@@ -34,7 +34,7 @@ def on_post_build(config, **_) -> None:
     site = Path(config.site_dir)
     workers = list(site.glob("assets/javascripts/workers/search.*.js"))
     if len(workers) != 1:
-        raise PluginError(f"the theme has {len(workers)} search workers, not one: docs/offline.py does not know this version")
+        raise PluginError(f"the theme has {len(workers)} search workers, not one: docs/generators/offline.py does not know this version")
     (site / WORKER).write_text(SCRIPT % json.dumps(workers[0].read_text(encoding="utf-8")), encoding="utf-8")
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     (site / "search" / "search_index.js").write_text(f"var __index = {index};\n", encoding="utf-8")
