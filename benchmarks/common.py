@@ -19,8 +19,7 @@ import numpy as np
 
 from walltime import read
 from walltime.engine.interface.number import Simulation
-from walltime.estimates import ExactEstimates
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import ExactEstimates, effective_times
 from walltime.policy import Policy
 from walltime.provenance import version
 from walltime.workload import Workload

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.common import LOGS, Numbers, Options, Result, child, find_log, show, spread, wall_seconds
 from walltime.estimates import FModel, Mualem01, Tsafrir05
-from walltime.estimates.model import EstimateModel
+from walltime.estimates.base import EstimateModel
 from walltime.workload.models import MODELS
 
 COMMAND = (sys.executable, "-m", "walltime.cli.main")

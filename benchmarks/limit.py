@@ -11,7 +11,7 @@ from types import TracebackType
 import numpy as np
 
 from benchmarks.common import Options, Result, kernel_run, lublin, paper_logs, show, take_turns
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.policy import Easy
 from walltime.workload import Workload
 

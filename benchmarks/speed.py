@@ -26,8 +26,7 @@ from benchmarks.common import (
     take_turns,
 )
 from walltime.engine.interface.number import Simulation
-from walltime.estimates import FModel
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import FModel, effective_times
 from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, Policy
 from walltime.workload import Workload
 

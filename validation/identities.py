@@ -14,7 +14,7 @@ import numpy as np
 import walltime as wt
 from validation.common import Array, Numbers, Simulate, Sizes, describe_logs, find_logs, tell
 from walltime.engine.interface.number import Simulation
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.metrics import queue_length
 
 POLICIES: tuple[wt.policy.Policy, ...] = (

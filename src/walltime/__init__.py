@@ -70,12 +70,12 @@ if TYPE_CHECKING:
     from walltime.policy import Dialect as Dialect
     from walltime.policy import Easy as Easy
     from walltime.policy import Hybrid as Hybrid
+    from walltime.policy import Kind as Kind
     from walltime.policy import NoBackfilling as NoBackfilling
     from walltime.policy import PlainPolicy as PlainPolicy
     from walltime.policy import Slurm as Slurm
     from walltime.policy import Wfp as Wfp
     from walltime.policy import order as order
-    from walltime.policy.kind import Kind as Kind
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import predictor as predictor
     from walltime.provenance import version as version
@@ -144,6 +144,7 @@ _NAMES = {
         "Dialect",
         "Easy",
         "Hybrid",
+        "Kind",
         "NoBackfilling",
         "PlainPolicy",
         "Slurm",
@@ -157,7 +158,6 @@ _NAMES = {
     "provenance": ("version",),
     "report": ("write_report",),
     "auditor.audit": ("audit",),
-    "policy.kind": ("Kind",),
     "schedule": (
         "Schedule",
         "compare",

@@ -7,8 +7,7 @@ import pytest
 
 from tests.traces import trace_path
 from walltime import metrics, read, simulate
-from walltime.policy import Conservative, Easy, NoBackfilling
-from walltime.policy.kind import Kind
+from walltime.policy import Conservative, Easy, Kind, NoBackfilling
 from walltime.report import human_time, write_report
 from walltime.report.stretch import assign_processors
 from walltime.report.text import human_difference

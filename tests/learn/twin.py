@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.learn.batch import Rules
 from walltime.learn.sources import Episode
 

@@ -9,8 +9,7 @@ import walltime as wt
 from tests.profiles import examples
 from walltime import Conservative, Easy, Hybrid, NoBackfilling, Schedule, Workload, audit, simulate
 from walltime.auditor import CHECKS
-from walltime.policy import Relaxed, Selective
-from walltime.policy.kind import Kind
+from walltime.policy import Kind, Relaxed, Selective
 
 # Four processors. Job 1 runs first; job 2 waits for all of them; job 3 fits beside job 1 and ends before it; job 4 comes
 # last. Under EASY and conservative: 1 at 0, 2 at 10, 3 at 2 (backfilled), 4 at 20.

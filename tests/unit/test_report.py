@@ -13,8 +13,7 @@ import pytest
 
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
-from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, order
-from walltime.policy.kind import Kind
+from walltime.policy import SJF, Conservative, Easy, Hybrid, Kind, NoBackfilling, order
 from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
 from walltime.report.care import cautions
 from walltime.report.page import render

@@ -16,7 +16,7 @@ from walltime.auditor.report import AuditReport, Violation
 from walltime.auditor.rows import Rows
 from walltime.auditor.rules import ALWAYS, OF_POLICIES
 from walltime.errors import PolicyError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction

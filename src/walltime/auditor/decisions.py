@@ -19,8 +19,7 @@ from walltime.auditor.report import Violation
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
-from walltime.policy import FCFS, Dialect, MultiQueue, Order, Policy, Wfp
-from walltime.policy.kind import Kind
+from walltime.policy import FCFS, Dialect, Kind, MultiQueue, Order, Policy, Wfp
 from walltime.predictors import History, LogHistory, Prediction
 from walltime.workload import Workload
 

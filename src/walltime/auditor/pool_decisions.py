@@ -15,7 +15,7 @@ import numpy as np
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
 from walltime.auditor.scores import Scores
 from walltime.auditor.walk import Walk
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy

@@ -25,7 +25,7 @@ from walltime.auditor.slurm_passes import (
     place_job,
 )
 from walltime.auditor.walk import Walk
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import Slurm

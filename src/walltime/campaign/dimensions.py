@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.estimates import parse_estimates
-from walltime.estimates.overrun import OVERRUN
+from walltime.estimates import OVERRUN, parse_estimates
 from walltime.logs.filters import parse_span, select
 from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor

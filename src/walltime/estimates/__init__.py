@@ -1,15 +1,24 @@
 """Estimate models: what the scheduler is told about the runtimes."""
 
+from walltime.estimates.base import (
+    OVERRUN,
+    EstimateModel,
+    ExactEstimates,
+    FactorEstimates,
+    UserEstimates,
+    cut_short,
+    effective,
+    effective_times,
+)
 from walltime.estimates.fmodel import FModel, wrong_order_probability
-from walltime.estimates.model import EstimateModel, cut_short
 from walltime.estimates.modes import largest_estimate
 from walltime.estimates.mualem01 import Mualem01
-from walltime.estimates.names import ESTIMATE_NAMES, parse_estimates
-from walltime.estimates.simple import ExactEstimates, FactorEstimates, UserEstimates
+from walltime.estimates.registry import ESTIMATE_NAMES, parse_estimates
 from walltime.estimates.tsafrir05 import Tsafrir05
 
 __all__ = [
     "ESTIMATE_NAMES",
+    "OVERRUN",
     "EstimateModel",
     "ExactEstimates",
     "FModel",
@@ -18,6 +27,8 @@ __all__ = [
     "Tsafrir05",
     "UserEstimates",
     "cut_short",
+    "effective",
+    "effective_times",
     "largest_estimate",
     "parse_estimates",
     "wrong_order_probability",

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.estimates.model import Array, EstimateModel, whole_seconds
+from walltime.estimates.base import Array, EstimateModel, whole_seconds
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.estimates.model import Array, EstimateModel
+from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import modes as m
-from walltime.estimates.model import Array, EstimateModel
+from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 

@@ -15,7 +15,7 @@ from walltime.explanation.machine_story import MachineStory, machine_story
 from walltime.explanation.sentences import sentences
 from walltime.explanation.story import Story
 from walltime.explanation.watch import Result
-from walltime.policy.kind import Kind
+from walltime.policy import Kind
 from walltime.wording import human_time
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from walltime.explanation.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
 from walltime.explanation.watch import Result, Snapshot, watch
-from walltime.policy.kind import Kind
+from walltime.policy import Kind
 
 
 def story_of(schedule: Result, job: int, alternatives: Iterable[Alternative] = ()) -> Story:

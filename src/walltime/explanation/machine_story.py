@@ -15,7 +15,7 @@ from walltime.explanation.story import Alternative, Change, OfOneJob, Overtaker
 from walltime.explanation.watch import Result, scheduler_of
 from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
-from walltime.policy.kind import Kind
+from walltime.policy import Kind
 from walltime.scheduler.on_machine import run_on_machine
 from walltime.scheduler.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose

@@ -13,7 +13,7 @@ import numpy as np
 from walltime.engine.interface.load import load
 from walltime.engine.kernel import decisions as kernel
 from walltime.errors import PolicyError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.learn.features import FEATURES, QUEUE, still_features
 from walltime.learn.formulas import FORMULAS, formula_terms
 from walltime.learn.sources import Episode

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.learn.features import scales_of
 from walltime.policy import Policy
 from walltime.scheduler.specification import Scheduler

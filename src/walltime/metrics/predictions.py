@@ -11,7 +11,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.averages import Averages
 from walltime.metrics.estimates import accuracy
 from walltime.metrics.jobs import mean, relative_difference, weighted_wait
-from walltime.policy import FCFS, Known, Order, Wfp
+from walltime.policy import FCFS, LogView, Order, Wfp
 
 Array = np.ndarray
 
@@ -82,7 +82,7 @@ def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[
     return mean(np.sqrt(variance[chosen])), int(chosen.sum())
 
 
-def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: Known | None = None) -> Array:
+def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: LogView | None = None) -> Array:
     """Score of each job by the queue order at the moment it starts, with the user's request; float64, shape (jobs,).
 
     `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). `known`: the columns and the calendar that your own order
@@ -95,7 +95,7 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
         return wait.astype(np.float64)
     if isinstance(order, Wfp):
         return (wait / requested) ** order.exponent * procs
-    columns, calendar = known or Known({})
+    columns, calendar = known or LogView({})
     read = {"wait": wait, "believed": requested, "procs": procs, "submit": submit, "requested": requested}
     read["elapsed"] = submit - submit.min(initial=np.iinfo(np.int64).max)
     read |= {name: np.asarray(columns[name]) for name in order.columns if name in columns}
@@ -108,7 +108,7 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
     return np.array([order.score(**dict(zip(read, row, strict=True))) for row in values], np.float64)
 
 
-def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: Known | None = None) -> float:
+def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: LogView | None = None) -> float:
     """The wait weighted by the jobs' priorities at their starts, s; 0 where these sum to 0. Arguments as for `priority_at_start`.
 
     Source: tang13, eq. 4.

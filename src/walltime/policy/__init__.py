@@ -1,22 +1,20 @@
 """Policies: which jobs get reservations, and in which order the queue is considered. One module per policy; the table is in registry.py."""
 
-from walltime.policy.base import Backfilling, Passes, Policy, Reservations
+from walltime.policy.base import Backfilling, Kind, Passes, Policy, Reservations
 from walltime.policy.conservative import Conservative
 from walltime.policy.dialect import DIALECTS, PAPERS, READINGS, Dialect
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
 from walltime.policy.files import NotRunError, files_in, only, placed
-from walltime.policy.formulas import Fitted, Formula
+from walltime.policy.formulas import Fitted, Formula, WeightedOrder, score_order
 from walltime.policy.hybrid import Hybrid
-from walltime.policy.known import Calendar, Known, Moment
+from walltime.policy.log_view import Calendar, LogView, Moment
 from walltime.policy.lookahead import Lookahead
 from walltime.policy.multiqueue import MultiQueue
-from walltime.policy.order_names import ORDERS, parse_order
 from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
-from walltime.policy.registry import EVERY, POLICIES, POLICY_NAMES, build, parse_policy, split, takes
+from walltime.policy.registry import EVERY, ORDERS, POLICIES, POLICY_NAMES, build, parse_order, parse_policy, split, takes
 from walltime.policy.relaxed import Relaxed
-from walltime.policy.scores import Score, score_order
 from walltime.policy.selective import Selective
 from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
@@ -50,7 +48,8 @@ __all__ = [
     "Fitted",
     "Formula",
     "Hybrid",
-    "Known",
+    "Kind",
+    "LogView",
     "Lookahead",
     "Moment",
     "MultiQueue",
@@ -63,13 +62,13 @@ __all__ = [
     "Relaxed",
     "Reservations",
     "RunningJob",
-    "Score",
     "ScoredOrder",
     "Selective",
     "Slack",
     "Slurm",
     "UserOrder",
     "WaitingJob",
+    "WeightedOrder",
     "Wfp",
     "build",
     "files_in",

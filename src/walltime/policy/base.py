@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from walltime.errors import PolicyError
@@ -16,6 +17,17 @@ KINDS = {
     "kind_wrong": "a job that starts while one ahead of it waits is backfilled; of the others, one that starts on arrival is immediate"
 }
 """What policies promise of the head, of first reservations and of the labels of starts."""
+
+
+class Kind(IntEnum):
+    """How a job started. Backfilled jobs are counted as in feitelson98, Fig. 3, mualem01, Fig. 5, and tsafrir06, Fig. 5."""
+
+    IMMEDIATE = 0
+    """on arrival, with no job ahead of it waiting"""
+    RESERVED = 1
+    """after a wait, with no job ahead of it waiting"""
+    BACKFILLED = 2
+    """while a job ahead of it in the queue was waiting"""
 
 
 class Passes(NamedTuple):

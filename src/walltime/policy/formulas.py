@@ -1,17 +1,17 @@
-"""Queue orders of the later literature: scores that are short formulas."""
+"""Queue orders whose scores are short formulas of the literature, or weighted sums and products of features."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass
 from typing import Any
 
 from walltime.errors import PolicyError
-from walltime.policy.orders import ScoredOrder, check_starvation
+from walltime.policy.orders import ScoredOrder, UserOrder, check_starvation
 
-Score = Callable[..., float]
+ScoreFunction = Callable[..., float]
 
 
 def _lcfs(submit):
@@ -71,7 +71,7 @@ class Formula(ScoredOrder):
         return tuple(_PLAIN)
 
     @property
-    def scoring(self) -> Score:
+    def scoring(self) -> ScoreFunction:
         """The formula."""
         return _PLAIN[self.name][0]
 
@@ -110,7 +110,7 @@ class Fitted(Formula):
         return tuple(_FITTED)
 
     @property
-    def scoring(self) -> Score:
+    def scoring(self) -> ScoreFunction:
         """The formula with its weight."""
         assert self.submit_weight is not None
         return _FITTED[self.name][0](self.submit_weight)
@@ -122,7 +122,7 @@ class Fitted(Formula):
 
 
 @functools.cache
-def _f1(weight: float) -> Score:
+def _f1(weight: float) -> ScoreFunction:
     def f1(believed, procs, elapsed):
         return -(math.log10(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
 
@@ -130,7 +130,7 @@ def _f1(weight: float) -> Score:
 
 
 @functools.cache
-def _f2(weight: float) -> Score:
+def _f2(weight: float) -> ScoreFunction:
     def f2(believed, procs, elapsed):
         return -(math.sqrt(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
 
@@ -138,7 +138,7 @@ def _f2(weight: float) -> Score:
 
 
 @functools.cache
-def _f3(weight: float) -> Score:
+def _f3(weight: float) -> ScoreFunction:
     def f3(believed, procs, elapsed):
         return -(believed * procs + weight * math.log10(max(elapsed, 0.1)))
 
@@ -146,14 +146,14 @@ def _f3(weight: float) -> Score:
 
 
 @functools.cache
-def _f4(weight: float) -> Score:
+def _f4(weight: float) -> ScoreFunction:
     def f4(believed, procs, elapsed):
         return -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1)))
 
     return f4
 
 
-_PLAIN: dict[str, tuple[Score, str]] = {
+_PLAIN: dict[str, tuple[ScoreFunction, str]] = {
     "lcfs": (_lcfs, "the latest arrival"),
     "ljf": (_ljf, "the longest believed runtime"),
     "sqf": (_sqf, "the fewest processors"),
@@ -163,7 +163,7 @@ _PLAIN: dict[str, tuple[Score, str]] = {
     "lxf": (_lxf, "the largest expansion factor: (wait + believed) / believed"),
     "unicef": (_unicef, "the highest wait / (log2(procs) x believed); serial jobs before all others"),
 }
-_FITTED: dict[str, tuple[Callable[[float], Score], float]] = {
+_FITTED: dict[str, tuple[Callable[[float], ScoreFunction], float]] = {
     "f1": (_f1, 870.0),
     "f2": (_f2, 25_600.0),
     "f3": (_f3, 6.86e6),
@@ -171,3 +171,124 @@ _FITTED: dict[str, tuple[Callable[[float], Score], float]] = {
 }
 FORMULAS: tuple[Formula, ...] = (*(Formula(name) for name in _PLAIN), *(Fitted(name) for name in _FITTED))
 """The orders of this module, with their published parameters."""
+
+HOUR = 3600.0
+
+
+def _linear(wait, believed, procs, of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area):
+    """The sum of the features, each times its weight; a feature without a weight costs nothing."""
+    score = of_wait * (wait / HOUR) + of_believed * (believed / HOUR) + of_procs * procs
+    if of_area != 0.0:
+        score += of_area * (float(believed) * float(procs) / HOUR)
+    if of_log_wait != 0.0:
+        score += of_log_wait * math.log(wait + 1.0)
+    if of_log_believed != 0.0:
+        score += of_log_believed * math.log(float(believed))
+    if of_log_procs != 0.0:
+        score += of_log_procs * math.log(float(procs))
+    if of_log_area != 0.0:
+        score += of_log_area * math.log(float(believed) * float(procs))
+    return score
+
+
+def _power(wait, believed, procs, of_wait, of_believed, of_procs, of_area):
+    """The logarithm of the product of the features' powers, which orders jobs as the product does, and cannot overflow."""
+    score = 0.0
+    if of_wait != 0.0:
+        score += of_wait * math.log(wait + 1.0)
+    if of_believed != 0.0:
+        score += of_believed * math.log(float(believed))
+    if of_procs != 0.0:
+        score += of_procs * math.log(float(procs))
+    if of_area != 0.0:
+        score += of_area * math.log(float(believed) * float(procs))
+    return score
+
+
+SCORES: Mapping[str, tuple[Any, tuple[str, ...]]] = {
+    "linear": (_linear, ("wait", "believed", "procs", "area", "log-wait", "log-believed", "log-procs", "log-area")),
+    "power": (_power, ("wait", "believed", "procs", "area")),
+}
+"""The kinds of scores: the function, and the features in the order of its weights."""
+
+
+@dataclass(frozen=True)
+class WeightedOrder(UserOrder):
+    """A queue order by a score with these weights (finite numbers, one per feature of its kind); made by `score_order`.
+
+    The weights are data of the compiled function, so other weights compile nothing.
+    """
+
+    weights: tuple[float, ...] = ()
+
+    @property
+    def features(self) -> dict[str, float]:
+        """The features that have a weight."""
+        return {name: weight for name, weight in zip(SCORES[self.name][1], self.weights, strict=True) if weight != 0}
+
+    @property
+    def label(self) -> str:
+        """`linear:wait=1.2,area=-0.3`."""
+        return f"{self.name}:" + ",".join(f"{name}={repr(weight).removesuffix('.0')}" for name, weight in self.features.items())
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The weights."""
+        return self.weights
+
+    def asks(self) -> tuple[str, ...]:
+        """What the features are made of."""
+        return ("wait", "believed", "procs")
+
+    @property
+    def reads_time(self) -> bool:
+        """Whether the wait has a weight."""
+        return any(name.endswith("wait") for name in self.features)
+
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+        """The weighted score, as in compiled code."""
+        return float(self.function(wait, believed, procs, *self.weights))
+
+
+def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
+    """The order by a `linear` or `power` score with these weights, by feature; features left out have none.
+
+    `linear` adds the weighted features: `wait` and `believed` (the runtime that the scheduler plans with) in hours, `procs`, `area`
+    (processor hours), and the natural logarithms `log-wait` (of the wait + 1 s), `log-believed` (s), `log-procs`, `log-area` (processor
+    seconds). `power` multiplies powers of the wait + 1 s, `believed`, `procs` and `area`; the weights are the exponents. Raises PolicyError
+    for an unknown kind or feature, a weight that is not a finite number, and if no feature has a weight.
+
+    >>> score_order("power", {"wait": 3, "believed": -3, "procs": 1}).label
+    'power:wait=3,believed=-3,procs=1'
+    """
+    if kind not in SCORES:
+        raise PolicyError(f"unknown kind of score {kind!r}; known are {', '.join(SCORES)}")
+    function, features = SCORES[kind]
+    unknown = [name for name in weights if name not in features]
+    if unknown:
+        raise PolicyError(f"{unknown[0]!r} is no feature of the order {kind}; its features are {', '.join(features)}")
+    values = tuple(float(weights.get(name, 0.0)) + 0.0 for name in features)
+    if not all(map(math.isfinite, values)):
+        raise PolicyError(f"the weights of the order {kind} must be finite numbers")
+    if not any(values):
+        raise PolicyError(f"the order {kind} needs a weight that is not 0, such as {kind}:wait=1; its features are {', '.join(features)}")
+    return WeightedOrder(kind, function, values)
+
+
+def parse_score(text: str) -> WeightedOrder:
+    """The order with this specification, such as `linear:wait=1.2,area=-0.3`; raises PolicyError as `score_order` does.
+
+    >>> parse_score("linear:wait=1.2,area=-0.3").features
+    {'wait': 1.2, 'area': -0.3}
+    """
+    kind, _, options = text.strip().lower().partition(":")
+    weights: dict[str, float] = {}
+    for option in filter(None, (part.strip() for part in options.split(","))):
+        name, _, value = (part.strip() for part in option.partition("="))
+        if name in weights:
+            raise PolicyError(f"{name} of the order {text!r} is said twice")
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            raise PolicyError(f"{name} of the order {text!r} must be a number, as in wait=1.2, not {value!r}") from None
+    return score_order(kind, weights)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.policy.known import COLUMNS, NO_START
+from walltime.policy.log_view import COLUMNS, NO_START
 
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""

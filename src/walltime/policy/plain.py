@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from walltime.errors import PolicyError, shown
 from walltime.policy.base import Policy
-from walltime.policy.known import COLUMNS, Known, Moment
+from walltime.policy.log_view import COLUMNS, LogView, Moment
 
 LATEST = 2**60
 """All times of a schedule are below this."""
@@ -88,7 +88,7 @@ class RunningJob(WaitingJob):
 class Sight:
     """What a policy is shown in one run; each job is one object while it waits, and another while it runs."""
 
-    def __init__(self, known: Known):
+    def __init__(self, known: LogView):
         self.known = known
         self.now = 0
         self._waiting: dict[int, WaitingJob] = {}

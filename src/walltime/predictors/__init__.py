@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from walltime.predictors.base import StartedJob as StartedJob
     from walltime.predictors.base import SubmittedJob as SubmittedJob
     from walltime.predictors.base import predictor as predictor
-    from walltime.predictors.belief import BELIEFS as BELIEFS
-    from walltime.predictors.belief import CORRECTIONS as CORRECTIONS
-    from walltime.predictors.belief import Belief as Belief
-    from walltime.predictors.belief import Correction as Correction
-    from walltime.predictors.belief import parse_belief as parse_belief
-    from walltime.predictors.belief import parse_correction as parse_correction
     from walltime.predictors.history import History as History
     from walltime.predictors.history import LogHistory as LogHistory
     from walltime.predictors.history import Past as Past
     from walltime.predictors.history import check_columns as check_columns
     from walltime.predictors.history import log_ends as log_ends
-    from walltime.predictors.keys import KEYS as KEYS
-    from walltime.predictors.known import Jobs as Jobs
-    from walltime.predictors.known import alike as alike
+    from walltime.predictors.jobs import KEYS as KEYS
+    from walltime.predictors.jobs import Jobs as Jobs
+    from walltime.predictors.jobs import alike as alike
+    from walltime.predictors.prediction import BELIEFS as BELIEFS
+    from walltime.predictors.prediction import CORRECTIONS as CORRECTIONS
     from walltime.predictors.prediction import HISTORIES as HISTORIES
+    from walltime.predictors.prediction import Belief as Belief
+    from walltime.predictors.prediction import Correction as Correction
     from walltime.predictors.prediction import Prediction as Prediction
+    from walltime.predictors.prediction import parse_belief as parse_belief
+    from walltime.predictors.prediction import parse_correction as parse_correction
     from walltime.predictors.registry import PREDICTOR_NAMES as PREDICTOR_NAMES
     from walltime.predictors.registry import parse_predictor as parse_predictor
     from walltime.predictors.registry import predictor_class as predictor_class
@@ -55,37 +55,21 @@ __getattr__, __dir__, __all__ = lazy(
             "SubmittedJob",
             "predictor",
         ),
-        "predictors.belief": (
+        "predictors.history": ("History", "LogHistory", "Past", "check_columns", "log_ends"),
+        "predictors.jobs": ("KEYS", "Jobs", "alike"),
+        "predictors.prediction": (
             "BELIEFS",
             "CORRECTIONS",
+            "HISTORIES",
             "Belief",
             "Correction",
+            "Prediction",
             "parse_belief",
             "parse_correction",
         ),
-        "predictors.history": (
-            "History",
-            "LogHistory",
-            "Past",
-            "check_columns",
-            "log_ends",
-        ),
-        "predictors.keys": ("KEYS",),
-        "predictors.known": ("Jobs", "alike"),
-        "predictors.prediction": (
-            "HISTORIES",
-            "Prediction",
-        ),
-        "predictors.registry": (
-            "PREDICTOR_NAMES",
-            "PREDICTORS",
-            "parse_predictor",
-            "predictor_class",
-        ),
-        "predictors.tang13": (
-            "STATISTICS",
-            "WINDOWS",
-            "Tang13",
-        ),
+        "predictors.registry": ("PREDICTOR_NAMES", "PREDICTORS", "parse_predictor", "predictor_class"),
+        "predictors.tang13": ("STATISTICS", "WINDOWS", "Tang13"),
+        "predictors.tsafrir07": ("LastRun", "Tsafrir07"),
+        "predictors.unlearned": ("ExactRuntime", "UserRequest"),
     },
 )

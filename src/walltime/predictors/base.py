@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.predictors.keys import KEYS
+from walltime.predictors.jobs import KEYS
 
 if TYPE_CHECKING:
     from walltime.engine.kernel.prediction_memory import Compiled
-    from walltime.predictors.known import Jobs
+    from walltime.predictors.jobs import Jobs
     from walltime.workload import Workload
 
 Array = np.ndarray

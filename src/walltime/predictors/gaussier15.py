@@ -13,7 +13,7 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.errors import PolicyError
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
-from walltime.predictors.known import Jobs
+from walltime.predictors.jobs import Jobs
 
 BASE = 19
 """Number of base features."""

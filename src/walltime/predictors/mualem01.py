@@ -10,9 +10,8 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
-from walltime.predictors.keys import check_key, key_of
-from walltime.predictors.known import Jobs
-from walltime.predictors.shared import append
+from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.key_history import append
 
 WEEK = 7 * 86400
 FORGET = ("key", "sliding", "global", "none")

@@ -9,9 +9,8 @@ from typing import ClassVar
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.errors import PolicyError
 from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
-from walltime.predictors.keys import check_key, key_of
-from walltime.predictors.known import Jobs
-from walltime.predictors.shared import append, count, place_of_rank
+from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.key_history import append, count, place_of_rank
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ PREDICTORS = {
     "gaussier15": "gaussier15:Gaussier15",
     "similar15": "similar15:Similar15",
     "quantile": "quantile:Quantile",
-    "last": "last:LastRun",
-    "exact": "exact:ExactRuntime",
-    "user": "user:UserRequest",
+    "last": "tsafrir07:LastRun",
+    "exact": "unlearned:ExactRuntime",
+    "user": "unlearned:UserRequest",
 }
 """Module and class of each predictor; imported on first use."""
 PREDICTOR_NAMES = tuple(PREDICTORS)

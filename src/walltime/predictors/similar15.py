@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
-from walltime.predictors.keys import key_of
-from walltime.predictors.known import Jobs
-from walltime.predictors.shared import append
+from walltime.predictors.jobs import Jobs, key_of
+from walltime.predictors.key_history import append
 
 CHAIN = ("shape", "request", "size", "user")
 """Keys of `walltime.predictors.KEYS`, the most similar jobs first."""

@@ -10,9 +10,8 @@ import numpy as np
 from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, Compiled
 from walltime.errors import PolicyError
 from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
-from walltime.predictors.keys import check_key, key_of
-from walltime.predictors.known import Jobs
-from walltime.predictors.shared import count, observe_by_key, place_of_rank
+from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
 """The levels of aggressiveness in tang13, section 4.3."""

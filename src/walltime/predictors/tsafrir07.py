@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
-from walltime.predictors.keys import check_key, key_of
-from walltime.predictors.known import Jobs
-from walltime.predictors.shared import observe_by_key
+from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.key_history import observe_by_key
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,28 @@ class MeanOfLast:
         key = key_of(job, self.key)
         last = self.runtimes.get(key, [])[-self.k :] if key is not None else []
         return sum(last) // self.k if len(last) == self.k else None
+
+
+@dataclass(frozen=True)
+class LastRun(Predictor):
+    """The runtime of the last similar job that has ended; without one, the request.
+
+    `key`: which jobs are alike, one of `walltime.predictors.KEYS`. The same as `tsafrir07:k=1`.
+    """
+
+    name: ClassVar[str] = "last"
+    key: str = "user"
+
+    def __post_init__(self) -> None:
+        check_key(self.name, self.key)
+
+    def begin(self) -> MeanOfLast:
+        """A learner that has seen no job."""
+        return MeanOfLast(self.key, 1)
+
+    def compiled(self, jobs: Jobs) -> Compiled:
+        """The compiled form."""
+        return Tsafrir07(k=1, key=self.key).compiled(jobs)
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form

@@ -20,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from walltime import metrics
 from walltime.errors import WorkloadError
-from walltime.policy.kind import Kind
+from walltime.policy import Kind
 from walltime.report.stretch import assign_processors
 from walltime.report.text import human_time, labels
 from walltime.schedule.schedule import Schedule

@@ -11,8 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.files import whole_file
-from walltime.policy import Backfilling
-from walltime.policy.kind import Kind
+from walltime.policy import Backfilling, Kind
 from walltime.provenance import provenance
 from walltime.report import shell, tables
 from walltime.report.breakdowns import breakdown_tables

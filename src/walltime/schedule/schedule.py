@@ -15,8 +15,7 @@ from walltime.auditor import AuditReport, audit
 from walltime.auditor.known import known_to
 from walltime.errors import PolicyError
 from walltime.machine import Placement
-from walltime.policy import PAPERS, Dialect, Policy
-from walltime.policy.kind import Kind
+from walltime.policy import PAPERS, Dialect, Kind, Policy
 from walltime.schedule.breakdown import MEASURES, breakdown
 from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait

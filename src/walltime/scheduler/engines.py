@@ -8,7 +8,7 @@ from walltime.auditor.known import known_to
 from walltime.engine.kernel.prediction_memory import Prediction as LoweredPrediction
 from walltime.engine.reference.number import Reference
 from walltime.errors import PolicyError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.scheduler.prediction import for_kernel, for_reference

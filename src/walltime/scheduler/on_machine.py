@@ -11,7 +11,7 @@ import numpy as np
 from walltime.auditor.known import known_to
 from walltime.engine.reference.pools import ClusterReference, Shortage
 from walltime.errors import PolicyError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy, Slurm

@@ -13,7 +13,7 @@ import numpy as np
 
 from walltime.engine.inputs import Nodes, Shares, Wants
 from walltime.errors import WorkloadError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
 from walltime.policy.slurm import Settings, Slurm

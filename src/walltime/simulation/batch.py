@@ -13,11 +13,10 @@ import numpy as np
 from walltime import metrics
 from walltime.auditor.known import known_to
 from walltime.errors import PolicyError, shown
-from walltime.estimates import EstimateModel, FModel
+from walltime.estimates import EstimateModel, FModel, effective
 from walltime.estimates.fmodel import STREAM_F
-from walltime.estimates.overrun import effective
 from walltime.machine import Machine
-from walltime.policy import PAPERS, Calendar, Dialect, Easy, Known, Policy
+from walltime.policy import PAPERS, Calendar, Dialect, Easy, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.scheduler.engines import check_dynamics, needs_reference
@@ -191,7 +190,7 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     from walltime.engine.interface.number import Simulation
     from walltime.engine.kernel.prediction_memory import nothing_predicted
 
-    nobody, known = np.zeros(0, np.int64), Known({}, Calendar(0, UTC))
+    nobody, known = np.zeros(0, np.int64), LogView({}, Calendar(0, UTC))
     for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
         if policy.passes is None:
             continue

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.engine.reference.number import Reference
 from walltime.errors import PolicyError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.machine import Machine
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy

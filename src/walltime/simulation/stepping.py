@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.engine.reference.number import Reference
 from walltime.errors import WorkloadError, shown
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule

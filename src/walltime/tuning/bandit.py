@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.overrun import effective_times
+from walltime.estimates import effective_times
 from walltime.metrics import Interval, halves_differ, summarize
 from walltime.policy import ORDERS, Policy, parse_order
 from walltime.provenance import version

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval, halves_differ, series_interval
 from walltime.policy import ORDERS, Policy
-from walltime.policy.scores import SCORES
+from walltime.policy.formulas import SCORES
 from walltime.provenance import version
 from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.policy.scores import Score, score_order
+from walltime.policy.formulas import WeightedOrder, score_order
 
 Array = np.ndarray
 OPTIMISERS = ("cma", "random")
@@ -17,7 +17,7 @@ DIGITS = 3
 """Significant digits of a weight: a label is what was measured."""
 
 
-def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) -> Score:
+def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) -> WeightedOrder:
     """The order at a point: its coordinates (float64, one per feature) over the features' scales, the largest weight as 1.
 
     Scores are the same order whatever they are multiplied with, so only the direction of a point matters. At 0 it is the first feature's.

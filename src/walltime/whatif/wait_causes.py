@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.machine import Placement
-from walltime.policy.kind import Kind
+from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.pool_groups import Island
 

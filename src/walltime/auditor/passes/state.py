@@ -29,7 +29,7 @@ BATCH, SEQUENTIAL, ARRIVALS_FIRST, ONE_BY_ONE = range(4)
 NOT_CORRECTED, BY_PREDICTION, BY_ELAPSED, TO_ESTIMATE, DOUBLED, HALVED = range(6)
 """What is expected of a job that outlives its prediction."""
 
-# How a job started: the numbers of `walltime.policy.kind.Kind`.
+# How a job started: the numbers of `walltime.policy.Kind`.
 IMMEDIATE, RESERVED, BACKFILLED = range(3)
 COMING, WAITING, RUNNING, GONE, ENDED = range(5)
 """Where a job is; GONE: its processors are free, its end is still to be handled."""

@@ -36,7 +36,7 @@ from walltime.engine.kernel.prediction_memory import Prediction
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Slack, Wfp
 from walltime.policy.base import needs_nodes
-from walltime.policy.known import Known
+from walltime.policy.log_view import LogView
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
@@ -72,7 +72,7 @@ class Simulation(Pieces):
         think: Array | None = None,
         log: bool = False,
         prediction: Prediction | None = None,
-        known: Known | None = None,
+        known: LogView | None = None,
         expiry: str = "pass",
     ):
         arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
@@ -88,7 +88,7 @@ class Simulation(Pieces):
             raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {machine_procs}")
         self._submit = np.asarray(submit)
         self._columns = (self._submit, runtime, believed, procs)
-        self._policy, self._known, self._prediction = policy, known or Known({"requested": believed}), prediction
+        self._policy, self._known, self._prediction = policy, known or LogView({"requested": believed}), prediction
         self._thinking = 0 if think is None else int(np.maximum(think, 0).sum())
         self._working = int(np.maximum(runtime, believed).sum())
         rules = self._lower(policy, machine_procs, coincident, expiry)
@@ -107,7 +107,7 @@ class Simulation(Pieces):
         if array.dtype != np.int64 or array.shape != (jobs,):
             raise ValueError(f"{name} must be an int64 array with one entry per job ({jobs})")
 
-    def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None, known: Known | None = None) -> None:
+    def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None, known: LogView | None = None) -> None:
         """Restart with other runtimes and estimates (int64 s, one entry per job), in the same memory.
 
         The prediction must be like the previous one, except for the arrays; None for the same, which must not depend on the

@@ -13,7 +13,7 @@ from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, compile_scor
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
-from walltime.policy.known import Calendar, Known
+from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst
 
 Array = np.ndarray
@@ -44,7 +44,7 @@ class Lowered(NamedTuple):
         return moved
 
 
-def lower_order(order: Order, known: Known, submit: Array, longest: int) -> Lowered:
+def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lowered:
     """Lower an order for jobs submitted at these times (int64 s), with all events within `longest` seconds of the last submission.
 
     Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if

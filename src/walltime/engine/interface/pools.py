@@ -25,7 +25,7 @@ from walltime.engine.kernel.pools.memory import (
 from walltime.engine.kernel.prediction_memory import Prediction
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
-from walltime.policy.known import Known
+from walltime.policy.log_view import LogView
 
 Array = np.ndarray
 
@@ -78,7 +78,7 @@ class ClusterSimulation(Pieces):
         demands: Demands,
         hardware: Hardware,
         policy: Policy,
-        known: Known | None = None,
+        known: LogView | None = None,
         prediction: Prediction | None = None,
         after: Array | None = None,
         think: Array | None = None,
@@ -90,7 +90,7 @@ class ClusterSimulation(Pieces):
         count = len(submit)
         longest = int(np.maximum(runtime, believed).sum()) + sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
         longest += 0 if think is None else int(np.maximum(think, 0).sum())
-        known = known or Known({"requested": believed})
+        known = known or LogView({"requested": believed})
         first = lower_order(policy.order, known, submit, longest)
         backfill_order = getattr(policy, "backfill_order", None) or policy.order
         second = first if backfill_order == policy.order else lower_order(backfill_order, known, submit, longest)

@@ -33,7 +33,7 @@ from walltime.policy import (
     Wfp,
 )
 from walltime.policy.base import Heading, needs_nodes
-from walltime.policy.known import Known
+from walltime.policy.log_view import LogView
 from walltime.policy.plain import Sight, ask, why_stuck
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
@@ -62,7 +62,7 @@ class Reference(Predicting):
         think: Sequence[int] | None = None,
         dynamics: bool = False,
         predictions: Predictions | None = None,
-        known: Known | None = None,
+        known: LogView | None = None,
         expiry: str = "pass",
     ):
         nobody, at_once = [-1] * len(submit), [0] * len(submit)
@@ -91,7 +91,7 @@ class Reference(Predicting):
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
         self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
         self.predictions = predictions
-        self.known = known or Known({})
+        self.known = known or LogView({})
         self._sight = Sight(self.known)
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead

@@ -10,7 +10,7 @@ from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
 from walltime.engine.reference.predictions import Predictions, corrected_length
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy, Wfp
-from walltime.policy.known import Known
+from walltime.policy.log_view import LogView
 
 Amount = tuple[int, int]
 """Processors, and the second resource."""
@@ -83,7 +83,7 @@ class ClusterReference:
         shortages: Sequence[Shortage],
         limits: Sequence[tuple[int, int, int]],
         policy: Policy,
-        known: Known | None = None,
+        known: LogView | None = None,
         predictions: Predictions | None = None,
         after: Sequence[int] | None = None,
         think: Sequence[int] | None = None,
@@ -109,7 +109,7 @@ class ClusterReference:
                 job.after, job.think = after[job.index], think[job.index]
                 job.waits_for |= {job.after} - {-1}
         self.capacity, self.shortages, self.limits = capacity, shortages, limits
-        self.policy, self.known = policy, known or Known({})
+        self.policy, self.known = policy, known or LogView({})
         self.predictions = predictions
         self.now = 0
         self.ended_early = self.void = self.overdue = False

@@ -15,8 +15,7 @@ from walltime.papers.mualem01.batches import published_batch_means
 from walltime.papers.mualem01.experiment import POLICIES, schedule_of
 from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
-from walltime.policy import NoBackfilling
-from walltime.policy.kind import Kind
+from walltime.policy import Kind, NoBackfilling
 from walltime.report.figures import INK
 from walltime.simulation import simulate
 from walltime.workload.models import parse_model

@@ -70,11 +70,8 @@ class Moment(int):
         return round((local if local.tzinfo else local.replace(tzinfo=zone)).timestamp()) - begin
 
 
-class Known(NamedTuple):
-    """What is known of the log: columns by name (of `COLUMNS`; integers, one entry per job), and the calendar, or None."""
+class LogView(NamedTuple):
+    """What orders and policies may read of the log: columns of `COLUMNS` by name (integers, one per job), and the calendar, or None."""
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None
-
-
-NOTHING_KNOWN = Known({})

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 
 from walltime.errors import PolicyError
+from walltime.estimates.base import EstimateModel, ExactEstimates, FactorEstimates, UserEstimates
 from walltime.estimates.fmodel import FModel
-from walltime.estimates.model import EstimateModel
 from walltime.estimates.mualem01 import Mualem01
-from walltime.estimates.simple import ExactEstimates, FactorEstimates, UserEstimates
 from walltime.estimates.tsafrir05 import Tsafrir05
 
 ESTIMATE_NAMES = (
