@@ -28,7 +28,7 @@ def starts(sizes: Sizes) -> list[Trials]:
 
 @experiment("start-times:short", of_what="this job", command="slurm start-times")
 def starts_after_a_week(sizes: Sizes) -> list[Trials]:
-    """The same with a history of about a week, where a caution says that fewer start within: nothing else differs."""
+    """The same with a history of about a week, where a caveat says that fewer start within: nothing else differs."""
     found = []
     for load in sizes.some((0.7, 0.8)):
         for trials in measured(load, 2000, sizes):

@@ -186,14 +186,14 @@ def stretches(name: str) -> Iterator[tuple[Array, Array]]:
 
 @experiment("learn.windows", of_what="such windows", command="learn evaluate")
 def consecutive(sizes: Sizes) -> list[Trials]:
-    """Consecutive windows of long logs; where the halves of a log differ, a caution says so.
+    """Consecutive windows of long logs; where the halves of a log differ, a caveat says so.
 
     The truth is the mean over all windows of the log, of which they are a part, so the shares are a little high.
     """
     found = []
     for name in sizes.some(tuple(LOGS)):
         alike = Trials(f"{name}, {STRETCH[name]} consecutive windows, where the halves of the log are alike")
-        other = Trials(f"{name}, {STRETCH[name]} consecutive windows, where the caution says that the halves differ", meant=False)
+        other = Trials(f"{name}, {STRETCH[name]} consecutive windows, where the caveat says that the halves differ", meant=False)
         for number, (gain, some) in enumerate(stretches(name)):
             trials = other if halves_differ(gain) else alike
             for begin, values in enumerate(some):

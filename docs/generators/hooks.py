@@ -87,11 +87,11 @@ def on_files(files, config):
 def story():
     """The picture of the job of a generated workload that was put off the most."""
     import walltime as wt
-    from walltime.report.story import story_figure
+    from walltime.report.explanation import explanation_figure
 
     jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.FModel(4), seed=1)
     schedule = wt.simulate(jobs, wt.Easy(), dynamics=True)
-    return story_figure(schedule.explain(int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
+    return explanation_figure(schedule.explain(int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

@@ -1,4 +1,4 @@
-"""What `campaign report` says: means, bands and paired differences as numpy finds them, and words of caution where they belong."""
+"""What `campaign report` says: means, bands and paired differences as numpy finds them, and words of caveat where they belong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import stats
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import Store, plan_keys, read_plan, run_campaign
-from walltime.campaign.cautions import campaign_cautions, cell_cautions
+from walltime.campaign.caveats import campaign_caveats, cell_caveats
 from walltime.campaign.comparison import compare_cells
 
 PLAN = """
@@ -146,22 +146,22 @@ def test_report__of_nothing(capsys, tmp_path):
     assert "has no cell of this plan; run it with" in one_line(*call(capsys, "campaign", "report", path))
 
 
-# ------------------------------------------------------------------- cautions
+# ------------------------------------------------------------------- caveats
 
 
-def cautions_of(folder: Path, text: str, flurries: dict[str, int] | None = None) -> list[str]:
+def caveats_of(folder: Path, text: str, flurries: dict[str, int] | None = None) -> list[str]:
     path = folder / "plan.toml"
     path.write_text(text)
     run_campaign(read_plan(path))
-    return [caution.partition(":")[0] for caution in campaign_cautions(read_plan(path), cells_of(path), flurries)]
+    return [caveat.partition(":")[0] for caveat in campaign_caveats(read_plan(path), cells_of(path), flurries)]
 
 
 def model(load: float, more: str = "", campaign: str = "") -> str:
     return f'[campaign]\n{campaign}\n[fixed]\nmodel = "lublin99"\njobs = 2000\nprocs = 64\nload = {load}\n{more}\n'
 
 
-def test_cautions__none_where_all_is_well(tmp_path):
-    assert cautions_of(tmp_path, model(0.5, 'estimates = "exact"', 'seeds = 3\ntrim = "tsafrir06"')) == []
+def test_caveats__none_where_all_is_well(tmp_path):
+    assert caveats_of(tmp_path, model(0.5, 'estimates = "exact"', 'seeds = 3\ntrim = "tsafrir06"')) == []
 
 
 @pytest.mark.parametrize(
@@ -172,23 +172,23 @@ def test_cautions__none_where_all_is_well(tmp_path):
         (model(0.5, 'estimates = "f:4"', 'seeds = 2\ntrim = "tsafrir06"'), "Vanilla f-model"),
     ],
 )
-def test_cautions__one_for_each_reason(tmp_path, text, word):
-    assert cautions_of(tmp_path, text) == [word]
+def test_caveats__one_for_each_reason(tmp_path, text, word):
+    assert caveats_of(tmp_path, text) == [word]
 
 
-def test_cautions__near_saturation():
+def test_caveats__near_saturation():
     runs = {"makespan": 1000.0, "mean_wait": 1.0, "offered_load": [0.89, 0.9, 0.99], "utilization": [0.89, 0.9, 0.99], "jobs": 5}
-    (found,) = (line for line in cell_cautions(pl.DataFrame(runs), [], "tsafrir06") if "aturation" in line or "aturated" in line)
+    (found,) = (line for line in cell_caveats(pl.DataFrame(runs), [], "tsafrir06") if "aturation" in line or "aturated" in line)
     assert found.startswith("Near saturation: in 2 of 3 runs the offered load is 90 % or more.")
 
 
-def test_cautions__on_single_runs(tmp_path):
-    assert cautions_of(tmp_path, model(0.5, "", 'trim = "tsafrir06"')) == ["Single runs", "Means only"]
+def test_caveats__on_single_runs(tmp_path):
+    assert caveats_of(tmp_path, model(0.5, "", 'trim = "tsafrir06"')) == ["Single runs", "Means only"]
 
 
-def test_cautions__on_flurries(tmp_path):
-    assert cautions_of(tmp_path, model(0.5, "", 'seeds = 2\ntrim = "tsafrir06"'), {"log.swf": 2}) == ["Uncleaned"]
-    assert cautions_of(tmp_path, model(0.5, 'estimates = "f:4:truncated=100000"', 'seeds = 2\ntrim = "tsafrir06"')) == []
+def test_caveats__on_flurries(tmp_path):
+    assert caveats_of(tmp_path, model(0.5, "", 'seeds = 2\ntrim = "tsafrir06"'), {"log.swf": 2}) == ["Uncleaned"]
+    assert caveats_of(tmp_path, model(0.5, 'estimates = "f:4:truncated=100000"', 'seeds = 2\ntrim = "tsafrir06"')) == []
 
 
 SACCT = """JobID|User|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|State

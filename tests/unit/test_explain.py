@@ -271,10 +271,10 @@ def test_longest_waits__the_worst_first():
 
 @pytest.mark.parametrize(("policy", "job"), [("easy", 1), ("easy", 2), ("fcfs", 4), ("conservative", 4)])
 def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
-    from walltime.report.story import story_figure
+    from walltime.report.explanation import explanation_figure
 
     told = wt.simulate(JOBS, policy).explain(job, sooner=False)
-    figure = story_figure(told)
+    figure = explanation_figure(told)
     assert figure.axes[0].get_title(loc="left").startswith(f"job {job} under")
     assert len(figure.axes) == (2 if told.overtaken_by else 1)
     assert any("reservations" in text.get_text() for text in figure.legends[0].texts) == bool(told.reservations)
@@ -285,11 +285,11 @@ def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
-    from walltime.report.story import write_story_figure
+    from walltime.report.explanation import write_explanation_figure
 
     told = wt.simulate(WILD, "easy").explain(2, sooner=False)
     for name in ("a", "b"):
-        write_story_figure(tmp_path / f"{name}.{kind}", told)
+        write_explanation_figure(tmp_path / f"{name}.{kind}", told)
     assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 

@@ -73,7 +73,7 @@ def test_compare__of_all_policies_as_json(log, capsys):
     value = json.loads(out)
     assert {entry["policy"] for entry in value["sorted"]} == set(EVERY)
     assert len(value["runs"]) == len(EVERY)
-    assert value["cautions"][0].startswith(f"{len(EVERY)} policies")
+    assert value["caveats"][0].startswith(f"{len(EVERY)} policies")
 
 
 def test_compare__of_all_policies_refuses_what_shows_a_few(log, capsys):

@@ -61,7 +61,7 @@ def test_starts__without_a_history_are_those_by_limits():
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), past([]), samples=3)
     assert ahead(found) == {"2": (3500, 3500, 3500, 3500)}
     assert found.of("2").alike is None
-    assert any("run to their limits" in line for line in found.cautions)
+    assert any("run to their limits" in line for line in found.caveats)
 
 
 def test_starts__a_running_job_is_drawn_from_those_that_ran_longer():
@@ -102,7 +102,7 @@ def test_starts__under_slurm_with_its_priorities():
 def test_starts__more_runs_than_there_is_room_for():
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4, start=NOW - 50), job(3, 4)), past([]), samples=2)
     assert ahead(found)["3"][1] == 3500
-    assert any("has no room" in line for line in found.cautions)
+    assert any("has no room" in line for line in found.caveats)
 
 
 def test_starts__a_limit_that_never_lets_it():
@@ -204,7 +204,7 @@ def test_arrivals__of_a_short_history():
 def test_starts__say_where_the_history_is_short(days, says):
     log = past([60] * (144 * days), every=600) if days else past([])
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), log, samples=2)
-    told = [line for line in found.cautions if "history" in line]
+    told = [line for line in found.caveats if "history" in line]
     assert [says in line for line in told] == ([True] if says else [])
 
 

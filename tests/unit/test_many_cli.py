@@ -127,7 +127,7 @@ def test_loads__are_compared(capsys, log):
         alone = result(capsys, "simulate", log, "--policy", line["policy"], "--load", line["load"])
         assert line["mean"] == alone["mean_wait"]
     assert "interval" not in lines[0]
-    assert any(caution.startswith("Single runs") for caution in found["cautions"])
+    assert any(caveat.startswith("Single runs") for caveat in found["caveats"])
 
 
 @pytest.mark.slow

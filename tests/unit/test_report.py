@@ -15,7 +15,7 @@ from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Hybrid, Kind, NoBackfilling, order
 from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
-from walltime.report.care import cautions
+from walltime.report.caveats import caveats
 from walltime.report.page import render
 from walltime.report.tables import repeat_command
 from walltime.report.text import human_difference
@@ -169,7 +169,7 @@ def test_page__parses_and_needs_nothing_else():
     assert re.findall(r"\w+://[\w./]*", page) == ["https://github.com/leeoniya/uPlot"], "the library says where it comes from"
     assert "default-src 'none'" in page
     assert "@import" not in page
-    assert all(heading in found.texts for heading in ("The numbers", "How the jobs started", "Where this comes from", "Read with care"))
+    assert all(heading in found.texts for heading in ("The numbers", "How the jobs started", "Where this comes from", "Caveats"))
     labelled = [value for name, value in found.attributes if name == "aria-label"]
     assert any(label.startswith("Gantt chart of 300 jobs under EASY") or "Gantt chart" in label for label in labelled)
     assert ("title", "3,000 s") in found.attributes
@@ -179,7 +179,7 @@ def test_page__parses_and_needs_nothing_else():
 def test_page__links_to_its_sections():
     page = render([made(), made(NoBackfilling(), 50)])
     links = re.findall(r'<li(?: class="[\w-]+")?><a href="#([\w-]+)">(.*?)</a>', page)
-    assert [title for _, title in links] == [title for title in re.findall(r"<h2[^>]*>(.*?)</h2>", page) if title != "Read with care"]
+    assert [title for _, title in links] == [title for title in re.findall(r"<h2[^>]*>(.*?)</h2>", page) if title != "Caveats"]
     for name, title in links:
         assert f'<h2 id="{name}">{title}</h2>' in page
     assert '<li class="only-live"><a href="#live-title">' in page
@@ -261,17 +261,17 @@ def test_write_report__compares_the_same_jobs_only():
         render([made(jobs=5), replace(bigger, workload=bigger.workload.with_machine(5000))])
 
 
-def care(*schedules, trim="none", estimates=None):
+def caveats_in(*schedules, trim="none", estimates=None):
     masks = [np.ones(len(s), bool) for s in schedules]
-    return " ".join(cautions(labels(schedules), schedules, [s.summary() for s in schedules], masks, trim, estimates))
+    return " ".join(caveats(labels(schedules), schedules, [s.summary() for s in schedules], masks, trim, estimates))
 
 
-def test_cautions__saturated_and_growing():
+def test_caveats__saturated_and_growing():
     n = 2000
     a = np.arange(n)
     w = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1, origin=Origin(sha256="0"))
     late = Schedule(w, NoBackfilling(), 2 * a, 2 * a + 2, w.runtime, np.ones(n, np.uint8), a * 0 - 1)
-    told = care(late, trim="tsafrir06")
+    told = caveats_in(late, trim="tsafrir06")
     assert "Saturated: the offered load is 200 %" in told
     assert "Under FCFS the queue is longer in every quarter" in told
     assert "Every estimate equals the runtime" in told
@@ -279,29 +279,29 @@ def test_cautions__saturated_and_growing():
     assert "No trimming" not in told
 
 
-def test_cautions__a_calm_run_has_few():
-    told = care(made(jobs=2000), trim="tsafrir06")
+def test_caveats__a_calm_run_has_few():
+    told = caveats_in(made(jobs=2000), trim="tsafrir06")
     assert told == ""
 
 
-def test_cautions__the_lowest_of_many_policies_is_chosen_from_the_results():
+def test_caveats__the_lowest_of_many_policies_is_chosen_from_the_results():
     some = [made(jobs=2000)] * 5
     names = ["a", "b", "c", "d", "e"]
     masks = [np.ones(len(one), bool) for one in some]
-    assert "lowest of 5 policies is partly luck" in " ".join(cautions(names, some, [one.summary() for one in some], masks, "tsafrir06"))
-    assert "partly luck" not in " ".join(cautions(names[:4], some[:4], [one.summary() for one in some[:4]], masks[:4], "tsafrir06"))
+    assert "lowest of 5 policies is partly luck" in " ".join(caveats(names, some, [one.summary() for one in some], masks, "tsafrir06"))
+    assert "partly luck" not in " ".join(caveats(names[:4], some[:4], [one.summary() for one in some[:4]], masks[:4], "tsafrir06"))
 
 
-def test_cautions__what_else_can_mislead():
-    assert "calls it synthetic" in care(made(origin=Origin()))
-    assert "calls it synthetic" in care(made(origin=Origin(sha256="0", header=("; Note: a Synthetic log",))))
-    assert "Only 1 job is measured" in care(made(jobs=1))
-    assert "EASY and conservative differ by 2.0 %" in care(made(wait=100), made(Conservative(), 102))
+def test_caveats__what_else_can_mislead():
+    assert "calls it synthetic" in caveats_in(made(origin=Origin()))
+    assert "calls it synthetic" in caveats_in(made(origin=Origin(sha256="0", header=("; Note: a Synthetic log",))))
+    assert "Only 1 job is measured" in caveats_in(made(jobs=1))
+    assert "EASY and conservative differ by 2.0 %" in caveats_in(made(wait=100), made(Conservative(), 102))
     wait = np.zeros(2000, np.int64)
     wait[:15] = 10**7
-    assert "1 % of them contribute" in care(made(jobs=2000, wait=wait))
+    assert "1 % of them contribute" in caveats_in(made(jobs=2000, wait=wait))
     one = made()
-    assert "does not plan with the user estimates" in care(replace(one, workload=one.workload.with_believed(one.runtime + 5)))
+    assert "does not plan with the user estimates" in caveats_in(replace(one, workload=one.workload.with_believed(one.runtime + 5)))
 
 
 def test_repeat_command__only_where_one_line_says_it():
@@ -317,19 +317,19 @@ def test_repeat_command__only_where_one_line_says_it():
 
 
 @pytest.mark.parametrize("estimates", ["f:4", "badness:3", " F:11:truncated=64800", FModel(4)])
-def test_cautions__the_f_model_is_too_good(estimates):
-    told = care(made(jobs=2000), trim="tsafrir06", estimates=estimates)
+def test_caveats__the_f_model_is_too_good(estimates):
+    told = caveats_in(made(jobs=2000), trim="tsafrir06", estimates=estimates)
     assert "the f-model" in told
     assert "unrealistically good results (tsafrir06" in told
 
 
-def test_cautions__name_the_model_of_the_estimates():
+def test_caveats__name_the_model_of_the_estimates():
     calm = made(jobs=2000)
-    assert care(calm, trim="tsafrir06", estimates="user") == care(calm, trim="tsafrir06", estimates=UserEstimates()) == ""
-    assert "with those of the model double" in care(calm, trim="tsafrir06", estimates="double")
-    assert "unrealistically" not in care(calm, trim="tsafrir06", estimates="tsafrir05")
+    assert caveats_in(calm, trim="tsafrir06", estimates="user") == caveats_in(calm, trim="tsafrir06", estimates=UserEstimates()) == ""
+    assert "with those of the model double" in caveats_in(calm, trim="tsafrir06", estimates="double")
+    assert "unrealistically" not in caveats_in(calm, trim="tsafrir06", estimates="tsafrir05")
     exact = made(jobs=2000, estimate=1)
-    assert "the model exact. Each equals the runtime" in care(exact, trim="tsafrir06", estimates="exact")
+    assert "the model exact. Each equals the runtime" in caveats_in(exact, trim="tsafrir06", estimates="exact")
 
 
 def killed(count, overrun="kill"):
@@ -340,11 +340,11 @@ def killed(count, overrun="kill"):
     return replace(one, workload=replace(one.workload, requested=requested, believed=requested), overrun=overrun)
 
 
-def test_cautions__many_killed_jobs():
-    assert "1,001 jobs are killed at the estimate (50 % of all)" in care(killed(1001), trim="tsafrir06")
-    assert "101 jobs are killed at the estimate (5.0 % of all)" in care(killed(101), trim="tsafrir06")
-    assert care(killed(100), trim="tsafrir06") == ""
-    assert care(killed(1001, "overrun"), trim="tsafrir06") == ""
+def test_caveats__many_killed_jobs():
+    assert "1,001 jobs are killed at the estimate (50 % of all)" in caveats_in(killed(1001), trim="tsafrir06")
+    assert "101 jobs are killed at the estimate (5.0 % of all)" in caveats_in(killed(101), trim="tsafrir06")
+    assert caveats_in(killed(100), trim="tsafrir06") == ""
+    assert caveats_in(killed(1001, "overrun"), trim="tsafrir06") == ""
 
 
 def rows(page):

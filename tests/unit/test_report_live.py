@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from walltime import simulate
-from walltime.report import live
+from walltime.report import interactive
 from walltime.report.page import render
 from walltime.report.stretch import assign_processors
 from walltime.workload import Origin, Workload
@@ -91,8 +91,8 @@ def test_data__runtimes_and_submissions_of_each_schedule(workload):
 @pytest.mark.slow
 def test_live__only_where_it_can(workload):
     schedule = simulate(workload, "easy")
-    assert live.can_live([schedule])
-    assert not live.can_live([replace(schedule, end=schedule.end + 2**31)])
+    assert interactive.can_live([schedule])
+    assert not interactive.can_live([replace(schedule, end=schedule.end + 2**31)])
     still = render([schedule], live=False)
     assert 'id="live-meta"' not in still
     assert "var uPlot" not in still
@@ -102,10 +102,10 @@ def test_live__only_where_it_can(workload):
 
 def test_library__is_the_one_that_was_released():
     """The checksum of the file in the released package; its licence goes with it into every page."""
-    library = (files("walltime.report") / "scripts" / f"{live.LIBRARY}.js").read_bytes()
+    library = (files("walltime.report") / "scripts" / f"{interactive.LIBRARY}.js").read_bytes()
     assert hashlib.sha256(library).hexdigest() == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
     assert library.startswith(b"/*! https://github.com/leeoniya/uPlot (v1.6.32) */")
-    assert "Permission is hereby granted, free of charge" in live.scripts(live.EVERYTHING, library=True)
+    assert "Permission is hereby granted, free of charge" in interactive.scripts(interactive.EVERYTHING, library=True)
 
 
 def test_assign_processors__never_twice_and_never_too_few(workload):

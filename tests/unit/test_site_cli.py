@@ -30,7 +30,7 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(capsys, sit
     )
     assert status == 0
     assert "pool thin: nodes 12 → 18" in out
-    assert "read with care:" in out
+    assert "caveats:" in out
 
 
 def test_calibrate__json_has_everything(capsys, site):

@@ -10,7 +10,7 @@ import walltime as wt
 from tests.cli import call
 from tests.traces import trace_path
 from walltime.metrics import Summary
-from walltime.report.care import cautions_of, longest_queue
+from walltime.report.caveats import caveats_of, longest_queue
 from walltime.report.text import answer, distinct, labels
 from walltime.simulation import Spread, shaking_spread
 
@@ -103,13 +103,13 @@ def test_answer__the_best_of_many_names_its_equals(schedules):
     assert "(1 min 40 s, with no clear difference to EASY (2))" in said(five, found.own, found)
 
 
-def test_cautions__say_what_shaking_can_undo(schedules):
+def test_caveats__say_what_shaking_can_undo(schedules):
     two = schedules[1:]
     wait = two[0].summary().mean_wait
     near = spread_of(two, [[wait, wait, wait], [two[1].summary().mean_wait, 0, 3 * wait]], [[1, 1, 1], [1, 1, 1]])
-    assert any(line.startswith("No clear difference: in mean wait ") for line in cautions_of(two, "none", spread=near))
-    assert any("is not known" in line for line in cautions_of(two, "none"))
-    assert not any("is not known" in line for line in cautions_of(two[:1], "none"))
+    assert any(line.startswith("No clear difference: in mean wait ") for line in caveats_of(two, "none", spread=near))
+    assert any("is not known" in line for line in caveats_of(two, "none"))
+    assert not any("is not known" in line for line in caveats_of(two[:1], "none"))
 
 
 # ------------------------------------------------------------------------------------------------------------- saturation
@@ -130,10 +130,10 @@ def test_longest_queue__worked_by_hand():
 @pytest.mark.parametrize(
     ("log", "saturated"), [("KTH-SP2-1996-2.1-cln", ["FCFS"]), ("CTC-SP2-1996-3.1-cln.recon", ["FCFS"]), ("ALCF-Theta-2022-23", ["FCFS"])]
 )
-def test_cautions__first_come_first_served_saturates_real_logs(log, saturated):
+def test_caveats__first_come_first_served_saturates_real_logs(log, saturated):
     workload = wt.read(trace_path(log))
     schedules = [wt.simulate(workload, policy) for policy in ("fcfs", "easy", "conservative")]
-    told = [line for line in cautions_of(schedules, "none") if line.startswith("Saturated under")]
+    told = [line for line in caveats_of(schedules, "none") if line.startswith("Saturated under")]
     assert [line.split()[2].rstrip(":") for line in told] == saturated
 
 
@@ -148,19 +148,19 @@ def log(tmp_path):
 
 
 @pytest.mark.slow
-def test_commands__print_the_cautions_of_the_page(capsys, log, tmp_path):
+def test_commands__print_the_caveats_of_the_page(capsys, log, tmp_path):
     page = tmp_path / "report.html"
     status, out, _ = call(capsys, "compare", log, "--report", page)
     assert status == 0
     printed = [line.removeprefix("* ") for line in out.splitlines() if line.startswith("* ")]
     found = json.loads(call(capsys, "compare", log, "--json")[1])
-    assert found["cautions"] == printed
+    assert found["caveats"] == printed
     assert any(line.startswith("No trimming") for line in printed)
     for line in printed:
         assert line.split(":")[0] in page.read_text().replace("&nbsp;", " ")
     status, out, _ = call(capsys, "simulate", log)
-    assert "read with care:" in out
-    assert any(line.startswith("Only 400 jobs") for line in json.loads(call(capsys, "simulate", log, "--json")[1])["cautions"])
+    assert "caveats:" in out
+    assert any(line.startswith("Only 400 jobs") for line in json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"])
 
 
 def test_compare__the_spread_can_be_left_out(capsys, log):
@@ -170,7 +170,7 @@ def test_compare__the_spread_can_be_left_out(capsys, log):
     assert set(found["differences"][0]["mean_wait"]) == {"mean", "scatter", "clear"}
     without = json.loads(call(capsys, "compare", log, "--no-spread", "--json")[1])
     assert without["spread"] is None
-    assert any("is not known" in line for line in without["cautions"])
+    assert any("is not known" in line for line in without["caveats"])
 
 
 def test_copies__as_many_as_asked_for(schedules):

@@ -185,8 +185,8 @@ def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
     assert len(found.verdict) == 2
     assert "easy all along" in found.verdict[0]
     assert "easy:order=sjf all along" in found.verdict[1]
-    assert any("chosen afterwards" in said for said in found.as_dict()["cautions"])
-    assert replace(found, halves_differ=("easy",)).cautions[0].startswith("The halves of this log differ")
+    assert any("chosen afterwards" in said for said in found.as_dict()["caveats"])
+    assert replace(found, halves_differ=("easy",)).caveats[0].startswith("The halves of this log differ")
     assert "does not include that choice" in replace(found, against=found.against | {"easy:order=saf": found.against["easy"]}).verdict[1]
 
 
@@ -239,9 +239,9 @@ def test_command__writes_result_and_page(tmp_path, capsys):
     assert kept["test"] >= 2
     page = html.unescape((tmp_path / "p.html").read_text())
     assert "fitted" in page
-    for said in kept["cautions"]:  # the choice is told in all three
+    for said in kept["caveats"]:  # the choice is told in all three
         assert said in out
         assert said in page
-    assert any("chosen in training" in said for said in kept["cautions"])
+    assert any("chosen in training" in said for said in kept["caveats"])
     _, out, _ = call(capsys, "tune", log, "--weekly", "ucb", "--order", "fcfs", "--order", "sjf", "--json")
     assert json.loads(out)["strategy"] == "ucb"

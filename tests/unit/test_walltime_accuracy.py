@@ -103,7 +103,7 @@ def test_accuracy__leaves_out_jobs_without_a_limit_and_says_so():
     found = wt.walltime_accuracy(workload([HOUR, HOUR], [2 * HOUR, 365 * 86_400], user=1), adjust=False)
     assert found.total.jobs == 1
     assert found.total.asked_hours == 2
-    assert any(said.startswith("1 job has no limit") for said in found.cautions)
+    assert any(said.startswith("1 job has no limit") for said in found.caveats)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_adjusted__on_a_machine_that_slurm_schedules_easy_is_simulated():
     found = wt.walltime_accuracy(jobs, machine=machine, replications=1)
     assert found.adjusted.instead == "slurm"
     assert found.adjusted.rows()[0]["policy"] == "easy"
-    assert any("takes no predictions" in said for said in found.cautions)
+    assert any("takes no predictions" in said for said in found.caveats)
     own = wt.machine.Machine(machine.pools, machine.partitions, policy="easy:order=sjf")
     assert adjust_walltimes(jobs, machine=own, replications=1).rows()[0]["policy"] == "easy:order=sjf"
 
@@ -238,7 +238,7 @@ def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
         "by user",
         "few underestimates",
         "walltime suggest LOG",
-        "read with care",
+        "caveats",
         "report written to page.html",
     ):
         assert words in out

@@ -13,7 +13,7 @@ from tests.sites import MACHINE, jobs_of, recorded_as
 from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
-from walltime.report.what_if import all_cautions, render, tables_of
+from walltime.report.what_if import all_caveats, render, tables_of
 from walltime.whatif import calibrate, runs, what_if
 
 CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]
@@ -89,7 +89,7 @@ def test_what_if__of_nothing_says_that_nothing_changes(jobs):
     assert effect.nothing
     assert effect.differences["mean_wait"].difference == 0
     assert "no change" in found.answer()
-    assert any("No job starts earlier or later" in caution for caution in found.cautions)
+    assert any("No job starts earlier or later" in caveat for caveat in found.caveats)
 
 
 @pytest.mark.slow
@@ -112,8 +112,8 @@ def test_what_if__without_recorded_waits_says_so(jobs):
     found = what_if(replace(jobs, columns=waits), MACHINE, ["nodes+=50%"], replications=0)
     assert found.calibration is None
     assert "nobody knows" in render(found)
-    assert any("records no waits" in caution for caution in all_cautions(found))
-    assert any("shaken is not known" in caution for caution in all_cautions(found))
+    assert any("records no waits" in caveat for caveat in all_caveats(found))
+    assert any("shaken is not known" in caveat for caveat in all_caveats(found))
 
 
 def test_what_if__takes_a_calibration_that_is_there(jobs):
@@ -155,7 +155,7 @@ def test_what_if__wrong_arguments_are_refused(jobs, changes, options, said):
 def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, recwarn):
     machine = replace(MACHINE, policy="slurm", slurm={"SchedulerParameters": "bf_interval=60,preempt_youngest_first"})
     found = what_if(jobs.take(slice(0, 200), ""), machine, ["SchedulerParameters+=bf_max_job_test=9"], replications=0)
-    assert [caution for caution in found.cautions if "preempt_youngest_first" in caution] == found.not_modelled
+    assert [caveat for caveat in found.caveats if "preempt_youngest_first" in caveat] == found.not_modelled
     assert len(found.not_modelled) == 1
     assert not [one for one in recwarn if "not modelled" in str(one.message)]
 
@@ -216,5 +216,5 @@ def test_what_if__holds_for_any_jobs(jobs, seed, policy):
         assert one.difference == pytest.approx(one.changed - one.today)
         assert effect.cost.used <= effect.cost.capacity + 1e-9
     assert found.answer()
-    assert all_cautions(found)
+    assert all_caveats(found)
     assert tables_of(found)

@@ -1,6 +1,6 @@
 """Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
 
-from walltime.campaign.cautions import campaign_cautions
+from walltime.campaign.caveats import campaign_caveats
 from walltime.campaign.comparison import Line, compare_cells, replication_cells
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.executors import Dask, Executor, Threads
@@ -21,7 +21,7 @@ __all__ = [
     "Status",
     "Store",
     "Threads",
-    "campaign_cautions",
+    "campaign_caveats",
     "compare_cells",
     "plan_keys",
     "read_plan",

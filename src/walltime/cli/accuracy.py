@@ -89,9 +89,9 @@ def record_of(found: WalltimeAccuracy) -> dict[str, Any]:
 
 
 def show(found: WalltimeAccuracy) -> None:
-    """Print whose hours they are, what adjusted walltimes gain, the advice, and the cautions."""
-    from walltime.cli.common import percent, print_cautions, print_table, print_text
-    from walltime.report.accuracy import MEANING, answer, cautions, hours
+    """Print whose hours they are, what adjusted walltimes gain, the advice, and the caveats."""
+    from walltime.cli.common import percent, print_caveats, print_table, print_text
+    from walltime.report.accuracy import MEANING, answer, caveats, hours
 
     for by in ("user", "account", "partition", "queue", "size", "length", "time"):
         rows = found.groups.get(by, ())
@@ -108,7 +108,7 @@ def show(found: WalltimeAccuracy) -> None:
     _show_adjusted(found)
     _show_advice(found)
     print_text(answer(found))
-    print_cautions(cautions(found))
+    print_caveats(caveats(found))
 
 
 def _show_adjusted(found: WalltimeAccuracy) -> None:

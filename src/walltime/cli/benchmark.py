@@ -133,7 +133,7 @@ def leaderboard(
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
     from walltime.cli import common
-    from walltime.report.benchmark import CAUTIONS, answer, cells, write_leaderboard
+    from walltime.report.benchmark import CAVEATS, answer, cells, write_leaderboard
 
     if out is not None:
         common.check_output(out, (".html", ".htm"))
@@ -146,7 +146,7 @@ def leaderboard(
         common.print_json(
             {
                 "answers": answers,
-                "cautions": list(CAUTIONS),
+                "caveats": list(CAVEATS),
                 "suites": {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()},
             }
         )
@@ -155,6 +155,6 @@ def leaderboard(
         title, head, lines = cells(name, rows)
         common.print_table(title, head, lines)
         common.print_text(answer(rows))
-    common.print_cautions(CAUTIONS)
+    common.print_caveats(CAVEATS)
     if out is not None:
         typer.echo(f"page written to {out}")

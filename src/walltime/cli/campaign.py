@@ -140,7 +140,7 @@ def report(
 ) -> None:
     """Show the results: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
-    from walltime.campaign.cautions import campaign_cautions, count_flurries
+    from walltime.campaign.caveats import campaign_caveats, count_flurries
     from walltime.campaign.comparison import METRICS
     from walltime.cli import common
     from walltime.cli.lines import line_records, print_lines
@@ -158,18 +158,18 @@ def report(
     base = _baseline(baseline) if baseline is not None else results.baseline
     lines = results.lines(metric or METRICS, baseline=base, by=by)
     flurries = count_flurries(chosen)
-    cautions = campaign_cautions(chosen, cells, flurries)
+    caveats = campaign_caveats(chosen, cells, flurries)
     if page is not None:
         _write_page(page, results, metric or METRICS, base, flurries)
     if out is not None:
         common.write_rows(cells, out)
     if as_json:
         record = {"plan": str(plan), "cells": len(cells), "missing": len(results.keys) - len(cells), "baseline": base}
-        common.print_json(record | {"report": page, "lines": line_records(lines), "cautions": cautions})
+        common.print_json(record | {"report": page, "lines": line_records(lines), "caveats": caveats})
         return
     print_lines(chosen.varied, lines, base, by)
-    for caution in cautions:
-        typer.echo(f"- {caution}")
+    for caveat in caveats:
+        typer.echo(f"- {caveat}")
     if page is not None:
         typer.echo(f"report written to {page}")
     if out is not None:

@@ -220,12 +220,12 @@ def print_paragraphs(paragraphs: Sequence[str]) -> None:
         print_text(paragraph)
 
 
-def print_cautions(cautions: Sequence[str]) -> None:
+def print_caveats(caveats: Sequence[str]) -> None:
     """Print what a reader of the results should know, item by item."""
-    if cautions:
-        typer.echo("read with care:")
-    for caution in cautions:
-        print_text(caution, "* ")
+    if caveats:
+        typer.echo("caveats:")
+    for caveat in caveats:
+        print_text(caveat, "* ")
 
 
 @contextmanager

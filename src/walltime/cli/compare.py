@@ -49,11 +49,11 @@ def compare(
 ) -> None:
     """Replay a log under several policies and compare the results."""
     from walltime.cli import common
-    from walltime.cli.first_look import ALL, refuse_beside_all, show_all
+    from walltime.cli.every_policy import ALL, refuse_beside_all, show_all
     from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
     from walltime.policy import EVERY
-    from walltime.report.care import cautions_of
+    from walltime.report.caveats import caveats_of
     from walltime.schedule.comparison import compare as side_by_side
     from walltime.simulation.first_look import COPIES
 
@@ -104,16 +104,16 @@ def compare(
         for record, schedule in zip(records[1:], schedules[1:], strict=True):
             record["gains"] = schedules[0].gains(schedule, run.trim.value).as_dict()
     spread = None if no_spread else common.find_spread(schedules, run.trim.value)
-    cautions = cautions_of(schedules, run.trim.value, run.estimates, spread)
+    caveats = caveats_of(schedules, run.trim.value, run.estimates, spread)
     if report is not None:
         write_page(report, schedules, run.trim.value, spread, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
     if out is not None:
         common.write_rows(side_by_side(*schedules, trim=run.trim.value).table(), out)
     common.draw_figures(drawn, schedules, run.trim.value)
     if as_json:
-        common.print_json(as_object(records, months, report, cautions, spread))
+        common.print_json(as_object(records, months, report, caveats, spread))
         return
-    print_comparison(schedules, run.trim.value, cautions, spread)
+    print_comparison(schedules, run.trim.value, caveats, spread)
     if monthly:
         _print_months(schedules, months)
     print_compared_breakdowns(schedules, breakdowns)
@@ -136,7 +136,7 @@ def write_page(path: Path, schedules: Sequence[Schedule], trim: str, spread: Spr
 
 
 def as_object(
-    records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None, cautions: Sequence[str], spread: Spread | None
+    records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None, caveats: Sequence[str], spread: Spread | None
 ) -> dict[str, Any]:
     """What `--json` prints: what all runs share, then the runs."""
     shared = (
@@ -159,7 +159,7 @@ def as_object(
     )
     value: dict[str, Any] = {name: records[0][name] for name in shared}
     value["report"] = None if report is None else str(report)
-    value["cautions"] = list(cautions)
+    value["caveats"] = list(caveats)
     value["spread"] = None if spread is None else spread.as_dict()
     value["runs"] = list(records)
     for record, rows in zip(value["runs"], months, strict=False):
@@ -167,9 +167,9 @@ def as_object(
     return value
 
 
-def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequence[str], spread: Spread | None) -> None:
-    """Print one row per policy, then the answer in a sentence, then the cautions."""
-    from walltime.cli.common import percent, print_cautions, print_table, print_text
+def print_comparison(schedules: Sequence[Schedule], trim: str, caveats: Sequence[str], spread: Spread | None) -> None:
+    """Print one row per policy, then the answer in a sentence, then the caveats."""
+    from walltime.cli.common import percent, print_caveats, print_table, print_text
     from walltime.report import answer, human_number, human_time, labels
     from walltime.schedule.comparison import compare as side_by_side
 
@@ -195,7 +195,7 @@ def print_comparison(schedules: Sequence[Schedule], trim: str, cautions: Sequenc
     columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
     print_table(title, columns, rows)
     print_text(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
-    print_cautions(cautions)
+    print_caveats(caveats)
 
 
 def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]) -> None:

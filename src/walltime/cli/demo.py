@@ -33,7 +33,7 @@ def demo(
     """Generate a log whose users overestimate, replay it under three policies, and explain the longest wait; no files needed."""
     from walltime.cli import common
     from walltime.cli.compare import as_object, print_comparison, write_page
-    from walltime.report.care import cautions_of
+    from walltime.report.caveats import caveats_of
 
     common.check_output(out, (".html", ".htm"))
     log = out.with_name(LOG)
@@ -41,7 +41,7 @@ def demo(
     workload = write_log(log, jobs, procs, load, seed)
     schedules = [common.run_policy(workload, name, overrun="kill") for name in POLICIES]
     spread = common.find_spread(schedules, "none")
-    cautions = cautions_of(schedules, "none", spread=spread)
+    caveats = caveats_of(schedules, "none", spread=spread)
     easy = schedules[1]
     waits = easy.longest_waits(1)
     story = easy.explain(waits[0].job, sooner=False) if waits else None
@@ -49,10 +49,10 @@ def demo(
     write_page(out, schedules, "none", spread, seed=seed)
     if as_json:
         records = [common.run_record(s, "none", trace=log, seconds_read=0.0, estimates="user", seed=seed)[0] for s in schedules]
-        found = as_object(records, [], out, cautions, spread)
+        found = as_object(records, [], out, caveats, spread)
         common.print_json(found | {"log": str(log), "story": None if story is None else story.as_dict(), "next": commands})
         return
-    print_comparison(schedules, "none", cautions, spread)
+    print_comparison(schedules, "none", caveats, spread)
     if story is not None:
         typer.echo(f"\nThe longest wait under EASY, that of job {story.job}:\n")
         common.print_paragraphs(story.sentences)

@@ -73,9 +73,9 @@ def explain(
     with bars.row("what would have helped", unit="runs") as row:
         story = tell(schedule, job, sooner=not no_sooner, progress=row.update)
     if figure is not None:
-        from walltime.report.story import write_story_figure
+        from walltime.report.explanation import write_explanation_figure
 
-        write_story_figure(figure, story)
+        write_explanation_figure(figure, story)
     if as_json:
         common.print_json({**told, **story.as_dict(), "figure": None if figure is None else str(figure)})
         return

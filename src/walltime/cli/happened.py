@@ -73,6 +73,6 @@ def what_happened(
         common.print_text(sentence)
     for title, columns, rows in told.tables_of(found):
         common.print_table(title, columns, rows)
-    common.print_cautions(list(found.notes))
+    common.print_caveats(list(found.notes))
     if report is not None:
         typer.echo(f"report written to {report}")

@@ -199,4 +199,4 @@ def _show(found: Evaluation) -> None:
         common.print_table(title, columns, rows)
     for sentence in found.verdict:
         common.print_text(sentence)
-    common.print_cautions(found.cautions)
+    common.print_caveats(found.caveats)

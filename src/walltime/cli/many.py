@@ -136,19 +136,19 @@ def _show_combinations(
     as_json: bool,
 ) -> None:
     """Print a line for each combination and measure, as in a campaign's report."""
-    from walltime.cli.common import print_cautions, print_json
+    from walltime.cli.common import print_caveats, print_json
     from walltime.cli.lines import line_records, print_lines
     from walltime.report.combinations import varying
-    from walltime.report.replicated import cautions_of_cells, compare_replications
+    from walltime.report.replicated import caveats_of_cells, compare_replications
 
     lines, baseline = compare_replications(results, combinations)
-    cautions = cautions_of_cells(results, combinations, run.trim.value)
+    caveats = caveats_of_cells(results, combinations, run.trim.value)
     if as_json:
         kept = {name: value for name, value in record.items() if name not in ("replications", "steps")}  # they differ between the loads
         kept["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
-        print_json(kept | {"baseline": baseline, "cautions": cautions, "lines": line_records(lines)})
+        print_json(kept | {"baseline": baseline, "caveats": caveats, "lines": line_records(lines)})
         return
     runs = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"
     typer.echo(f"{Path(record['trace']).name}: {record['jobs']:,} jobs, {record['procs']:,} processors, {runs}")
     print_lines(varying(lines), lines, baseline)
-    print_cautions(cautions)
+    print_caveats(caveats)

@@ -69,7 +69,7 @@ def simulate(
     from walltime.cli.many import is_many, refuse, run_many
     from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
     from walltime.logs.filters import parse_seconds
-    from walltime.report.care import cautions_of
+    from walltime.report.caveats import caveats_of
     from walltime.schedule.files import FORMATS, write_table
 
     machine = common.read_cluster(cluster)
@@ -128,8 +128,8 @@ def simulate(
     fairness = common.find_fairness(schedule, sample, run.seed) if fair else None
     if fairness is not None:
         record["fairness"] = fairness.as_dict()
-    cautions = cautions_of([schedule], run.trim.value, run.estimates)
-    record["cautions"] = cautions
+    caveats = caveats_of([schedule], run.trim.value, run.estimates)
+    record["caveats"] = caveats
     if report is not None:
         settings = {"seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
         write_page(report, [schedule], run.trim.value, None, **settings)
@@ -143,7 +143,7 @@ def simulate(
         common.print_json(record)
         return
     _print(record, summary, schedule)
-    common.print_cautions(cautions)
+    common.print_caveats(caveats)
     if batches is not None and batch_means is not None:
         for line in batches_lines(batches, batch_means):
             common.print_text(line)

@@ -196,7 +196,7 @@ def start_times(
         typer.echo(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
     for sentence in () if reasons is None else reasons.sentences:
         common.print_text(sentence)
-    common.print_cautions(result.cautions)
+    common.print_caveats(result.caveats)
     for path, what in ((report, "report"), (metrics, "metrics")):
         if path is not None:
             typer.echo(f"{what} written to {path}")
@@ -213,12 +213,12 @@ def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any]
         result = try_jobs(found, log, texts, progress=progress, **rules)
     if as_json:
         facts = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
-        tried = {"tried": [one.as_dict() for one in result.tried], "cautions": list(result.cautions)}
+        tried = {"tried": [one.as_dict() for one in result.tried], "caveats": list(result.caveats)}
         common.print_json(facts | tried | {"version": version()})
         return
     common.print_text(f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}")
     common.print_table("", TRY_COLUMNS, [try_row(one, found.time) for one in result.tried])
-    common.print_cautions(result.cautions)
+    common.print_caveats(result.caveats)
 
 
 @app.command("score")

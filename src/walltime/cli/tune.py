@@ -105,7 +105,7 @@ def _show(found: Tuning | Weekly, workload: Workload, out: Path | None, report: 
         common.print_table(title, columns, rows)
     for sentence in found.verdict:
         common.print_text(sentence)
-    common.print_cautions(found.cautions)
+    common.print_caveats(found.caveats)
     for what, path in (("result", out), ("report", report)):
         if path is not None:
             typer.echo(f"{what} written to {path}")

@@ -106,7 +106,7 @@ def what_if(
 
 def print_what_if(found: WhatIf) -> None:
     """Print what each change does, how sure that is, who it concerns, and what it costs."""
-    from walltime.cli.common import print_cautions, print_table, print_text
+    from walltime.cli.common import print_caveats, print_table, print_text
     from walltime.report import what_if as rows
 
     for effect in found.effects[: len(found.changes)]:
@@ -116,4 +116,4 @@ def print_what_if(found: WhatIf) -> None:
         print_table(title, columns, lines)
     for line in rows.told(found):
         print_text(line)
-    print_cautions(rows.all_cautions(found))
+    print_caveats(rows.all_caveats(found))

@@ -36,14 +36,14 @@ SCHEDULERS: dict[str, tuple[str, str | None]] = {
 """The schedulers that an agent is compared with: the formulas for the queue and for backfilling (None: nobody is backfilled)."""
 PAIR = ("easy:order=saf", "easy")
 """The schedulers whose difference says whether the halves of a log are alike: the agent has seen too much of the earlier one."""
-CAUTIONS = (
+CAVEATS = (
     "The intervals are of such windows of one log, over five blocks of neighbours; on another machine the agent may be worse.",
     "Each interval holds its 90 % alone. The best of so many schedulers is known only afterwards, and partly luck; the interval against it "
     "does not include that choice.",
     "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
     "A mean says nothing of single jobs: look at the longest waits, too.",
 )
-"""What to read with care in every evaluation."""
+"""The caveats of every evaluation."""
 SMALL = 0.1
 """How far a feature is moved to see what it does to scores."""
 
@@ -130,10 +130,10 @@ class Evaluation:
         return (*(self._sentence(by_name[name]) for name in chosen), best)
 
     @property
-    def cautions(self) -> tuple[str, ...]:
-        """What to read with care, in sentences."""
+    def caveats(self) -> tuple[str, ...]:
+        """The caveats, in sentences."""
         if not self.halves.differ:
-            return CAUTIONS
+            return CAVEATS
         early, late = (f"{change:+.0f} %" for change in (self.halves.early, self.halves.late))
         return (
             f"The halves of this log differ: {PAIR[0]} changes the {self.metric.replace('_', ' ')} of {PAIR[1]} by {early} in "
@@ -141,7 +141,7 @@ class Evaluation:
             f"and by {late} in the later one. So the intervals are of these months only: other months of this log lie outside "
             "far more often "
             "than one time in ten.",
-            *CAUTIONS,
+            *CAVEATS,
         )
 
     def _sentence(self, one: Compared) -> str:
@@ -162,7 +162,7 @@ class Evaluation:
             | {"compared": compared, "windows": self.windows, "version": version()}
             | {
                 "verdict": list(self.verdict),
-                "cautions": list(self.cautions),
+                "caveats": list(self.caveats),
             }
         )
 

@@ -63,7 +63,7 @@ class StartTimes:
 
     `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape
     (3, jobs). `factors`: with which the intervals were widened, by
-    classes of CLASSES; empty for none. `cautions`: what is to be known, in sentences.
+    classes of CLASSES; empty for none. `caveats`: what is to be known, in sentences.
     """
 
     snapshot: Snapshot
@@ -75,7 +75,7 @@ class StartTimes:
     starts: Array = field(repr=False)
     simulated: Array = field(repr=False)
     factors: Factors
-    cautions: Sequence[str]
+    caveats: Sequence[str]
 
     def of(self, label: str) -> StartTime:
         """That of a job, by its number as Slurm writes it, `27_3`; raises PolicyError."""
@@ -96,7 +96,7 @@ class StartTimes:
             "factors": {name: list(pair) for name, pair in self.factors.items()},
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
-            "cautions": list(self.cautions),
+            "caveats": list(self.caveats),
         }
 
 
@@ -158,11 +158,11 @@ def start_times(
         early, median, late = (unix(float(time), snapshot.time) for time in quantiles[:, k])
         by_limits = unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
         found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
-    cautions = cautions_of(snapshot, present, runtimes, coming if arrivals else None, gone)
+    caveats = caveats_of(snapshot, present, runtimes, coming if arrivals else None, gone)
     if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
-        cautions.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
+        caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
     factors = dict(factors or {})
-    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], simulated[:, order], factors, cautions)
+    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], simulated[:, order], factors, caveats)
 
 
 def quantiles_of(starts: Array) -> Array:
@@ -255,7 +255,7 @@ def unix(ahead: float, time: int) -> int | None:
     return time + round(ahead) if np.isfinite(ahead) else None
 
 
-def cautions_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
+def caveats_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
     """What is to be known of the simulations, in sentences."""
     told = []
     unknown = int((runtimes.level == len(LEVELS)).sum())

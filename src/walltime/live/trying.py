@@ -14,7 +14,7 @@ from walltime.live.arrivals import Arrivals
 from walltime.live.jobs import MOST, WAITING, LiveJob, memory_of
 from walltime.live.runtimes import Runtimes
 from walltime.live.snapshot import Snapshot
-from walltime.live.start_times import cautions_of, fitting, horizon_of, quantiles_of, scheduler_of, unix, wanted
+from walltime.live.start_times import caveats_of, fitting, horizon_of, quantiles_of, scheduler_of, unix, wanted
 from walltime.policy import Policy
 from walltime.policy.slurm import seconds_of
 from walltime.scheduler.specification import Scheduler
@@ -55,11 +55,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Tries:
-    """What came of jobs that were tried: `tried`, in the order in which they were given; `cautions`, in sentences."""
+    """What came of jobs that were tried: `tried`, in the order in which they were given; `caveats`, in sentences."""
 
     policy: str
     tried: Sequence[Tried]
-    cautions: Sequence[str]
+    caveats: Sequence[str]
 
 
 def parse_try(text: str, snapshot: Snapshot) -> LiveJob:
@@ -156,4 +156,4 @@ def try_jobs(
     for k, (text, job) in enumerate(zip(texts, own, strict=True)):
         times = (unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k] - present.now))
         tried.append(Tried(text, job, *times))
-    return Tries(scheduler.label, tried, cautions_of(snapshot, present, runtimes, coming if arrivals else None, gone))
+    return Tries(scheduler.label, tried, caveats_of(snapshot, present, runtimes, coming if arrivals else None, gone))

@@ -8,7 +8,7 @@ from walltime.papers.printed_numbers import Printed
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
 from walltime.papers.subjects import GENERATED, Subject
 from walltime.report import shell
-from walltime.report.live import TABLES, scripts
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.tables import scroll, table, text
 
 VERDICTS = {
@@ -21,9 +21,9 @@ PIXELS = 85
 """Width of an inch of a figure on a wide screen."""
 OWN_CSS = """
 .where { color: var(--soft); font-size: .9rem; margin: 0 0 .8rem; }
-.generated { background: var(--care); border-left: 4px solid var(--care-line); padding: .3rem .7rem; }
+.generated { background: var(--caveat); border-left: 4px solid var(--caveat-line); padding: .3rem .7rem; }
 td .off, .legend .off { background: #f6d3c4; border-radius: 4px; padding: .1rem .35rem; font-weight: 600; }
-td .chaos, .legend .chaos { background: var(--care); border-radius: 4px; padding: .1rem .35rem; }
+td .chaos, .legend .chaos { background: var(--caveat); border-radius: 4px; padding: .1rem .35rem; }
 td .reproduced, .legend .reproduced { background: var(--best); border-radius: 4px; padding: .1rem .35rem; }
 @media (prefers-color-scheme: dark) { td .off, .legend .off { background: #5a2f20; } }
 .claims { list-style: none; padding: 0; max-width: 60rem; }

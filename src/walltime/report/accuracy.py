@@ -13,9 +13,9 @@ from walltime.files import whole_file
 from walltime.metrics.estimates import FAILED
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance
-from walltime.report.care import cautions_of
-from walltime.report.live import TABLES, scripts
-from walltime.report.shell import CONTENTS, CSS_OF_RESULTS, care, facts, figure, page, with_contents
+from walltime.report.caveats import caveats_of
+from walltime.report.interactive import TABLES, scripts
+from walltime.report.shell import CONTENTS, CSS_OF_RESULTS, caveats_list, facts, figure, page, with_contents
 from walltime.report.tables import provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import ELSEWHERE, UNDEFINED, human_difference, human_number, human_percent, human_time
 from walltime.schedule.groups import UNKNOWN
@@ -84,7 +84,7 @@ def render(
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(answer(found)))}</p>',
         facts(about),
-        care(cautions(found)),
+        caveats_list(caveats(found)),
         CONTENTS,
         *_who(found),
         *_ends(found),
@@ -130,16 +130,16 @@ def answer(found: WalltimeAccuracy) -> str:
 
 
 def as_record(found: WalltimeAccuracy) -> dict[str, Any]:
-    """The analysis ready for JSON, with all cautions."""
-    return found.as_dict() | {"cautions": cautions(found)}
+    """The analysis ready for JSON, with all caveats."""
+    return found.as_dict() | {"caveats": caveats(found)}
 
 
-def cautions(found: WalltimeAccuracy) -> list[str]:
-    """The cautions of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
+def caveats(found: WalltimeAccuracy) -> list[str]:
+    """The caveats of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
     if found.adjusted is None:
-        return list(found.cautions)
-    simulated = cautions_of(found.adjusted.schedules[:1], "none", "user")
-    return [*found.cautions, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
+        return list(found.caveats)
+    simulated = caveats_of(found.adjusted.schedules[:1], "none", "user")
+    return [*found.caveats, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
 
 
 def _who(found: WalltimeAccuracy) -> list[str]:

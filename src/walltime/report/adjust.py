@@ -13,7 +13,7 @@ from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
 from walltime.report import what_if as gained
-from walltime.report.live import TABLES, scripts
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.start_times import clock
 from walltime.report.tables import provenance_table, table, text, unbroken
 from walltime.whatif import WhatIf
@@ -209,7 +209,7 @@ def render(found: Happened | None, world: WhatIf | None, jobs: Workload, setting
         body.append(f'<p class="answer">{unbroken(text(answer(world)))}</p>')
     elif found is not None:
         body.append(f'<p class="answer">{unbroken(text(" ".join(sentences(found)[len(found.killed) > 0 :])))}</p>')
-    body += [shell.care(_cautions(found, world)), shell.CONTENTS]
+    body += [shell.caveats_list(_caveats(found, world)), shell.CONTENTS]
     if found is not None:
         body += ["<h2>What happened</h2>", f"<p>{'<br>'.join(text(line) for line in sentences(found))}</p>" if world is not None else ""]
         body += [_table(*one) for one in tables_of(found, MOST_ROWS)]
@@ -245,7 +245,7 @@ def _promises(world: WhatIf) -> list[str]:
     return [f"<h2>{label}</h2>", f"<p>{text(told)}</p>", _table("", PROMISE_COLUMNS, rows) if rows else ""]
 
 
-def _cautions(found: Happened | None, world: WhatIf | None) -> list[str]:
+def _caveats(found: Happened | None, world: WhatIf | None) -> list[str]:
     said = [] if found is None else list(found.notes)
     if found is not None and found.delays is not None:
         said.append(
@@ -253,7 +253,7 @@ def _cautions(found: Happened | None, world: WhatIf | None) -> list[str]:
             "kept. Which job would really have started when, nobody knows."
         )
     if world is not None:
-        said += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *gained.all_cautions(world)]
+        said += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *gained.all_caveats(world)]
     return said
 
 

@@ -10,12 +10,12 @@ from walltime.benchmark.result import Result
 from walltime.benchmark.standings import BEST, LOWEST
 from walltime.files import whole_file
 from walltime.report.changes import changes_figure
-from walltime.report.live import TABLES, scripts
-from walltime.report.shell import CSS_OF_RESULTS, care, figure, page
+from walltime.report.interactive import TABLES, scripts
+from walltime.report.shell import CSS_OF_RESULTS, caveats_list, figure, page
 from walltime.report.tables import table, text, unbroken
 from walltime.report.text import human_number, human_time, shown_change
 
-CAUTIONS = (
+CAVEATS = (
     "The intervals are of such windows of these subjects; on another machine's jobs the order may be another.",
     "How far schedulers are behind the best is bounded for all of them at once, the choice of the best included. So these "
     "intervals are wide; "
@@ -29,7 +29,7 @@ def write_leaderboard(path: str | Path, results: Sequence[Result]) -> Path:
     boards = leaderboard(results)
     body = ['<p class="eyebrow">walltime: benchmark</p>', "<h1>Leaderboard</h1>"]
     body += [f'<p class="answer">{unbroken(text(answer(rows)))}</p>' for rows in boards.values()]
-    body.append(care(CAUTIONS))
+    body.append(caveats_list(CAVEATS))
     for name, rows in boards.items():
         suite, (title, head, lines) = read_suite(name), cells(name, rows)
         body += [f"<h2>{text(name)} {suite.version}</h2>", f'<p class="note">{text(suite.title)} {text(HOW)}</p>']

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
-from walltime.report.live import TABLES, scripts
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.recorded import MEANING
 from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import UNDEFINED, human_percent, human_time
@@ -72,7 +72,7 @@ def render(found: Calibration, workload: Workload, settings: Mapping[str, Any] |
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(f"{first} {second}"))}</p>',
         facts(workload, record),
-        shell.care([*rest, *found.evidence.hints, MEANING]),
+        shell.caveats_list([*rest, *found.evidence.hints, MEANING]),
         shell.CONTENTS,
         "<h2>How far differences can be trusted</h2>",
         RULE,

@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from walltime.campaign import DIMENSIONS, Plan, Results, Store, campaign_cautions, read_results
-from walltime.campaign.cautions import count_flurries
+from walltime.campaign import DIMENSIONS, Plan, Results, Store, campaign_caveats, read_results
+from walltime.campaign.caveats import count_flurries
 from walltime.campaign.cell import Cell
 from walltime.campaign.comparison import METRICS
 from walltime.campaign.run import find_logs
 from walltime.files import whole_file
 from walltime.provenance import version
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.lines import answer, groups_table, word_cell
-from walltime.report.live import TABLES, scripts
 from walltime.report.measures import measure
 from walltime.report.sections import figures_section, tables_section
-from walltime.report.shell import CSS_OF_RESULTS, care, facts, page
+from walltime.report.shell import CSS_OF_RESULTS, caveats_list, facts, page
 from walltime.report.tables import table, text, unbroken
 from walltime.schedule.groups import GROUPINGS
 
@@ -73,9 +73,9 @@ def render(
     base = dict(results.baseline or {}) if baseline is None else dict(baseline)
     lines = results.lines(metrics, baseline=base)
     missing = results.missing
-    cautions = campaign_cautions(plan, cells, dict(flurries or {}))
+    caveats = campaign_caveats(plan, cells, dict(flurries or {}))
     if missing:
-        cautions.insert(
+        caveats.insert(
             0, f"Incomplete: {len(missing):,} of {len(results.keys):,} cells {_are(missing)} missing, so means are over fewer runs."
         )
     first = [line for line in lines if line.metric == metrics[0]]
@@ -84,7 +84,7 @@ def render(
         f"<h1>{text(plan.name)}</h1>",
         f'<p class="answer">{unbroken(text(answer(first, base, _subject(results))))}</p>',
         facts(_facts(results)),
-        care(cautions),
+        caveats_list(caveats),
         *figures_section(lines),
         *tables_section(lines, base),
         *_groups(results, base),

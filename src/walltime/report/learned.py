@@ -22,7 +22,7 @@ def write_learned_report(path: str | Path, found: Evaluation, workload: Workload
     OutputError if it cannot be written.
     """
     heading, parts = f"A trained agent on {found.log}", _figures(found)
-    return write_result(path, "learning", heading, found.verdict, found.cautions, parts, tables(found), found.as_dict(), workload, settings)
+    return write_result(path, "learning", heading, found.verdict, found.caveats, parts, tables(found), found.as_dict(), workload, settings)
 
 
 def _figures(found: Evaluation) -> list[str]:

@@ -15,9 +15,9 @@ from walltime.policy import Backfilling, Kind
 from walltime.provenance import provenance
 from walltime.report import shell, tables
 from walltime.report.breakdowns import breakdown_tables
-from walltime.report.care import cautions
+from walltime.report.caveats import caveats
 from walltime.report.gains import gains_section
-from walltime.report.live import (
+from walltime.report.interactive import (
     CHARTS_OF_WAITS,
     CHARTS_OVER_TIME,
     CHOICE,
@@ -55,7 +55,7 @@ def write_report(
     The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
     `live`: with scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and
     in browsers without scripts, the page is smaller, and its figures stand still.
-    `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Read with care". `settings`:
+    `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Caveats". `settings`:
     further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
     string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page says which differences shaking
     the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
@@ -91,13 +91,13 @@ def render(
     chosen["feedback"] = any(s.workload.feedback for s in schedules)
     record = provenance(workload, **chosen)
     live = live and can_live(schedules)
-    care = [*cautions(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes]
+    shown = [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes]
     body = [
         '<p class="eyebrow">walltime: what every job would have waited</p>',
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries, spread)))}</p>',
         tables.facts(workload, record),
-        shell.care(care),
+        shell.caveats_list(shown),
         shell.CONTENTS,
         CHOICE if live else "",
         "<h2>The numbers</h2>",

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.campaign.cautions import cell_cautions
+from walltime.campaign.caveats import cell_caveats
 from walltime.campaign.comparison import METRICS, Line, compare_cells, replication_cells
 from walltime.errors import WorkloadError
 from walltime.files import whole_file
 from walltime.provenance import provenance
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.lines import LEVEL, answer, overview_table
-from walltime.report.live import TABLES, scripts
 from walltime.report.sections import figures_section, tables_section
-from walltime.report.shell import CSS_OF_RESULTS, care, facts, figure, page
+from walltime.report.shell import CSS_OF_RESULTS, caveats_list, facts, figure, page
 from walltime.report.tables import provenance_table, rules_table, text, unbroken
 from walltime.report.text import human_percent
 from walltime.schedule.schedule import Schedule
@@ -51,7 +51,7 @@ def write_replicated_report(
 
     `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load
     and estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`:
-    sentences to add under "Read with care". `settings`: further entries of the provenance, and as `command` the command line.
+    sentences to add under "Caveats". `settings`: further entries of the provenance, and as `command` the command line.
     Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds,
     OutputError if the page cannot be written.
     """
@@ -95,7 +95,7 @@ def render(
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(answer(first, baseline, log)))}</p>',
         facts(about),
-        care([*cautions_of_cells(results, combinations, trim, estimates), *notes]),
+        caveats_list([*caveats_of_cells(results, combinations, trim, estimates), *notes]),
     ]
     if combinations is None:
         body += ["<h2>All measures</h2>", overview_table(lines, baseline)]
@@ -127,7 +127,7 @@ def compare_replications(
     return compare_cells(cells, words, metrics=names, baseline=baseline, orders=orders), baseline
 
 
-def cautions_of_cells(
+def caveats_of_cells(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None, trim: str, estimates: str | None = None
 ) -> list[str]:
     """The caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not say."""
@@ -137,7 +137,7 @@ def cautions_of_cells(
     words = list((combinations or [{"policy": None}])[0])
     if "estimates" not in cells.columns and estimates is not None:
         cells = cells.with_columns(estimates=pl.lit(estimates))
-    return cell_cautions(cells, words, trim)
+    return cell_caveats(cells, words, trim)
 
 
 def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report.live import TABLES, scripts
-from walltime.report.shell import CSS_OF_RESULTS, care, page
+from walltime.report.interactive import TABLES, scripts
+from walltime.report.shell import CSS_OF_RESULTS, caveats_list, page
 from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
 from walltime.workload import Workload
 
@@ -23,7 +23,7 @@ def write_result(
     kind: str,
     heading: str,
     verdict: Sequence[str],
-    cautions: Sequence[str],
+    caveats: Sequence[str],
     figures: Sequence[str],
     tables: Sequence[Table],
     plain: Mapping[str, Any],
@@ -41,7 +41,7 @@ def write_result(
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{unbroken(text(" ".join(verdict)))}</p>',
         facts(workload, record),
-        care(cautions),
+        caveats_list(caveats),
         *figures,
     ]
     for title, columns, rows in tables:

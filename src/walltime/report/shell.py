@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from walltime.provenance import version
-from walltime.report.style import CSS
+from walltime.report.interactive import read_script
 from walltime.report.tables import scroll, text
 
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
 """What a browser lets a page do: nothing outside itself."""
 CONTENTS = "<!-- sections -->"
-SECTION = re.compile(r'(?:<section class="(only-live|only-static)"[^>]*>\s*)?<h2((?: (?!id="care")[^>]*)?)>(.*?)</h2>', re.DOTALL)
+SECTION = re.compile(r'(?:<section class="(only-live|only-static)"[^>]*>\s*)?<h2((?: (?!id="caveats")[^>]*)?)>(.*?)</h2>', re.DOTALL)
 CSS_OF_RESULTS = """
 td.word { text-align: left; }
 td.long { white-space: normal; min-width: 8rem; overflow-wrap: anywhere; }
@@ -33,7 +33,7 @@ def page(heading: str, body: Sequence[str], behind: Sequence[str] = (), css: str
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" {ALLOWED}>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(heading)}</title>\n<style>{CSS}{css}</style>\n</head>\n"
+        f"<title>{text(heading)}</title>\n<style>{read_script('page.css')}{css}</style>\n</head>\n"
     )
     footer = f"<footer>Made by walltime {text(version())}. The page holds everything it shows; nothing is loaded.</footer>"
     inside = "\n".join([*filter(None, body), footer, "</main>", *behind])
@@ -60,12 +60,12 @@ def with_contents(body: Iterable[str]) -> list[str]:
     return [parts.replace(CONTENTS, f'<nav class="contents" aria-label="Sections"><ul>{"".join(links)}</ul></nav>', 1)]
 
 
-def care(sentences: Sequence[str]) -> str:
+def caveats_list(sentences: Sequence[str]) -> str:
     """The caveats; nothing without any."""
     if not sentences:
         return ""
     items = "\n".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
-    return f'<aside class="care" aria-labelledby="care"><h2 id="care">Read with care</h2>\n<ul>\n{items}\n</ul></aside>'
+    return f'<aside class="caveats" aria-labelledby="caveats"><h2 id="caveats">Caveats</h2>\n<ul>\n{items}\n</ul></aside>'
 
 
 def facts(values: Sequence[tuple[str, str]]) -> str:

@@ -13,7 +13,7 @@ from walltime.live.start_times import StartTime, StartTimes
 from walltime.live.trying import Tried
 from walltime.provenance import provenance
 from walltime.report import shell
-from walltime.report.live import TABLES, scripts
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.tables import provenance_table, table, text
 from walltime.report.text import human_percent
 from walltime.wording import harmless, human_time
@@ -121,7 +121,7 @@ def render(found: StartTimes, history: Workload, settings: Mapping[str, Any] | N
         f"<h1>{text(heading)}</h1>",
         f'<p class="answer">{text(answer(found))}</p>',
         shell.facts(values),
-        shell.care([*found.cautions, MEANING]),
+        shell.caveats_list([*found.caveats, MEANING]),
         shell.CONTENTS,
         "<h2>The next jobs</h2>",
         shell.figure(

@@ -24,7 +24,7 @@ def write_tuning_report(path: str | Path, found: Tuning | Weekly, workload: Work
     """
     heading = f"{'A queue order fitted to' if isinstance(found, Tuning) else 'A queue order chosen every week on'} {found.log}"
     parts = [_figure(found)]
-    return write_result(path, "tuning", heading, found.verdict, found.cautions, parts, tables(found), found.as_dict(), workload, settings)
+    return write_result(path, "tuning", heading, found.verdict, found.caveats, parts, tables(found), found.as_dict(), workload, settings)
 
 
 def _figure(found: Tuning | Weekly) -> str:

@@ -17,9 +17,9 @@ from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report import calibration as calibrated
 from walltime.report import shell
-from walltime.report.care import cautions, longest_queue, queue_keeps_growing
+from walltime.report.caveats import caveats, longest_queue, queue_keeps_growing
 from walltime.report.gains import CHANGES, SIDES, changes, sides
-from walltime.report.live import TABLES, scripts
+from walltime.report.interactive import TABLES, scripts
 from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
 from walltime.report.text import UNDEFINED, human_number, human_percent, human_time
 from walltime.whatif.cost import Cost
@@ -75,7 +75,7 @@ def render(found: WhatIf, settings: Mapping[str, Any] | None = None) -> str:
         f'<h1 class="change">{text(heading)}</h1>',
         f'<p class="answer">{unbroken(text(found.answer()))}</p>',
         facts(jobs, record),
-        shell.care(all_cautions(found)),
+        shell.caveats_list(all_caveats(found)),
         shell.CONTENTS,
         "<h2>What each change does</h2>",
         effects_table(found),
@@ -141,9 +141,9 @@ def told(found: WhatIf) -> list[str]:
     return said
 
 
-def all_cautions(found: WhatIf) -> list[str]:
+def all_caveats(found: WhatIf) -> list[str]:
     """What to know before believing any of it: of the changes, of the simulations, of today's schedule."""
-    said = list(found.cautions)
+    said = list(found.caveats)
     settings = [(TODAY, found.today), *((effect.label, effect.schedule) for effect in found.effects)]
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
     saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
@@ -158,7 +158,7 @@ def all_cautions(found: WhatIf) -> list[str]:
     if growing:
         said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the one before.")
     known = ("Saturated under", "Under ", "No trimming")
-    general = cautions([TODAY], [found.today], [found.today.summary(found.trim)], [found.measured], found.trim)
+    general = caveats([TODAY], [found.today], [found.today.summary(found.trim)], [found.measured], found.trim)
     return said + [one for one in general if not one.startswith(known)]
 
 

@@ -52,7 +52,7 @@ class WalltimeAccuracy:
     adjusted: AdjustedWalltimes | None
     """None if not simulated, or if the log does not have users"""
     advice: Sequence[UserAdvice]
-    cautions: Sequence[str]
+    caveats: Sequence[str]
 
     def table(self, by: str = "user") -> pl.DataFrame:
         """A grouping, `ends`, `states`, `adjusted`, `schemes` or `advice` as a polars table; raises PolicyError for another name."""
@@ -84,7 +84,7 @@ class WalltimeAccuracy:
                 "states": list(self.states),
                 "adjusted": adjusted,
                 "advice": [one.as_dict() for one in self.advice],
-                "cautions": list(self.cautions),
+                "caveats": list(self.caveats),
             }
         )
         return record
@@ -149,7 +149,7 @@ def walltime_accuracy(
         states=_states(jobs),
         adjusted=adjusted,
         advice=advice,
-        cautions=_cautions(workload, jobs, adjust, adjusted, machine),
+        caveats=_caveats(workload, jobs, adjust, adjusted, machine),
     )
 
 
@@ -216,7 +216,7 @@ def _states(jobs: Workload) -> list[dict[str, Any]]:
     return _rows(jobs, Groups([STATUS.get(k, UNKNOWN if k < 0 else f"status {k}") for k in known.tolist()], of))
 
 
-def _cautions(workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None) -> list[str]:
+def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None) -> list[str]:
     """What a reader of the results should know, the most important first."""
     origin, count = workload.origin, len(workload)
     found = []

@@ -30,13 +30,13 @@ EPSILON = 0.1
 CANDIDATES = tuple(name for name, one in ORDERS.items() if can_switch(one))
 
 
-CAUTIONS = (
+CAVEATS = (
     "The intervals are of such weeks of one log, over five blocks of neighbours; on another machine it may be otherwise.",
     "Each interval holds its 90 % alone: of many orders some seem clearly better or worse by chance, and the best of them is "
     "chosen afterwards.",
     "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
 )
-"""What to read with care in all weekly choices."""
+"""The caveats of all weekly choices."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,19 @@ class Weekly:
         return f"The {name} is {'lower' if change.high < 0 else 'higher'} than under {label} all along: {span}."
 
     @property
-    def cautions(self) -> tuple[str, ...]:
-        """What to read with care, in sentences."""
+    def caveats(self) -> tuple[str, ...]:
+        """The caveats, in sentences."""
         if not self.halves_differ:
-            return CAUTIONS
+            return CAVEATS
         names = ", ".join(self.halves_differ)
         return (
             f"The halves of this log differ beyond chance in the change against {names}: these intervals are of these weeks only.",
-            *CAUTIONS,
+            *CAVEATS,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return asdict(self) | {"verdict": self.verdict, "cautions": list(self.cautions), "version": version()}
+        return asdict(self) | {"verdict": self.verdict, "caveats": list(self.caveats), "version": version()}
 
 
 def choose_weekly(

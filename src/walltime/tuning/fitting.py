@@ -41,13 +41,13 @@ class Tried:
     test: Interval
 
 
-CAUTIONS = (
+CAVEATS = (
     "The intervals are of such windows of one machine's log, over blocks of neighbours; on another machine the weights may gain nothing.",
     "The fitted order and the best simple one were chosen in training, on other windows than those that they are tested on, so the choice "
     "costs the test nothing. The other orders are listed as they came out in the test: the first of them is partly luck.",
     "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
 )
-"""What to read with care in every fitting."""
+"""The caveats of every fitting."""
 HALVES = "The halves of these windows differ beyond chance, so the log changes: the intervals are of these months only."
 
 
@@ -104,13 +104,13 @@ class Tuning:
         return tuple(said)
 
     @property
-    def cautions(self) -> tuple[str, ...]:
-        """What to read with care, in sentences."""
-        return (HALVES, *CAUTIONS) if self.halves_differ else CAUTIONS
+    def caveats(self) -> tuple[str, ...]:
+        """The caveats, in sentences."""
+        return (HALVES, *CAVEATS) if self.halves_differ else CAVEATS
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        said = {"verdict": list(self.verdict), "cautions": list(self.cautions)}
+        said = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
         return asdict(self) | {"scheduler": self.scheduler, "is_clear": self.is_clear, **said, "version": version()}
 
 

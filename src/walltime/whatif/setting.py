@@ -93,7 +93,7 @@ class Setting:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Settings that are not modelled are told once, among the cautions, and not by every run."""
+    """Settings that are not modelled are told once, among the caveats, and not by every run."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="not modelled: ")
         yield

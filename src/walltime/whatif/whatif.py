@@ -88,9 +88,9 @@ class WhatIf:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     @property
-    def cautions(self) -> list[str]:
-        """What a reader should know besides the general cautions of simulations, in sentences."""
-        return _cautions(self)
+    def caveats(self) -> list[str]:
+        """What a reader should know besides the general caveats of simulations, in sentences."""
+        return _caveats(self)
 
     def answer(self) -> str:
         """The result in a few sentences."""
@@ -132,7 +132,7 @@ class WhatIf:
             },
             "effects": effects,
             "calibration": None if self.calibration is None else self.calibration.as_dict(),
-            "cautions": self.cautions,
+            "caveats": self.caveats,
             "version": version(),
         }
         value: dict[str, Any] = plain(found)
@@ -295,7 +295,7 @@ def _trust(effects: Sequence[Effect]) -> str:
     return f"Nothing that could be checked speaks against {names}; do not trust the others yet."
 
 
-def _cautions(found: WhatIf) -> list[str]:
+def _caveats(found: WhatIf) -> list[str]:
     said = []
     if found.calibration is None:
         said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")

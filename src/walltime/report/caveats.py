@@ -1,4 +1,4 @@
-"""Caveats of a run ("Read with care"), found from the run itself."""
+"""Caveats of a run, derived from the run itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY_KILLED = 5.0
 """Percentage of jobs that may be killed at their estimates without a caveat."""
 
 
-def cautions(
+def caveats(
     names: Sequence[str],
     schedules: Sequence[Schedule],
     summaries: Sequence[Summary],
@@ -107,10 +107,10 @@ def cautions(
     return found
 
 
-def cautions_of(schedules: Sequence[Schedule], trim: str, estimates: object = None, spread: Spread | None = None) -> list[str]:
+def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = None, spread: Spread | None = None) -> list[str]:
     """The same from the schedules alone."""
     masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
-    return cautions(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
+    return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:

@@ -45,7 +45,7 @@ def show_all(
     `as_object`: makes of the records what `--json` prints; None for text.
     """
     from walltime.cli import common
-    from walltime.report.care import cautions_of
+    from walltime.report.caveats import caveats_of
     from walltime.schedule.comparison import compare
     from walltime.simulation.first_look import first_look
     from walltime.simulation.spread import shaking_spread
@@ -56,20 +56,20 @@ def show_all(
         with common.progress_bar(copies, "shaken copies of the log") as progress:
             spread = shaking_spread(schedules, trim, progress, copies=copies)
     looks = first_look(schedules, labels, labels.index(BASELINE), spread, trim)
-    cautions = [
+    caveats = [
         f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
         "include that choice; each holds its 90 % alone. See whether it is as low on other logs, or in other months, as well.",
-        *cautions_of([schedules[labels.index(BASELINE)]], trim, run.estimates),
+        *caveats_of([schedules[labels.index(BASELINE)]], trim, run.estimates),
     ]
     if out is not None:
         common.write_rows(compare(*schedules, trim=trim).table(), out)
     if as_object is not None:
         shared: dict[str, Any] = {"trace": trace, "seconds_read": seconds_read, "estimates": run.estimates, "seed": run.seed}
         records = [common.run_record(schedule, trim, **shared)[0] for schedule in schedules]
-        common.print_json(as_object(records, [], None, cautions, spread) | {"sorted": [look.as_dict() for look in looks]})
+        common.print_json(as_object(records, [], None, caveats, spread) | {"sorted": [look.as_dict() for look in looks]})
         return
     print_looks(looks, schedules, spread)
-    common.print_cautions(cautions)
+    common.print_caveats(caveats)
     if out is not None:
         typer.echo(f"{len(schedules)} rows written to {out}")
 

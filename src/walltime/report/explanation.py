@@ -36,7 +36,7 @@ MOST_ROWS = 40
 """Rows of bars of overtaking jobs; what does not fit is not drawn."""
 
 
-def story_figure(story: AnyStory) -> Figure:
+def explanation_figure(story: AnyStory) -> Figure:
     """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
 
     The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
@@ -61,10 +61,10 @@ def story_figure(story: AnyStory) -> Figure:
     return figure
 
 
-def write_story_figure(path: Path, story: AnyStory) -> None:
+def write_explanation_figure(path: Path, story: AnyStory) -> None:
     """Draw the story into a .svg, .png or .pdf file, whole or not at all; raises OutputError."""
     with whole_file(path) as file:
-        file.write(figure_bytes(story_figure(story), path.suffix.lower().removeprefix(".")))
+        file.write(figure_bytes(explanation_figure(story), path.suffix.lower().removeprefix(".")))
 
 
 def _window(story: AnyStory) -> tuple[int, int]:

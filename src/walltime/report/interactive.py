@@ -27,7 +27,7 @@ Array = np.ndarray
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
-EVERYTHING = ("data", "time", "gantt", "story", "charts", "tables", "steer", "page")
+EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 MOST_JOBS = 1_000_000
 """A page of more jobs would take more than a hundred megabytes, and is made without drawings that live."""
 LARGEST = 2**31 - 1
@@ -125,17 +125,22 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
 
 def scripts(names: Sequence[str], library: bool = False) -> str:
     """These scripts as one element of a page, behind the library if it is needed, with its licence."""
-    parts = [f"<style>{_read(f'{LIBRARY}.css')}</style>\n<script>{_licence()}\n{_read(f'{LIBRARY}.js')}</script>"] if library else []
-    own = "\n".join(_read(f"{name}.js") for name in names)
+    parts = (
+        [f"<style>{read_script(f'{LIBRARY}.css')}</style>\n<script>{_licence()}\n{read_script(f'{LIBRARY}.js')}</script>"]
+        if library
+        else []
+    )
+    own = "\n".join(read_script(f"{name}.js") for name in names)
     return "\n".join([*parts, f'<script>\n"use strict";\n(() => {{\n{own}}})();\n</script>'])
 
 
 def _licence() -> str:
-    return f"/*\n{_read('uPlot-LICENSE.txt').strip()}\n*/"
+    return f"/*\n{read_script('uPlot-LICENSE.txt').strip()}\n*/"
 
 
 @cache
-def _read(name: str) -> str:
+def read_script(name: str) -> str:
+    """A file of scripts/."""
     return (files("walltime.report") / "scripts" / name).read_text(encoding="utf-8")
 
 

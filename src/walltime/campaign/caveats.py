@@ -22,12 +22,12 @@ NEAR = 0.9
 """An offered load from which queues of a log of months tend not to empty, though the machine keeps up in the end."""
 
 
-def campaign_cautions(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
-    """The caveats of a plan's cells as sentences, the most important first; see `cell_cautions`."""
-    return cell_cautions(cells, plan.varied, plan.trim, flurries)
+def campaign_caveats(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
+    """The caveats of a plan's cells as sentences, the most important first; see `cell_caveats`."""
+    return cell_caveats(cells, plan.varied, plan.trim, flurries)
 
 
-def cell_cautions(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
+def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
     """The caveats as sentences, the most important first.
 
     `cells`: a row for each run, as in `Store.table`. `varied`: the parameters that distinguish combinations. `flurries`: number of
