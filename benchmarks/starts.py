@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.common import Options, Result, lublin, show, take_turns, wall_seconds
 from benchmarks.predicting import with_users
-from walltime.live import Snapshot, start_times
-from walltime.live.replay import as_history, snapshot_at
 from walltime.machine import Machine, Partition, Pool
 from walltime.simulation import simulate
+from walltime.slurm import Snapshot, start_times
+from walltime.slurm.starts.replay import as_history, snapshot_at
 from walltime.workload import Workload
 
 LOAD = 1.3

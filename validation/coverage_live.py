@@ -11,8 +11,8 @@ import numpy as np
 from validation.coverage import Sizes, Trials, experiment
 from walltime import simulate
 from walltime.estimates import Tsafrir05
-from walltime.live import outcomes
-from walltime.live.scores import DAY, calibrated
+from walltime.slurm import outcomes
+from walltime.slurm.starts.scores import DAY, calibrated
 from walltime.workload.lublin99 import Lublin99
 from walltime.workload.users import with_users
 

@@ -27,13 +27,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, find_log
 from tests.adjust.fake import BEGIN, FakeSlurm, Job
-from walltime.adjust.commands import Slurm
-from walltime.adjust.ledger import Ledger
-from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds, time_min_of
-from walltime.cli.adjust import PREDICTOR
+from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
+from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.sidecar.ledger import Ledger
+from walltime.slurm.sidecar.round import Sidecar
+from walltime.slurm.sidecar.rules import Bounds, time_min_of
 
 OUT = ROOT / "docs" / "generators" / "gaming.json"
 LOGS = {

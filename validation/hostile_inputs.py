@@ -179,8 +179,8 @@ def _audited(kind: str, ending: str) -> Input:
 
 
 def _snapshot() -> Input:
-    from walltime.live import snapshot_at
     from walltime.logs import write_swf
+    from walltime.slurm import snapshot_at
 
     random = np.random.default_rng(5)
     count = 60

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import walltime as wt
 from tests.slurm.lab import SETTINGS, Lab
 from tests.slurm.replay import WHOLE, miniature, replay, save
-from walltime.machine import read_slurm
+from walltime.slurm import read_cluster
 
 Array = np.ndarray
 Numbers = dict[str, Any]
@@ -90,7 +90,7 @@ class Run:
     @classmethod
     def read(cls, folder: Path) -> Run:
         """What Slurm said of it."""
-        machine = read_slurm(folder / "cluster.txt").machine
+        machine = read_cluster(folder / "cluster.txt").machine
         jobs = wt.read(folder / "jobs.txt.gz", time_zone="UTC", procs=machine.procs)
         names = np.array([int(jobs.origin.names["executable"][number - 1]) for number in jobs.columns["executable"]])
         order = np.argsort(names)

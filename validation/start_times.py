@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, find_log
 from validation.run import rounded
-from walltime.live import outcomes, scores_of
-from walltime.live.scores import DAY, Outcome, calibrated
 from walltime.logs import read
 from walltime.simulation import simulate
+from walltime.slurm import outcomes, scores_of
+from walltime.slurm.starts.scores import DAY, Outcome, calibrated
 
 OUT = ROOT / "docs" / "generators" / "start-times.json"
 LOGS = {

@@ -24,7 +24,7 @@ The most common names are here; the rest are in groups:
 * `machine`: machines of several pools: partitions, outages, limits
 * `whatif`: for those who run a machine: calibration, and what a change would do
 * `learn`: environments in which an agent learns to schedule, and one that does
-* `live`: a Slurm cluster as it is now, and when its waiting jobs will start
+* `slurm`: a Slurm cluster as a machine and as it is now, and when its waiting jobs will start
 * `tuning`: orders fitted to a log, and chosen every week
 * `workloads`: workload models, and changes to workloads
 """
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from walltime import estimates as estimates
     from walltime import figures as figures
     from walltime import learn as learn
-    from walltime import live as live
     from walltime import logs as logs
     from walltime import machine as machine
     from walltime import metrics as metrics
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from walltime import predictors as predictors
     from walltime import report as report
     from walltime import schedule as schedule
+    from walltime import slurm as slurm
     from walltime import tuning as tuning
     from walltime import whatif as whatif
     from walltime import workloads as workloads
@@ -106,7 +106,6 @@ GROUPS = (
     "explanation",
     "figures",
     "learn",
-    "live",
     "logs",
     "machine",
     "metrics",
@@ -116,6 +115,7 @@ GROUPS = (
     "schedule",
     "scheduler",
     "simulation",
+    "slurm",
     "tuning",
     "whatif",
     "workloads",

@@ -10,12 +10,12 @@ from pathlib import Path
 import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
 from tests.traces import trace_path
-from walltime.adjust.commands import Slurm
-from walltime.adjust.given import Report
-from walltime.adjust.ledger import Entry, Fact, Ledger, LedgerError
-from walltime.adjust.prolog import Spool
-from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds
+from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.sidecar.ledger import Entry, Fact, Ledger, LedgerError
+from walltime.slurm.sidecar.prolog import Spool
+from walltime.slurm.sidecar.report import Report
+from walltime.slurm.sidecar.round import Sidecar
+from walltime.slurm.sidecar.rules import Bounds
 
 EVERY = 60.0
 GAMER = "gamer"

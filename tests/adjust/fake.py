@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from walltime.adjust.commands import Answer
-from walltime.adjust.queue import FIELDS
+from walltime.slurm.sidecar.commands import Answer
+from walltime.slurm.sidecar.queue import FIELDS
 
 STEP = 10
 MIN_JOB_AGE = 300

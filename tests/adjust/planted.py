@@ -20,7 +20,7 @@ UNLUCKY, LOST, FAIR, FAILURES, RULES, PROLOG = (
 
 
 class Fault(NamedTuple):
-    """What is changed in a file of `walltime/adjust`, and the tests, by parts of their names, one of which must fail."""
+    """What is changed in a file of `walltime/slurm/sidecar`, and the tests, by parts of their names, one of which must fail."""
 
     file: str
     old: str
@@ -53,9 +53,15 @@ FAULTS = (
     Fault("giveback.py", "self.quarantine.add(job.user)", "self.distrust(job.user)", FAIR, "lowers_a_limit"),
     Fault("giveback.py", "if self.clock.monotonic() - self.looked_at < every:", "if every:", UNLUCKY, "slow_changes"),
     Fault(
-        "entries.py", "limit = {State.ENDED: FORGET_AFTER}", "limit = dict.fromkeys(State, FORGET_AFTER)", UNLUCKY, "answer_without_jobs"
+        "adjustments.py",
+        "limit = {State.ENDED: FORGET_AFTER}",
+        "limit = dict.fromkeys(State, FORGET_AFTER)",
+        UNLUCKY,
+        "answer_without_jobs",
     ),
-    Fault("entries.py", "return entry.user == job.user and entry.restarts <= job.restarts", "return False", FAILURES, "without_failures"),
+    Fault(
+        "adjustments.py", "return entry.user == job.user and entry.restarts <= job.restarts", "return False", FAILURES, "without_failures"
+    ),
     Fault("round.py", "self.back.run(report, self.bounds.tasks)", "pass", UNLUCKY, "needs_nothing_but"),
     Fault("round.py", "if self._option_is_gone(facts):", "if False:", RULES, "dropped_option"),
     Fault("round.py", "if self._is_foreign(facts):", "if False:", UNLUCKY, "another_cluster"),
@@ -79,9 +85,9 @@ FAULTS = (
     Fault("ledger.py", 'self._base.execute("PRAGMA query_only=ON")', "self.unwritable = ''", LOST, "full_disk_without"),
     Fault("round.py", "            if not self.unknown():\n                break", "            break", LOST, "single_round"),
     Fault("trust.py", "                self.slurm.cancel(key)", "                pass", LOST, "self_test"),
-    Fault("chosen.py", "for choice in in_turn(found):", "for choice in found:", FAIR, "take_turns"),
-    Fault("overdue.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
-    Fault("overdue.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
+    Fault("selection.py", "for choice in in_turn(found):", "for choice in found:", FAIR, "take_turns"),
+    Fault("overruns.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
+    Fault("overruns.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
     Fault("heads.py", "head.start = min(head.start, max(job.start, head.begin))", "head.start = job.start", FAIR, "reserved_start"),
     Fault("limits.py", "if facts.enforces_safely:", "if False:", RULES, "limits_on_minutes"),
     Fault(
@@ -107,7 +113,7 @@ def plant(fault: Fault, folder: Path) -> Path:
     """A copy of the package with a fault; raises ValueError if the line is no longer there, once."""
     copy = folder / "walltime"
     shutil.copytree(ROOT / "src/walltime", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    path = copy / "adjust" / fault.file
+    path = copy / "slurm" / "sidecar" / fault.file
     text = path.read_text()
     if text.count(fault.old) != 1:
         raise ValueError(f"{fault.file} has {fault.old!r} {text.count(fault.old)} times")

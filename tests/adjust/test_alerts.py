@@ -13,12 +13,12 @@ from tests.adjust.test_fairness import lowering
 from tests.adjust.test_rules import crowd, sidecar
 from tests.adjust.test_unlucky import short_soon, until
 from tests.cli import call
-from walltime.adjust.commands import Answer
-from walltime.adjust.loop import COUNTERS, METRICS, Metrics
-from walltime.adjust.rules import Bounds
+from walltime.slurm.sidecar.commands import Answer
+from walltime.slurm.sidecar.loop import COUNTERS, METRICS, Metrics
+from walltime.slurm.sidecar.rules import Bounds
 
-RULES = files("walltime.adjust") / "alerts.yml"
-DASHBOARD = files("walltime.adjust") / "dashboard.json"
+RULES = files("walltime.slurm.sidecar") / "alerts.yml"
+DASHBOARD = files("walltime.slurm.sidecar") / "dashboard.json"
 NAMES = {f"walltime_adjust_{name}" for name in METRICS} | {f"walltime_adjust_{name}_total" for name in COUNTERS}
 NAMES |= {"walltime_adjust_least_seconds_left"}
 ALERTS = re.findall(r"alert: (\w+)", RULES.read_text())

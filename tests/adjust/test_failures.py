@@ -86,7 +86,7 @@ def test_a_thousand_failures_shorten_no_job(tmp_path):
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.file}: {fault.new.strip()}")
 def test_planted_faults_can_still_be_planted(tmp_path, fault):
-    text = (ROOT / "src/walltime/adjust" / fault.file).read_text()
+    text = (ROOT / "src/walltime/slurm/sidecar" / fault.file).read_text()
     assert text.count(fault.old) == 1
 
 

@@ -5,19 +5,19 @@ import pytest
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from tests.adjust.test_rules import FACTS, crowd, queued, sidecar
 from tests.adjust.test_unlucky import go, short_soon, until
-from walltime.adjust.advice import Advice, History, check_texts
-from walltime.adjust.chosen import in_turn
-from walltime.adjust.commands import Answer, Slurm
-from walltime.adjust.entries import Entries
-from walltime.adjust.heads import WHY, Head, Heads
-from walltime.adjust.ledger import Entry, Ledger, State
-from walltime.adjust.overdue import Overdue
-from walltime.adjust.queue import read_queue
-from walltime.adjust.rules import Bounds
-from walltime.cli.adjust import PREDICTOR
+from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
 from walltime.predictors import parse_predictor
+from walltime.slurm.sidecar.adjustments import Entries
+from walltime.slurm.sidecar.advice import Advice, History, check_texts
+from walltime.slurm.sidecar.commands import Answer, Slurm
+from walltime.slurm.sidecar.ledger import Entry, Ledger, State
+from walltime.slurm.sidecar.overruns import Overdue
+from walltime.slurm.sidecar.queue import read_queue
+from walltime.slurm.sidecar.queue_heads import WHY, Head, Heads
+from walltime.slurm.sidecar.rules import Bounds
+from walltime.slurm.sidecar.selection import in_turn
 
 HEADING = "JobIDRaw|User|Account|Partition|QOS|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
 
@@ -300,7 +300,7 @@ def test_a_limit_in_doubt_is_raised_in_steps_and_not_beyond_what_its_user_can_ha
 
 
 def test_a_known_limit_beside_the_longest_is_what_the_prolog_reads(tmp_path):
-    from walltime.adjust.prolog import Spool
+    from walltime.slurm.sidecar.prolog import Spool
 
     (tmp_path / "spool").mkdir(mode=0o755)
     (tmp_path / "ledger").mkdir()

@@ -9,14 +9,14 @@ import pytest
 from tests.adjust.failures import KeepingSidecar, busy
 from tests.adjust.fake import BEGIN, STEP, FakeSlurm, Job, sacct
 from tests.cli import call
-from walltime.adjust.commands import Slurm
-from walltime.adjust.happened import what_happened, with_delays
-from walltime.adjust.ledger import Fact, Ledger, LedgerError, read_facts_of
-from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.adjust import sentences
+from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.sidecar.ledger import Fact, Ledger, LedgerError, read_facts_of
+from walltime.slurm.sidecar.review import what_happened, with_delays
+from walltime.slurm.sidecar.round import Sidecar
+from walltime.slurm.sidecar.rules import Bounds
 
 MACHINE = """policy = "easy"
 [[pool]]

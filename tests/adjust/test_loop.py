@@ -7,9 +7,9 @@ import pytest
 
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
-from walltime.adjust.facts import SlurmError
-from walltime.adjust.loop import Metrics, Systemd, describe, keep_on
-from walltime.adjust.units import service
+from walltime.slurm.sidecar.configuration import SlurmError
+from walltime.slurm.sidecar.loop import Metrics, Systemd, describe, keep_on
+from walltime.slurm.sidecar.systemd import service
 
 
 def play(cluster, one, rounds, **options):
@@ -140,7 +140,7 @@ def test_the_user_is_that_of_the_process_whatever_the_environment_says(capsys, t
 
     for name in ("USER", "LOGNAME", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "mallory")
-    monkeypatch.setattr("walltime.adjust.round.Sidecar", seen)
+    monkeypatch.setattr("walltime.slurm.sidecar.round.Sidecar", seen)
     call(capsys, "slurm", "adjust", "--act", "--history", tmp_path / "none.txt", "--ledger", tmp_path)
     assert getuser() == "mallory"
     assert users == [getpwuid(geteuid()).pw_name]

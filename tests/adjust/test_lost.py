@@ -8,8 +8,8 @@ import pytest
 
 from tests.adjust.test_rules import crowd, sidecar
 from tests.adjust.test_unlucky import end_short, go, short_soon, until
-from walltime.adjust.ledger import Ledger
-from walltime.adjust.prolog import Spool
+from walltime.slurm.sidecar.ledger import Ledger
+from walltime.slurm.sidecar.prolog import Spool
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from tests.adjust.test_rules import sidecar
-from walltime.adjust.prolog import YEAR, Spool, script
 from walltime.errors import OutputError
+from walltime.slurm.sidecar.prolog import YEAR, Spool, script
 
 SQUEUE = """#!/bin/sh
 echo "squeue $*" >> {folder}/calls

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
-from walltime.adjust.commands import Answer, DeniedError, Slurm, run
-from walltime.adjust.facts import SlurmError, read_facts
-from walltime.adjust.ledger import Entry, Ledger, LedgerError, State
-from walltime.adjust.limits import Limits, read_limits
-from walltime.adjust.queue import FIELDS, read_queue
-from walltime.adjust.round import Sidecar
-from walltime.adjust.rules import Bounds, time_min_of, why_never
 from walltime.errors import PolicyError
+from walltime.slurm.sidecar.commands import Answer, DeniedError, Slurm, run
+from walltime.slurm.sidecar.configuration import SlurmError, read_facts
+from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
+from walltime.slurm.sidecar.limits import Limits, read_limits
+from walltime.slurm.sidecar.queue import FIELDS, read_queue
+from walltime.slurm.sidecar.round import Sidecar
+from walltime.slurm.sidecar.rules import Bounds, time_min_of, why_never
 
 CONFIG = "SchedulerType           = sched/backfill\nSLURM_VERSION = 24.11.5\nSchedulerParameters = bf_continue,time_min_as_soft_limit\n"
 PARTITIONS = "PartitionName=main Nodes=n[1-4] MaxTime=2-00:00:00\nPartitionName=free Nodes=n[3-9] MaxTime=UNLIMITED\n"

@@ -9,11 +9,11 @@ import pytest
 from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
-from walltime.adjust.commands import Answer
-from walltime.adjust.ledger import Ledger, LedgerError, open_ledger
-from walltime.adjust.loop import keep_on
-from walltime.adjust.prolog import Spool
-from walltime.adjust.rules import Bounds
+from walltime.slurm.sidecar.commands import Answer
+from walltime.slurm.sidecar.ledger import Ledger, LedgerError, open_ledger
+from walltime.slurm.sidecar.loop import keep_on
+from walltime.slurm.sidecar.prolog import Spool
+from walltime.slurm.sidecar.rules import Bounds
 
 
 def short_soon(others=0):
@@ -155,11 +155,11 @@ def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_b
         rounds.append(1)
         cluster.advance(seconds)
 
-    monkeypatch.setattr("walltime.adjust.commands.run", cluster)
-    monkeypatch.setattr("walltime.adjust.commands.Slurm.__init__.__defaults__", (cluster, 20.0, lambda: None))
-    monkeypatch.setattr("walltime.adjust.loop.SystemClock", lambda: cluster.clock)
-    monkeypatch.setattr("walltime.adjust.loop.Signals.wait", wait)
-    monkeypatch.setattr("walltime.adjust.loop.Signals.asked", lambda self: len(rounds) > 10)
+    monkeypatch.setattr("walltime.slurm.sidecar.commands.run", cluster)
+    monkeypatch.setattr("walltime.slurm.sidecar.commands.Slurm.__init__.__defaults__", (cluster, 20.0, lambda: None))
+    monkeypatch.setattr("walltime.slurm.sidecar.loop.SystemClock", lambda: cluster.clock)
+    monkeypatch.setattr("walltime.slurm.sidecar.loop.Signals.wait", wait)
+    monkeypatch.setattr("walltime.slurm.sidecar.loop.Signals.asked", lambda self: len(rounds) > 10)
     if missing == "stdout":
         monkeypatch.setattr("typer.echo", lambda *arguments, **options: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     status, out, _ = call(capsys, *words)

@@ -16,8 +16,8 @@ from pwd import getpwnam
 
 from tests.slurm.conftest import started, started_newer
 from tests.slurm.lab import SETTINGS, Lab, wait_until
-from walltime.adjust.facts import SOFT_LIMIT
-from walltime.adjust.selftest import GUARD, NAME
+from walltime.slurm.sidecar.configuration import SOFT_LIMIT
+from walltime.slurm.sidecar.selftest import GUARD, NAME
 
 EVERY = 1
 OPERATOR = "daemon"

@@ -31,11 +31,11 @@ from tests.slurm.beside import (
     wide,
 )
 from tests.slurm.lab import CommandError, wait_until
-from walltime.adjust.commands import Answer, Slurm
-from walltime.adjust.happened import what_happened
-from walltime.adjust.ledger import read_facts_of
 from walltime.cli.slurm import FIELDS
 from walltime.logs import read_log
+from walltime.slurm.sidecar.commands import Answer, Slurm
+from walltime.slurm.sidecar.ledger import read_facts_of
+from walltime.slurm.sidecar.review import what_happened
 
 
 @pytest.fixture(scope="module", params=["22.05", "26.05"])

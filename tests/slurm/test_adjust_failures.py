@@ -74,7 +74,7 @@ def end_whole(lab: Lab, one: Adjuster, e: int, f: int) -> None:
 
 KILL = """
 import os, signal
-from walltime.adjust import commands, ledger
+from walltime.slurm.sidecar import commands, ledger
 own = set()
 def killed(owner, name, when, chosen):
     usual = getattr(owner, name)
@@ -160,7 +160,7 @@ def test_scontrol_that(lab, tested, tmp_path, adjusters, kind):
 
 
 NO_RAISE = """
-from walltime.adjust import commands
+from walltime.slurm.sidecar import commands
 usual = commands.Slurm._ask
 def ask(self, *words):
     if words[:2] == ("scontrol", "update") and words[3].startswith("TimeLimit=") and __import__("pathlib").Path("{path}").exists():
@@ -198,7 +198,7 @@ def test_slurmctld_restarts_while_jobs_are_short(lab, tested, tmp_path, adjuster
 
 CLOCK = """
 import pathlib, time
-from walltime.adjust import loop
+from walltime.slurm.sidecar import loop
 path = pathlib.Path("{path}")
 loop.SystemClock.time = lambda self: time.time() + (float(path.read_text()) if path.exists() else 0)
 """

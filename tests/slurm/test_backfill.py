@@ -8,7 +8,7 @@ import walltime as wt
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
 from tests.slurm.replay import save
-from walltime.machine import read_slurm
+from walltime.slurm import read_cluster
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def starts(jobs, start):
 def test_backfilling_is_that_of_a_real_slurm(folder):
     jobs = wt.read(folder / "jobs.txt.gz", time_zone="UTC", procs=16)
     real = starts(jobs, jobs.submit + jobs.columns["wait"])
-    machine = read_slurm(folder / "cluster.txt").machine
+    machine = read_cluster(folder / "cluster.txt").machine
     simulated = starts(jobs, wt.simulate(jobs, "slurm", machine=machine).start)
     for start in (real, simulated):
         assert sorted(start, key=start.__getitem__) == ["A", "C", "B", "D"]
@@ -54,6 +54,6 @@ def test_backfilling_is_that_of_a_real_slurm(folder):
 
 def test_without_backfilling_the_order_is_another_one(folder):
     jobs = wt.read(folder / "jobs.txt.gz", time_zone="UTC", procs=16)
-    machine = read_slurm(folder / "cluster.txt").machine
+    machine = read_cluster(folder / "cluster.txt").machine
     simulated = starts(jobs, wt.simulate(jobs, "slurm:scheduler_type=builtin", machine=machine).start)
     assert sorted(simulated, key=simulated.__getitem__)[:2] == ["A", "B"]

@@ -13,8 +13,8 @@ import pytest
 from tests.slurm.beside import HEADING, Adjuster, as_user, block, cancel, cluster, end_all, history, runs, shown, small, start_tested
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
-from walltime.adjust.units import service
-from walltime.cli.adjust import PREDICTOR
+from walltime.cli.slurm.adjust import PREDICTOR
+from walltime.slurm.sidecar.systemd import service
 
 DAY = "1-00:00:00"
 BOUNDS = {

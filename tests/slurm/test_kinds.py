@@ -12,7 +12,8 @@ import walltime as wt
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
 from tests.slurm.replay import printed
-from walltime.machine import Limit, Partition, Pool, read_machine, read_slurm
+from walltime.machine import Limit, Partition, Pool, read_machine
+from walltime.slurm import read_cluster
 
 PARTITIONS = (
     "PartitionName=debug Nodes=n[1-3] MaxTime=UNLIMITED PriorityTier=5 PriorityJobFactor=3 QoS=few State=UP",
@@ -150,8 +151,8 @@ def test_the_job_log_says_what_was_done(folder):
 
 
 def test_the_description_of_the_cluster_is_a_machine(folder, tmp_path):
-    found = read_slurm(folder / "cluster.txt")
-    assert found == read_slurm(folder / "cluster.txt", folder / "sinfo.json")
+    found = read_cluster(folder / "cluster.txt")
+    assert found == read_cluster(folder / "cluster.txt", folder / "sinfo.json")
     machine = found.machine
     assert machine.pools == (Pool("n", 2, 4, 2), Pool("n-2", 1, 4, 2), Pool("n-3", 1, 4, 2))
     assert machine.partitions == (
@@ -176,20 +177,20 @@ def test_the_description_of_the_cluster_is_a_machine(folder, tmp_path):
 
 
 def test_every_form_of_the_description_says_the_same(folder):
-    forms = read_slurm(*(folder / name for name in FORMS if name.endswith(".txt"))).machine
-    machine = read_slurm(folder / "cluster.txt").machine
+    forms = read_cluster(*(folder / name for name in FORMS if name.endswith(".txt"))).machine
+    machine = read_cluster(folder / "cluster.txt").machine
     assert (forms.pools, forms.partitions, forms.outages, forms.slurm) == (
         machine.pools,
         machine.partitions,
         machine.outages,
         machine.slurm,
     )
-    by_json = read_slurm(folder / "sinfo.json").machine
+    by_json = read_cluster(folder / "sinfo.json").machine
     assert (by_json.pools, by_json.outages) == (machine.pools, machine.outages[:1])
     assert {one.name for one in by_json.partitions} == {"main", "debug", "whole"}
 
 
 def test_the_log_can_be_simulated_on_the_machine(folder):
     jobs = wt.read(folder / "jobs.txt.gz", time_zone="UTC", procs=16)
-    schedule = wt.simulate(jobs, "easy", machine=read_slurm(folder / "cluster.txt").machine)
+    schedule = wt.simulate(jobs, "easy", machine=read_cluster(folder / "cluster.txt").machine)
     assert len(schedule) >= 20

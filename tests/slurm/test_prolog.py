@@ -10,15 +10,15 @@ import pytest
 from tests.slurm.beside import KINDS, Adjuster, block, shown
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
-from walltime.adjust.prolog import script
-from walltime.adjust.selftest import GUARD
+from walltime.slurm.sidecar.prolog import script
+from walltime.slurm.sidecar.selftest import GUARD
 
 SPOOL = "adjust-spool"
 WITH = pytest.mark.parametrize("lab", [True], indirect=True, scope="module", ids=["prolog"])
 WITHOUT = pytest.mark.parametrize("lab", [False], indirect=True, scope="module", ids=["no prolog"])
 KILLED_AFTER_THE_CHANGE = """
 import os, signal
-from walltime.adjust.commands import Slurm
+from walltime.slurm.sidecar.commands import Slurm
 usual = Slurm.set_time_min
 def killed(self, key, minutes):
     usual(self, key, minutes)

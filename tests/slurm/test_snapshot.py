@@ -9,8 +9,8 @@ import walltime as wt
 from tests.slurm.conftest import started
 from tests.slurm.lab import wait_until
 from walltime.errors import LogError
-from walltime.live import start_times, take_snapshot
-from walltime.live.commands import SQUEUE_JSON, run
+from walltime.slurm import start_times, take_snapshot
+from walltime.slurm.client import SQUEUE_JSON, run
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,8 @@ from tests.slurm.beside import (
     wide,
 )
 from tests.slurm.lab import CommandError, wait_until
-from walltime.adjust.commands import Answer, Slurm
-from walltime.adjust.limits import read_limits
+from walltime.slurm.sidecar.commands import Answer, Slurm
+from walltime.slurm.sidecar.limits import read_limits
 
 VERSIONS = ["22.05", "24.11", pytest.param("26.05", marks=pytest.mark.nightly)]
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -84,7 +84,7 @@ def start_short(lab, folder, adjusters, *words):
 
 STOPPED = """
 import os, signal
-from walltime.adjust.commands import Slurm
+from walltime.slurm.sidecar.commands import Slurm
 usual = Slurm.set_time_min
 def killed(self, key, minutes):
     usual(self, key, minutes)

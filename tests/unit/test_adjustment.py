@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.adjust.rules import Bounds, time_min_of
 from walltime.machine import Machine, Partition, Pool
 from walltime.whatif.adjustment import Adjustment, parse_adjustment
 from walltime.whatif.setting import Setting

@@ -11,8 +11,8 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.unit.test_live_start_times import NOW, job, past, taken
 from walltime.errors import LogError
-from walltime.live import Ledger, start_times
-from walltime.live.scores import DAY
+from walltime.slurm import Ledger, start_times
+from walltime.slurm.starts.scores import DAY
 
 
 def started(labels, at):

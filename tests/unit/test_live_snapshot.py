@@ -12,11 +12,11 @@ import pytest
 
 from tests.cli import call, one_line
 from walltime.errors import LogError
-from walltime.live import LiveJob, read_snapshot, snapshot_of, take_snapshot
-from walltime.live.commands import CLUSTER, FORMAT, SQUEUE_JSON, SQUEUE_TEXT, collect, run, shown_commands
-from walltime.live.jobs import tasks_of
-from walltime.live.squeue_json import read_squeue_json
-from walltime.live.squeue_text import BETWEEN, FIELDS, read_squeue_text
+from walltime.slurm import LiveJob, read_snapshot, snapshot_of, take_snapshot
+from walltime.slurm.client import CLUSTER, FORMAT, SQUEUE_JSON, SQUEUE_TEXT, collect, run, shown_commands
+from walltime.slurm.jobs import tasks_of
+from walltime.slurm.squeue_json import read_squeue_json
+from walltime.slurm.squeue_text import BETWEEN, FIELDS, read_squeue_text
 
 OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
 

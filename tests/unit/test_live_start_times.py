@@ -9,13 +9,13 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.errors import PolicyError
-from walltime.live import LiveJob, Outcome, Snapshot, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
-from walltime.live.arrivals import DAY, WEEK, Arrivals
-from walltime.live.replay import as_history
-from walltime.live.runtimes import LEVELS, Jobs, Runtimes
-from walltime.live.scores import calibrated
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.start_times import prometheus, render
+from walltime.slurm import LiveJob, Outcome, Snapshot, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
+from walltime.slurm.starts.arrivals import DAY, WEEK, Arrivals
+from walltime.slurm.starts.replay import as_history
+from walltime.slurm.starts.runtimes import LEVELS, Jobs, Runtimes
+from walltime.slurm.starts.scores import calibrated
 
 NOW = 1_795_000_000
 ONE_POOL = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), name="four", policy="easy")

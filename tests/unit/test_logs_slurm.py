@@ -12,7 +12,7 @@ from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
 from walltime.logs.filters import select
-from walltime.logs.slurm_fields import asked_limit, state_word
+from walltime.logs.slurm.fields import asked_limit, state_word
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 from tests.cli import call, one_line
 from tests.slurm_text import samples
 from walltime.errors import LogError
-from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine, read_slurm
-from walltime.machine.slurm_text import COMMANDS, expand
+from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine
+from walltime.slurm import read_cluster
+from walltime.slurm.records import COMMANDS, expand
 
 CONFIG = """\
 Configuration data as of 2026-03-02T10:00:00
@@ -84,7 +85,7 @@ def read(tmp_path, *texts):
     """The cluster of files with these texts."""
     for k, text in enumerate(texts):
         (tmp_path / f"{k}.txt").write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_slurm(*(tmp_path / f"{k}.txt" for k in range(len(texts))))
+    return read_cluster(*(tmp_path / f"{k}.txt" for k in range(len(texts))))
 
 
 def test_everything_in_one_file_or_each_in_its_own(tmp_path):
@@ -354,7 +355,7 @@ def test_outputs_of_real_clusters(version):
     folder = samples() / version
     names = ("config", "partition", "node")
     files = [folder / f"scontrol-show-{name}.txt" for name in names if (folder / f"scontrol-show-{name}.txt").exists()]
-    by_text, by_json = read_slurm(*files), read_slurm(folder / "sinfo.json")
+    by_text, by_json = read_cluster(*files), read_cluster(folder / "sinfo.json")
     assert by_json.machine.pools == (Pool("n", 4, 4),)
     assert {one.name for one in by_json.machine.partitions} == {"main", "debug"} == {one.name for one in by_text.machine.partitions}
     if version:

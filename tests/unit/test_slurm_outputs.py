@@ -9,7 +9,8 @@ import pytest
 
 import walltime as wt
 from walltime.errors import LogError
-from walltime.machine import Partition, Pool, read_machine, read_slurm
+from walltime.machine import Partition, Pool, read_machine
+from walltime.slurm import read_cluster
 
 OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
 VERSIONS = ("22.05", "24.11", "26.05")
@@ -36,7 +37,7 @@ def test_both_forms_of_the_job_log_agree(version):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_form_of_the_description_says_the_same(version):
     folder = OUTPUTS / version
-    whole = read_slurm(folder / "cluster.txt")
+    whole = read_cluster(folder / "cluster.txt")
     gpus = 2 if version == "22.05" else 0
     assert whole.machine.pools == (Pool("n", 2, 4, gpus), Pool("n-2", 1, 4, gpus), Pool("n-3", 1, 4, gpus))
     assert whole.machine.partitions == (
@@ -48,10 +49,10 @@ def test_every_form_of_the_description_says_the_same(version):
     assert len(whole.machine.limits) == (2 if version == "22.05" else 0)  # not enforced in the others
     assert whole.machine.slurm["SLURM_VERSION"].startswith(version)
     assert not any("not understood" in note for note in whole.notes)
-    lines = read_slurm(folder / "node.txt", folder / "partition.txt")
+    lines = read_cluster(folder / "node.txt", folder / "partition.txt")
     assert (lines.machine.pools, lines.machine.partitions) == (whole.machine.pools, whole.machine.partitions)
     assert not any("not understood" in note for note in lines.notes)
-    by_json = read_slurm(folder / "sinfo.json").machine
+    by_json = read_cluster(folder / "sinfo.json").machine
     assert by_json.pools == whole.machine.pools
     assert by_json.outages == whole.machine.outages[:1]
     if version != "22.05":  # which has nothing of partitions but their names
@@ -89,7 +90,7 @@ def test_damaged_descriptions_are_read_or_refused_in_one_line(version, tmp_path)
             text = text[: value.start()] + draw.choice(ODD) + text[value.end() :]
         (tmp_path / "cluster.txt").write_text(text)
         try:
-            found = read_slurm(tmp_path / "cluster.txt")
+            found = read_cluster(tmp_path / "cluster.txt")
         except LogError as error:
             messages.append(str(error))
             continue
@@ -103,6 +104,6 @@ def test_damaged_descriptions_are_read_or_refused_in_one_line(version, tmp_path)
 def test_times_with_a_zone_and_records_without_a_name(tmp_path):
     text = (OUTPUTS / "22.05" / "cluster.txt").read_text()
     (tmp_path / "x.txt").write_text(text.replace("T08:00:00", "T08:00:00+01:00") + "NodeName= CPUTot=4\n")
-    found = read_slurm(tmp_path / "x.txt")
-    assert found.machine == read_slurm(OUTPUTS / "22.05" / "cluster.txt").machine
+    found = read_cluster(tmp_path / "x.txt")
+    assert found.machine == read_cluster(OUTPUTS / "22.05" / "cluster.txt").machine
     assert "1 line was not understood and left out." in found.notes

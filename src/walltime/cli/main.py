@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import bars, benchmark, campaign, learn, paper, slurm_live
+from walltime.cli import bars, benchmark, campaign, learn, paper, slurm
 from walltime.cli.audit import audit
 from walltime.cli.bars import CompilationRow
 from walltime.cli.cache import cache
@@ -68,7 +68,7 @@ app.add_typer(campaign.app, name="campaign")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(learn.app, name="learn")
 app.add_typer(paper.app, name="paper")
-app.add_typer(slurm_live.app, name="slurm")
+app.add_typer(slurm.app, name="slurm")
 
 
 def _show_version(value: bool) -> None:

@@ -17,8 +17,8 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MAPPED
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
-from walltime.logs.slurm import SLURM
-from walltime.logs.slurm_json import SLURM_JSON
+from walltime.logs.slurm.document import SLURM_JSON
+from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import TABLE
 from walltime.workload import Workload

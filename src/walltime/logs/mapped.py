@@ -30,7 +30,7 @@ from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle,
 from walltime.logs.input import LogFile, parquet_reader
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, TableMapping, read_mapping
-from walltime.logs.slurm_fields import durations
+from walltime.logs.slurm.fields import durations
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
 

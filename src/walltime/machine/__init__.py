@@ -3,7 +3,6 @@
 from walltime.machine.files import read_machine, write_machine
 from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 from walltime.machine.placing import PLACING_RULES, Placement, place
-from walltime.machine.slurm import SlurmCluster, read_slurm
 
 __all__ = [
     "PLACING_RULES",
@@ -15,9 +14,7 @@ __all__ = [
     "Pool",
     "Qos",
     "Share",
-    "SlurmCluster",
     "place",
     "read_machine",
-    "read_slurm",
     "write_machine",
 ]

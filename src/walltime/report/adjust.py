@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from walltime.adjust.happened import Happened, Run
 from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report import shell
@@ -16,6 +15,7 @@ from walltime.report import what_if as gained
 from walltime.report.interactive import TABLES, scripts
 from walltime.report.start_times import clock
 from walltime.report.tables import provenance_table, table, text, unbroken
+from walltime.slurm.sidecar.review import Happened, Run
 from walltime.whatif import WhatIf
 from walltime.whatif.effects import signed
 from walltime.wording import harmless, human_time

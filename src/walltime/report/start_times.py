@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.files import whole_file
-from walltime.live.scores import Score
-from walltime.live.start_times import StartTime, StartTimes
-from walltime.live.trying import Tried
 from walltime.provenance import provenance
 from walltime.report import shell
 from walltime.report.interactive import TABLES, scripts
 from walltime.report.tables import provenance_table, table, text
 from walltime.report.text import human_percent
+from walltime.slurm.starts.scores import Score
+from walltime.slurm.starts.start_times import StartTime, StartTimes
+from walltime.slurm.starts.trials import Tried
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
 

@@ -1,0 +1,77 @@
+"""`walltime slurm what-happened`: the jobs that the side-car adjusted, after a day."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.calibrate import TodaysPolicyOption
+from walltime.cli.groups import Reading
+
+
+def what_happened(
+    trace: Annotated[Path, typer.Argument(metavar="LOG", help="The cluster's job log, as sacct has printed it since.")],
+    *,
+    ledger: Annotated[Path, typer.Option("--ledger", metavar="FOLDER", help="The side-car's ledger.")],
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From then on (UTC): 2026-01-31, 2026-01-31T12:00:00, seconds since 1970.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Until then.")] = None,
+    cluster: Annotated[
+        Path | None,
+        typer.Option(
+            "--cluster",
+            metavar="FILE",
+            help="The machine and how it schedules, to simulate whom broken promises delayed.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
+    policy: TodaysPolicyOption = None,
+    reading: Reading,
+    report: o.ReportOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Say what happened with the jobs that walltime slurm adjust has adjusted, by its ledger and the job log.
+
+    Which were started by backfill, ahead of whom, how long they ran against TimeMin, prediction and limit, which limits were given back how
+    late, and, first of all, whether any job was ended before its user's limit. With --cluster also which jobs were delayed by those that
+    outlived their TimeMin: that is simulated, all else is recorded.
+    """
+    from walltime.cli import common
+    from walltime.machine import read_machine
+    from walltime.provenance import version
+    from walltime.report import adjust as told
+    from walltime.slurm.sidecar.advice import ANY_SIZE
+    from walltime.slurm.sidecar.ledger import read_facts_of
+    from walltime.slurm.sidecar.review import what_happened as find
+    from walltime.slurm.sidecar.review import with_delays
+
+    if report is not None:
+        common.check_output(report, (".html", ".htm"))
+    machine = None if cluster is None else read_machine(cluster)
+    first, last = (None if time is None else float(common.unix_time(time, UTC)) for time in (since, until))
+    facts = read_facts_of(ledger)
+    if machine is None and reading.procs is None:
+        reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
+    jobs, _ = reading.load(trace, machine)
+    found = find(facts, jobs, first, last)
+    if machine is not None:
+        found = with_delays(found, jobs, machine, policy)
+    if report is not None:
+        told.write_adjust_report(report, found, None, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
+    if as_json:
+        common.print_json(found.as_dict() | {"report": report, "version": version()})
+        return
+    for sentence in told.sentences(found):
+        common.print_text(sentence)
+    for title, columns, rows in told.tables_of(found):
+        common.print_table(title, columns, rows)
+    common.print_caveats(list(found.notes))
+    if report is not None:
+        typer.echo(f"report written to {report}")

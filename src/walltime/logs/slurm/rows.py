@@ -1,0 +1,227 @@
+"""The lines of `sacct -P` as rows of fields: sacct escapes nothing, so job names and comments may contain its separator and line ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+from walltime.errors import LogError
+from walltime.logs.accounting import NEWLINE_IN_TEXT, NOT_UTF8, BadLines, Counts, decoded
+from walltime.logs.input import LogFile
+from walltime.logs.rules import Rule
+from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
+
+FREE_TEXT = frozenset(
+    {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
+    | {"stderr", "stdinexpanded", "stdoutexpanded", "stderrexpanded", "wckey", "licenses"}
+)
+"""Fields in which users write what they want."""
+NEEDED = "JobIDRaw (or JobID), Submit, AllocCPUS (or ReqCPUS), and Elapsed (or Start and End)"
+DELIMITER_IN_TEXT = Rule(
+    "delimiter_in_text",
+    "notice",
+    "A job name, comment or command line contains the separator of the columns; the other fields of the line are certain, a text of which "
+    "the end is not is unknown.",
+)
+RULES = (DELIMITER_IN_TEXT,)
+ROWS_AT_ONCE = 50_000
+_HEADING = re.compile(r"(?i)(jobid|jobidraw|[a-z]+)([^a-z0-9]+)[a-z]")
+_RECORD = re.compile(r"\d{1,15}(?:[_+.][^\s]*)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{9,11}")
+_SPENT = re.compile(r"(?:\d+-)?(?:\d+:)?\d+:\d\d(?:\.\d+)?")
+_WHOLE = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading: the fields in lower case, what separates them, and whether a separator also ends each line (`-p`)."""
+
+    fields: tuple[str, ...]
+    titles: tuple[str, ...]
+    delimiter: str
+    ends: bool
+
+    @property
+    def free(self) -> list[int]:
+        """The places of the free texts."""
+        return [k for k, name in enumerate(self.fields) if name in FREE_TEXT]
+
+
+@dataclass
+class Rows:
+    """Rows of a block: of each its first line, from 1, and its fields."""
+
+    lines: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    odd: list[tuple[int, list[str]]] = field(default_factory=list)
+    """Rows that had to be put together, by place."""
+
+
+def heading_of(line: str) -> Heading | None:
+    """The heading of `sacct -P` in a line; None if it is none."""
+    line = line.rstrip("\r")
+    match = _HEADING.match(line)
+    if not match or not match[2].strip(" "):
+        return None
+    delimiter = match[2]
+    ends = line.endswith(delimiter)
+    titles = line.removesuffix(delimiter).split(delimiter)
+    fields = tuple(title.strip().lower().split("%")[0] for title in titles)
+    known = {"submit", "start", "end", "state", "elapsed", "elapsedraw", "alloccpus", "reqcpus", "eligible", "timelimit", "timelimitraw"}
+    if {"jobid", "jobidraw"} & set(fields) and len(known & set(fields)) >= 2:
+        return Heading(fields, tuple(titles), delimiter, ends)
+    return None
+
+
+def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
+    """The heading and the rows of a file, in blocks. `used`: how the fields that matter are checked: `time`, `whole`, ...; see `_LOOKS`."""
+    lines = _texts(file, counts)
+    number, first = next(lines, (1, ""))
+    heading = heading_of(first)
+    if heading is None:
+        raise LogError(
+            f"{file.where}:{number}: no heading of sacct -P (columns of a fixed width cut names); see walltime slurm sacct-command"
+        )
+    rows = Rows()
+    for number, line in _joined(lines, heading, counts):
+        if line == first:
+            continue  # of a further file that was appended
+        text = line.removesuffix(heading.delimiter) if heading.ends else line
+        count = text.count(heading.delimiter) + 1
+        if count == len(heading.fields):
+            rows.texts.append(text)
+        else:
+            fields = _told_apart(text.split(heading.delimiter), heading, used) if count > len(heading.fields) else None
+            if fields is None:
+                bad.add(number, _reason(count, heading), line)
+                continue
+            counts.add(DELIMITER_IN_TEXT, 1)
+            rows.odd.append((len(rows.texts), fields))
+            rows.texts.append("")
+        rows.lines.append(number)
+        if len(rows.texts) >= ROWS_AT_ONCE:
+            yield heading, rows
+            rows = Rows()
+    yield heading, rows
+
+
+def _reason(count: int, heading: Heading) -> str:
+    wanted = len(heading.fields)
+    if count < wanted or not heading.free:
+        return f"{count} {'field' if count == 1 else 'fields'} instead of {wanted}"
+    between = "a text in it contains the separator, and which fields are which cannot be told"
+    return f"{count} fields instead of {wanted}: {between}; print free texts last, as walltime slurm sacct-command does"
+
+
+def _texts(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    for first, lines in file.line_blocks():
+        for number, raw in enumerate(lines, first):
+            if raw.strip():
+                text, is_utf8 = decoded(raw)
+                counts.add(NOT_UTF8, int(not is_utf8))
+                yield number, text.rstrip("\r")
+
+
+def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines, those joined that a line end in a free text had split; with the number of the first line."""
+    waiting: tuple[int, str] | None = None
+    several = False
+    for number, text in lines:
+        if waiting is not None and _continues(waiting[1], text, heading):
+            waiting = (waiting[0], f"{waiting[1]}\n{text}")
+            counts.add(NEWLINE_IN_TEXT, 0 if several else 1)
+            several = True
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting, several = (number, text), False
+    if waiting is not None:
+        yield waiting
+
+
+def _continues(before: str, text: str, heading: Heading) -> bool:
+    """Whether a line goes on with a free text of the line before it: it begins no record, and fits the fields that are still missing."""
+    wanted = len(heading.fields) - 1 + heading.ends
+    missing = wanted - before.count(heading.delimiter)
+    here = text.count(heading.delimiter)
+    if here >= wanted or here > missing or missing < 0 or not heading.free:
+        return False
+    if heading.fields[0] in ("jobid", "jobidraw") and here and _RECORD.fullmatch(text.split(heading.delimiter, 1)[0]):
+        return False
+    return wanted - missing in heading.free
+
+
+def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
+    """The fields of a line with too many separators; None if a field that matters cannot be told. Texts that cannot be told are empty."""
+    free, wanted = heading.free, len(heading.fields)
+    if not free:
+        return None
+    found = [""] * wanted
+    found[: free[0]] = pieces[: free[0]]
+    tail = wanted - 1 - free[-1]
+    if tail:
+        found[free[-1] + 1 :] = pieces[-tail:]
+    texts = pieces[free[0] : len(pieces) - tail]
+    extra = len(pieces) - wanted
+    spans: list[list[int]] = [[free[0]]]
+    runs: list[list[int]] = []
+    for before, after in pairwise(free):
+        run = list(range(before + 1, after))
+        if any(heading.fields[k] in used for k in run):
+            runs.append(run)
+            spans.append([])
+        else:
+            spans[-1].extend(run)
+        spans[-1].append(after)
+    place = 0
+    for number, span in enumerate(spans):
+        run = runs[number] if number < len(runs) else []
+        if not run:  # the last texts: the rest
+            moved = len(texts) - place - len(span)
+        else:
+            fits = [
+                more
+                for more in range(extra + 1)
+                if place + len(span) + more + len(run) <= len(texts) and _fits(texts, place + len(span) + more, run, heading, used)
+            ]
+            if len(fits) != 1:
+                return None
+            moved = fits[0]
+        if moved < 0:
+            return None
+        size = len(span) + moved
+        if not moved:
+            for k, text in zip(span, texts[place : place + size], strict=True):
+                found[k] = text
+        elif len(span) == 1:
+            found[span[0]] = heading.delimiter.join(texts[place : place + size])
+        place += size
+        extra -= moved
+        for k in run:
+            found[k] = texts[place]
+            place += 1
+    return found
+
+
+def _fits(texts: Sequence[str], place: int, run: Sequence[int], heading: Heading, used: Mapping[str, str]) -> bool:
+    return all(_LOOKS[used.get(heading.fields[k], "text")](texts[place + j]) for j, k in enumerate(run))
+
+
+def _is(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
+    return text in words or pattern.fullmatch(text) is not None
+
+
+_LOOKS: Mapping[str, Callable[[str], bool]] = {
+    "time": partial(_is, _TIME, BLANK),
+    "whole": partial(_is, _WHOLE, BLANK),
+    "minutes": partial(_is, _WHOLE, (*BLANK, *NO_LIMITS)),
+    "spent": partial(_is, _SPENT, BLANK),
+    "limit": partial(_is, _SPENT, (*BLANK, *NO_LIMITS)),
+    "state": lambda text: state_word(text) is not None,
+    "text": lambda text: True,
+}
+"""How a value looks that can stand in a field of each kind."""

@@ -1,0 +1,324 @@
+"""A Slurm cluster's own description as a machine: its pools, partitions, outages, limits, shares and settings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from walltime.errors import LogError, WorkloadError
+from walltime.machine.files import length_of, write_machine
+from walltime.machine.machine import Machine, Outage, Partition, Pool, Qos, Share
+from walltime.slurm.cluster_limits import limits_of
+from walltime.slurm.records import Record, Told, expand, read_told
+from walltime.wording import harmless
+
+KEPT_SETTINGS = re.compile(
+    r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
+    r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
+)
+"""The settings that may matter to the schedule; they are kept as they are printed."""
+NOTHING = frozenset({"", "(null)", "NONE", "None", "N/A", "NO", "ALL", "UNLIMITED", "INFINITE", "OFF", "0", "n/a"})
+_READ = {"PartitionName", "Nodes", "Default", "MaxTime", "OverSubscribe", "Exclusive", "PriorityTier", "PriorityJobFactor", "State", "QoS"}
+_NO_MATTER = {"TotalCPUs", "TotalNodes", "TRES", "NodeSets", "Hidden", "AllocNodes", "GraceTime", "DisableRootJobs", "MinNodes", "LLN"}
+_FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos", "RootOnly", "MaxNodes", "DefaultTime", "JobDefaults"}
+"""What decides whether and with what request a job is taken at all: that is done before a job is in the log."""
+_GONE = ("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR")
+_NEVER_THERE = ("FUTURE",)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`machine`: the cluster, as far as a machine can express it. `notes`: what was left out or taken for something else, in sentences."""
+
+    machine: Machine
+    notes: tuple[str, ...]
+
+    def text(self) -> str:
+        """The text of a file like cluster.toml, with the notes as comments at the top."""
+        head = [f"# {note}" for note in ("Made by walltime slurm cluster from what Slurm says of the cluster.", *self.notes)]
+        return "\n".join(head) + "\n\n" + write_machine(self.machine)
+
+
+def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
+    """The cluster that outputs of Slurm describe, told apart by their content, in any order, several in one file or each in its own.
+
+    Read are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without, `sinfo --json`
+    of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`; nodes are needed, the others are not. Raises
+    LogError, in one line.
+    """
+    told = read_told(list(paths))
+    where = ", ".join(os.fspath(path) for path in paths)
+    try:
+        return _Reading(told).cluster()
+    except (WorkloadError, LogError) as error:
+        raise LogError(f"{where}: {error}") from error
+
+
+class _Reading:
+    def __init__(self, told: Told) -> None:
+        self.told = told
+        self.notes: list[str] = []
+        self.pool_of: dict[str, str] = {}
+        """The pool of each node."""
+        if told.repeated:
+            self.notes.append(f"{_count(told.repeated, 'record')} told twice; the first was taken.")
+        if told.other_lines:
+            self.notes.append(f"{_count(told.other_lines, 'line')} not understood and left out.")
+
+    def cluster(self) -> Cluster:
+        told = self.told
+        if not told.nodes:
+            raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
+        if "settings" not in told.known:
+            self.notes.append("No scontrol show config: the settings of the scheduler are unknown, Slurm's own are assumed.")
+        if "partitions" not in told.known:
+            self.notes.append("No scontrol show partition: limits, tiers and the default of the partitions are unknown.")
+        second = self._second()
+        pools, members = self._pools(second)
+        partitions = self._partitions(pools, members)
+        used = {name for partition in partitions for name in partition.pools}
+        machine = Machine(
+            pools=tuple(pool for pool in pools if pool.name in used),
+            partitions=tuple(partitions),
+            outages=tuple(outage for outage in self._outages() if outage.pool in used),
+            limits=tuple(limits_of(told, [partition.name for partition in partitions], second, self.notes)),
+            second=second,
+            name=told.settings.get("ClusterName") or "cluster",
+            policy=self._policy(),
+            slurm={name: value for name, value in told.settings.items() if KEPT_SETTINGS.fullmatch(name)},
+            shares=tuple(self._shares()),
+            qos=tuple(self._qos()),
+        )
+        return Cluster(machine, tuple(self.notes))
+
+    def _policy(self) -> str:
+        scheduler = self.told.settings.get("SchedulerType", "sched/backfill")
+        if scheduler not in ("sched/backfill", "sched/builtin"):
+            self.notes.append(f"SchedulerType={harmless(scheduler)} is not modelled: taken as sched/backfill.")
+        preempt = self.told.settings.get("PreemptType", "preempt/none")
+        if preempt not in (*NOTHING, "preempt/none"):
+            self.notes.append(f"PreemptType={harmless(preempt)}: preemption is not modelled.")
+        for name, what in (("Licenses", "licences are"), ("TopologyPlugin", "the topology is")):
+            value = self.told.settings.get(name, "")
+            if value not in (*NOTHING, "topology/none", "topology/default", "topology/flat"):
+                self.notes.append(f"{name}={harmless(value)}: {what} not modelled.")
+        return "fcfs" if scheduler == "sched/builtin" else "slurm"
+
+    def _second(self) -> str:
+        """The second resource: GPUs where there are any, else memory where it is allocated to jobs."""
+        memory = "MEMORY" in self.told.settings.get("SelectTypeParameters", "").upper()
+        if any(_gpus(node.get("Gres", "")) for node in self.told.nodes.values()):
+            if memory:
+                self.notes.append("Memory is allocated beside GPUs: only the GPUs are modelled.")
+            return "gpus"
+        return "mem_mb" if memory else "gpus"
+
+    def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
+        """Nodes that are equal and of the same partitions are a pool; and the pools of each partition, those of the least weight first."""
+        groups: dict[tuple[int, int, int, tuple[str, ...]], list[str]] = {}
+        of_partition = _nodes_of_partitions(self.told)
+        left = Counter[str]()
+        for name, node in self.told.nodes.items():
+            states = re.split(r"[+*~#!%$@^-]+", node.get("State", "").upper())
+            partitions = tuple(sorted(of_partition.get(name, ())))
+            procs = _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
+            if any(state in _NEVER_THERE for state in states) or not partitions or procs < 1:
+                left["FUTURE" if states[0] in _NEVER_THERE else "in no partition" if not partitions else "without processors"] += 1
+                continue
+            units = _gpus(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
+            groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
+            other = {one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING
+            left.update(f"with {harmless(one)}, which is not modelled" for one in other)
+        for what, count in left.items():
+            counted = _count(count, "node", "is" if "with " not in what else "", "are" if "with " not in what else "")
+            self.notes.append(f"{counted} {what}{'' if 'with ' in what else ', and left out'}.")
+        pools: list[Pool] = []
+        members: dict[str, list[str]] = {}
+        for (_, procs, units, partitions), names in sorted(groups.items(), key=lambda item: item[0][0]):
+            pool = Pool(_pool_name(names[0], [one.name for one in pools]), len(names), procs, units)
+            pools.append(pool)
+            self.pool_of |= dict.fromkeys(names, pool.name)
+            for partition in partitions:
+                members.setdefault(partition, []).append(pool.name)
+        if not pools:
+            raise LogError("no node is in a partition; add the output of scontrol -o show partition")
+        return pools, members
+
+    def _partitions(self, pools: list[Pool], members: dict[str, list[str]]) -> list[Partition]:
+        records = dict(self.told.partitions)
+        for name in members:
+            records.setdefault(name, {"PartitionName": name})
+        size = {pool.name: pool.procs for pool in pools}
+        linear = "linear" in self.told.settings.get("SelectType", "")
+        found: list[tuple[bool, Partition]] = []
+        unread: dict[str, list[str]] = {}
+        for name, record in records.items():
+            if name not in members:
+                self.notes.append(f"The partition {harmless(name)} has no nodes, and is left out.")
+                continue
+            shares = record.get("OverSubscribe", "NO").upper()
+            whole = shares == "EXCLUSIVE" or "NODE" in record.get("Exclusive", "").upper() or (linear and shares == "NO")
+            exclusive = whole and len({size[pool] for pool in members[name]}) == 1
+            if whole and not exclusive:
+                self.notes.append(f"{harmless(name)} gives whole nodes of several sizes: jobs get the processors that the log says.")
+            if record.get("Exclusive", "NO").upper() not in ("NO", "NODE"):
+                self.notes.append(
+                    f"{harmless(name)} is for one user or one block at a time (Exclusive={harmless(record['Exclusive'])}): not modelled."
+                )
+            if shares.startswith(("YES", "FORCE")) and not shares.endswith(":1"):
+                self.notes.append(f"{harmless(name)} lets jobs share processors (OverSubscribe={harmless(shares)}): not modelled.")
+            if record.get("State", "UP") != "UP":
+                self.notes.append(f"{harmless(name)} is {harmless(record['State'])}: taken as if it were up.")
+            for key, value in record.items():
+                if key not in _READ | _NO_MATTER and value not in NOTHING and not (key == "PreemptMode" or "MemPer" in key):
+                    unread.setdefault(key, []).append(name)
+            told = sum(pool.nodes for pool in pools if pool.name in members[name])
+            if _whole(record, "TotalNodes") > told:
+                self.notes.append(f"{harmless(name)} has {_whole(record, 'TotalNodes'):,} nodes, of which {told:,} are used here.")
+            limit = record.get("MaxTime", "UNLIMITED")
+            partition = Partition(
+                name=name,
+                pools=tuple(members[name]),
+                exclusive=exclusive,
+                tier=_whole(record, "PriorityTier"),
+                max_time=None if limit in NOTHING else length_of(limit),
+                job_factor=_whole(record, "PriorityJobFactor", 1),
+            )
+            found.append((record.get("Default", "NO") != "YES", partition))
+        for key, names in unread.items():
+            does = "was applied before a job was in the log" if key in _FILTERS else "is not modelled"
+            self.notes.append(f"{harmless(key)} of {_listed(names)} {does}.")
+        if found and all(other for other, _ in found) and len(found) > 1:
+            self.notes.append("No partition is said to be the default: jobs without one go to the first.")
+        return [partition for _, partition in sorted(found, key=lambda item: item[0])]
+
+    def _outages(self) -> Iterator[Outage]:
+        """Nodes that are down or drained are missing from the beginning; maintenance is known from the beginning."""
+        gone = {name for name, node in self.told.nodes.items() if name in self.pool_of and _is_gone(node.get("State", ""))}
+        if gone:
+            self.notes.append(
+                f"{_count(len(gone), 'node', 'is', 'are')} down or drained: missing from the beginning of the log; remove the outages if "
+                "they were up then."
+            )
+        yield from self._missing(gone, 0, None, None)
+        seen: list[tuple[datetime, datetime, set[str]]] = []
+        for name, record in self.told.reservations.items():
+            flags = record.get("Flags", "").upper().replace("+", ",").split(",")
+            if "MAINT" not in flags:
+                self.notes.append(f"The reservation {harmless(name)} is not for maintenance: not modelled.")
+                continue
+            begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
+            if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
+                self.notes.append(f"The maintenance {harmless(name)} repeats itself: only its next time is an outage.")
+            nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of} - gone
+            for other_begin, other_end, others in seen:
+                if other_begin < end and begin < other_end and nodes & others:
+                    same = _count(len(nodes & others), "node", "", "")
+                    self.notes.append(
+                        f"{same} of the maintenance {harmless(name)} in another one at the same time: gone during the other only."
+                    )
+                    nodes -= others
+            seen.append((begin, end, nodes))
+            yield from self._missing(nodes, begin, end, 0)
+
+    def _missing(self, nodes: set[str], begin: int | datetime, end: datetime | None, announced: int | None) -> Iterator[Outage]:
+        for pool, count in Counter(self.pool_of[name] for name in sorted(nodes)).items():
+            yield Outage(pool, begin, end, count, announced)
+
+    def _shares(self) -> Iterator[Share]:
+        seen: set[tuple[str, str]] = set()
+        cluster = self.told.settings.get("ClusterName")
+        left = Counter[str]()
+        for row in self.told.associations:
+            key = (row.get("Account", ""), row.get("User", ""))
+            shares = row.get("Share", "1")
+            if cluster and row.get("Cluster", cluster) != cluster:
+                left["of another cluster"] += 1
+            elif key in seen or not key[0]:
+                left["told for several partitions"] += 1
+            else:
+                if not shares.isdecimal():
+                    left["with the share of their account, taken as 1"] += 1
+                seen.add(key)
+                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1)
+        for what, count in left.items():
+            self.notes.append(f"{_count(count, 'association', '', '')} {what}.")
+
+    def _qos(self) -> Iterator[Qos]:
+        for name in dict.fromkeys(row.get("Name", "") for row in self.told.qos):
+            row = next(row for row in self.told.qos if row.get("Name", "") == name)
+            if name:
+                yield Qos(name, _whole(row, "Priority"))
+
+
+def _nodes_of_partitions(told: Told) -> dict[str, set[str]]:
+    """The partitions of each node: as the node says, or else as the partitions say."""
+    of: dict[str, set[str]] = {}
+    for name, node in told.nodes.items():
+        of[name] = {one for one in node.get("Partitions", "").split(",") if one not in NOTHING}
+    if not any(of.values()):
+        for partition, record in told.partitions.items():
+            nodes = record.get("Nodes", "")
+            for name in told.nodes if nodes == "ALL" else expand(nodes):
+                if name in of:
+                    of[name].add(partition)
+    return of
+
+
+def _gpus(gres: str) -> int:
+    """The GPUs of a node.
+
+    >>> _gpus("gpu:a100:4(S:0-1),gpu:h100:2,mps:200"), _gpus("gpu"), _gpus("(null)")
+    (6, 1, 0)
+    """
+    count = 0
+    for one in re.sub(r"\([^)]*\)", "", gres).split(","):
+        kind, *rest = one.strip().split(":")
+        if kind == "gpu":
+            count += int(rest[-1]) if rest and rest[-1].isdecimal() and len(rest[-1]) < 10 else 1
+    return count
+
+
+def _is_gone(state: str) -> bool:
+    """Whether a node in this state takes no jobs: `DOWN*`, `IDLE+DRAIN`, ...; one that is switched off to save power does."""
+    words = re.split(r"[+*~#!%$@^-]+", state.upper())
+    return any(word in _GONE for word in words)
+
+
+def _whole(record: Record, name: str, otherwise: int = 0) -> int:
+    text = record.get(name, "")
+    if text in NOTHING:
+        return otherwise if text != "0" else 0
+    if not text.isdecimal() or len(text) > 15:
+        raise LogError(f"{name} is {harmless(text)!r}, it must be a whole number; print it again with scontrol show")
+    return int(text)
+
+
+def _moment(record: Record, name: str) -> datetime:
+    try:
+        return datetime.fromisoformat(record.get(name, "")).replace(tzinfo=None)  # Slurm prints local times
+    except ValueError:
+        text = harmless(record.get(name, ""))
+        raise LogError(f"{name} is {text!r}, it must be a time such as 2026-03-10T08:00:00; unset SLURM_TIME_FORMAT") from None
+
+
+def _pool_name(node: str, taken: list[str]) -> str:
+    """A name for a pool: its first node's without the number, and a number of its own if that is taken."""
+    base = re.sub(r"[\d\W_]+$", "", node) or "nodes"
+    name, k = base, 2
+    while name in taken:
+        name, k = f"{base}-{k}", k + 1
+    return name
+
+
+def _count(number: int, what: str, one: str = "was", more: str = "were") -> str:
+    return f"{number:,} {what if number == 1 else what + 's'} {one if number == 1 else more}".rstrip()
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(harmless(name) for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more partitions"

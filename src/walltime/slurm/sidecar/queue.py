@@ -1,0 +1,177 @@
+"""Jobs as `squeue --Format` shows them, of Slurm 22.05 and later, in fields that no user can write text into.
+
+A job's name, its command line and its comment may contain anything, also lines that look like other jobs; so they are not asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from walltime.slurm.sidecar.configuration import Minutes, SlurmError, minutes_of, time_of
+
+RUNNING = frozenset({"RUNNING", "CONFIGURING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "STOPPED", "RESIZING"})
+ENDED = frozenset(
+    {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}
+)
+KEY = re.compile(r"[1-9][0-9]{0,11}(_[0-9]{1,9})?")
+FIELDS = (
+    *("JobArrayID", "State", "UserName", "Account", "Partition", "QOS", "Reason", "TimeLimit", "MinTime"),
+    *("SubmitTime", "EligibleTime", "StartTime", "RestartCnt", "NumCPUs", "NumNodes", "PriorityLong", "Deadline", "HetJobID"),
+    *("Reservation", "Licenses"),
+)
+"""What is asked for. Licences stand last, as their list may have the separator in it."""
+FORMAT = ",".join(f"{name}:0|" for name in FIELDS)
+"""A width of 0 neither fills up nor cuts off."""
+_KEYS = re.compile(r"([0-9]+)(?:\+[0-9]+)?(?:_(?:([0-9]+)|\[([^|]*)\]|.*))?")
+_PART = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
+
+
+@dataclass(slots=True)
+class QueuedJob:
+    """A job of the queue.
+
+    `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another word. `limit`: minutes, None if it has
+    none. `time_min`: minutes, 0 if none is set. `submit`, `begin`, `start`: Unix times, 0 while unknown; `start` of a waiting job is when
+    Slurm means to start it. `restarts`: how often it was put back into the queue. `partitions`: one or several.
+    """
+
+    key: str
+    state: str
+    user: str
+    account: str
+    partitions: tuple[str, ...]
+    qos: str
+    reason: str
+    limit: Minutes
+    time_min: int
+    submit: int
+    begin: int
+    start: int
+    restarts: int
+    procs: int
+    nodes: int
+    priority: int
+    deadline: bool = False
+    licences: bool = False
+    het: bool = False
+    reservation: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has not started."""
+        return self.state == "PENDING"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it holds nodes and its limit counts."""
+        return self.state in RUNNING
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.state in ENDED
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits for somebody to release it."""
+        return self.priority == 0 or "Held" in self.reason
+
+
+def check_key(key: str) -> str:
+    """The key of a job; raises SlurmError if it is none, so that nothing else gets onto a command line."""
+    if not KEY.fullmatch(key):
+        raise SlurmError(f"{key[:40]!r} is no number of a job")
+    return key
+
+
+def array_of(key: str) -> str:
+    """The number of the array that a task belongs to; empty for other jobs.
+
+    >>> array_of("7_3"), array_of("7")
+    ('7', '')
+    """
+    return key.partition("_")[0] if "_" in key else ""
+
+
+def read_queue(text: str, tasks: int) -> list[QueuedJob]:
+    """The jobs; raises SlurmError if it is no output of squeue with FORMAT."""
+    try:
+        return [job for line in text.splitlines() if line for job in _jobs(line, tasks)]
+    except (ValueError, KeyError) as error:
+        raise SlurmError(f"squeue: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
+
+
+def _jobs(line: str, tasks: int) -> Iterator[QueuedJob]:
+    """The jobs of a line, which may stand for the waiting tasks of an array."""
+    fields = line.split("|", len(FIELDS) - 1)
+    if len(fields) != len(FIELDS) or not line.endswith("|"):
+        raise ValueError(line)
+    keys, state, user, account, partition, qos, reason, limit, time_min, submit, begin, start = fields[:12]
+    restarts, procs, nodes, priority, deadline, het, reservation, licences = fields[12:]
+    for key in _keys(keys, tasks):
+        yield QueuedJob(
+            key=check_key(key),
+            state=state,
+            user=user,
+            account=_text(account),
+            partitions=tuple(partition.split(",")),
+            qos=_text(qos),
+            reason=_text(reason),
+            limit=minutes_of(limit),
+            time_min=minutes_of(time_min) or 0,
+            submit=time_of(submit),
+            begin=time_of(begin),
+            start=time_of(start),
+            restarts=int(restarts),
+            procs=_count(procs),
+            nodes=_count(nodes),
+            priority=int(priority),
+            deadline=time_of(deadline) > 0,
+            licences=bool(_text(licences.removesuffix("|"))),
+            het=_text(het) not in ("", "0") or "+" in keys,
+            reservation=_text(reservation),
+        )
+
+
+def _keys(text: str, tasks: int) -> Sequence[str]:
+    """The keys of a line, such as `7`, `7+1` of a heterogeneous job, `7_3`, or `7_[1-9:2,20%3]` of which the first ones are taken."""
+    match = _KEYS.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    number, task, several = match.groups()
+    if task is not None:
+        return [f"{number}_{task}"]
+    if several is not None:
+        return [f"{number}_{each}" for each in _first_tasks(several, tasks)]
+    return [number]
+
+
+def _count(text: str) -> int:
+    """A number of nodes or processors; of a range such as `2-4` the first one.
+
+    >>> _count("16"), _count("2-4"), _count("1K")
+    (16, 2, 1)
+    """
+    match = re.match(r"[0-9]+", text)
+    return max(int(match[0]), 1) if match else 1
+
+
+def _text(text: str) -> str:
+    return "" if text in ("(null)", "N/A") else text
+
+
+def _first_tasks(text: str, most: int) -> Iterator[int]:
+    """The first numbers of a list such as `1-9:2,20%3`; of one that is cut off, those that are surely whole."""
+    count = 0
+    for part in text.partition("%")[0].split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            return
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        for task in range(first, last + 1, max(step, 1)):
+            if count == most:
+                return
+            count += 1
+            yield task

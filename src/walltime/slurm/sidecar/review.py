@@ -1,0 +1,344 @@
+"""What happened with the jobs that the side-car adjusted, by its ledger and the job log, and what that cost others, by simulation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import LogError
+from walltime.machine import Machine, Partition, Pool
+from walltime.policy import Policy
+from walltime.predictors import Predictor
+from walltime.provenance import plain
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation import simulate
+from walltime.whatif import WhatIf, what_if
+from walltime.whatif.adjustment import planned_by_time_min
+from walltime.whatif.setting import Setting, without_warnings
+from walltime.whatif.whatif import REPLICATIONS
+from walltime.workload import Workload
+
+Array = np.ndarray
+
+NEAR = 300
+"""Seconds by which the start in the ledger and in the log may differ."""
+EARLY = 30
+"""A job that Slurm ended so many seconds before its user's limit, or more, was killed early: Slurm itself is late, not early."""
+LATE = 60
+"""A simulated start is later by more than so many seconds, or it does not count as delayed."""
+STARTS = ("started", "started short")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of an adjusted job; times are Unix times, s, lengths s, None where unknown.
+
+    `time_min`, `limit`: the side-car's and the user's; `predicted`: the prediction behind TimeMin. `shown`: the limit that it was first
+    seen to run with, `short` whether that was too short; `given_back`: when the side-car raised it, with `left` to go. From the log:
+    `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: jobs of its partition
+    that had been eligible before it, with no lower priority, and still waited when it started.
+    """
+
+    key: str
+    user: str
+    start: int
+    time_min: int
+    limit: int
+    shown: int | None
+    short: bool
+    predicted: int | None = None
+    given_back: float | None = None
+    left: int | None = None
+    runtime: int | None = None
+    state: str = ""
+    log_limit: int | None = None
+    procs: int | None = None
+    nodes: int | None = None
+    backfilled: bool | None = None
+    ahead_of: int = 0
+
+    @property
+    def in_hole(self) -> bool:
+        """Whether backfill started it: by Slurm's Flags, or where they are not known because it ran ahead of others."""
+        return self.backfilled if self.backfilled is not None else self.ahead_of > 0
+
+    @property
+    def outlived(self) -> bool:
+        """Whether it ran longer than TimeMin, for which backfill had found room."""
+        return self.runtime is not None and self.runtime > self.time_min
+
+    @property
+    def killed_early(self) -> bool:
+        """Whether Slurm ended it for its time before its user's limit."""
+        return self.state == "TIMEOUT" and self.runtime is not None and self.runtime < self.limit - EARLY
+
+    @property
+    def lowered(self) -> bool:
+        """Whether somebody has lowered its limit, which was whole, while it ran: Slurm never does."""
+        return not self.short and self.log_limit is not None and self.log_limit < self.limit
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self) | {
+            "in_hole": self.in_hole,
+            "outlived": self.outlived,
+            "killed_early": self.killed_early,
+            "lowered": self.lowered,
+        }
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A job that starts later in the simulation because others outlived their TimeMin; Unix times, s."""
+
+    key: str
+    user: str
+    expected: int
+    """its start if no promise had been broken"""
+    start: int
+
+    @property
+    def seconds(self) -> int:
+        """How much later."""
+        return self.start - self.expected
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What a ledger and a log say of a stretch of time, `since` to `until` (Unix times).
+
+    `adjusted`: jobs that got a TimeMin; `runs`: those that started; `not_in_log`: how many of these the log does not have. `alarms`,
+    `failures`: time and text. `delays`: simulated, None where nothing was simulated.
+    """
+
+    since: float
+    until: float
+    adjusted: int
+    taken_back: int
+    runs: Sequence[Run]
+    not_in_log: int
+    alarms: Sequence[tuple[float, str]]
+    failures: Sequence[tuple[float, str]]
+    delays: Sequence[Delay] | None = None
+    simulated: str = ""
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def killed(self) -> list[Run]:
+        """Jobs that were ended before their users' limits: there must be none."""
+        return [run for run in self.runs if run.killed_early]
+
+    @property
+    def in_holes(self) -> list[Run]:
+        """Runs that backfill started."""
+        return [run for run in self.runs if run.in_hole]
+
+    @property
+    def broken(self) -> list[Run]:
+        """Runs in holes that outlived their TimeMin."""
+        return [run for run in self.in_holes if run.outlived]
+
+    @property
+    def given_back(self) -> list[Run]:
+        """Runs whose limits the side-car raised, the one with the least time left first."""
+        return sorted((run for run in self.runs if run.left is not None), key=lambda run: run.left or 0)
+
+    @property
+    def node_hours(self) -> float | None:
+        """Node-hours of runs in holes; None where the log does not say the nodes."""
+        known = [run.nodes * run.runtime for run in self.in_holes if run.nodes is not None and run.runtime is not None]
+        return sum(known) / 3600 if known or not self.in_holes else None
+
+    @property
+    def processor_hours(self) -> float:
+        """Processor-hours of runs in holes."""
+        return sum(run.procs * run.runtime for run in self.in_holes if run.procs is not None and run.runtime is not None) / 3600
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs of which kind."""
+        return {
+            "adjusted": self.adjusted,
+            "taken_back": self.taken_back,
+            "started": len(self.runs),
+            "not_in_log": self.not_in_log,
+            "backfilled": len(self.in_holes),
+            "shortened": sum(run.short for run in self.runs),
+            "given_back": len(self.given_back),
+            "outlived": len(self.broken),
+            "killed_early": len(self.killed),
+            "alarms": len(self.alarms),
+            "failures": len(self.failures),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        found = {
+            "since": self.since,
+            "until": self.until,
+            "counts": self.counts(),
+            "node_hours": self.node_hours,
+            "processor_hours": self.processor_hours,
+            "least_left": self.given_back[0].left if self.given_back else None,
+            "killed_early": [run.key for run in self.killed],
+            "runs": [run.as_dict() for run in self.runs],
+            "alarms": [{"time": time, "what": what} for time, what in self.alarms],
+            "failures": [{"time": time, "what": what} for time, what in self.failures],
+            "simulated": self.simulated or None,
+            "delays": None if self.delays is None else [asdict(one) | {"seconds": one.seconds} for one in self.delays],
+            "notes": list(self.notes),
+        }
+        value: dict[str, Any] = plain(found)
+        return value
+
+
+def what_happened(facts: Sequence[Fact], jobs: Workload, since: float | None = None, until: float | None = None) -> Happened:
+    """What these facts and this log say; `since`, `until`: Unix times, by default all that the ledger knows.
+
+    Raises LogError for a log that does not say when it began, or when jobs started.
+    """
+    # a job may start in the second in which its TimeMin was set, and Slurm knows whole seconds
+    times = [fact.time for fact in facts] + [float(fact.start) for fact in facts if fact.start] or [0.0]
+    first, last = min(times) if since is None else since, max(times) if until is None else until
+    inside = [fact for fact in facts if first <= fact.time <= last]
+    log = _Log(jobs)
+    runs, missing = [], 0
+    for run in _runs(facts):
+        if first <= run.start <= last:
+            place = log.place(run)
+            missing += place is None
+            runs.append(run if place is None else log.completed(run, place))
+    count = Counter(fact.what for fact in inside)
+    notes = [] if log.knows_states else ["The log has no states of jobs, so it does not say whether Slurm ended one for its time."]
+    if not log.knows_backfill:
+        notes.append("The log does not say what backfill started: taken is what started while others had been waiting for longer.")
+    return Happened(
+        first,
+        last,
+        len({fact.key for fact in inside if fact.what == "set"}),
+        count["taken back"],
+        runs,
+        missing,
+        [(fact.time, fact.detail) for fact in inside if fact.what == "alarm"],
+        [(fact.time, fact.detail) for fact in inside if fact.what in ("failed", "prolog missed")],
+        notes=notes,
+    )
+
+
+def with_delays(found: Happened, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Happened:
+    """The same with what broken promises cost others, by two simulations of the log with the TimeMin of the ledger.
+
+    In one of them the jobs that outlived their TimeMin end there, as had been planned; what starts later in the other one is delayed.
+    """
+    log = _Log(jobs)
+    places = {place: run for run in found.runs if (place := log.place(run)) is not None}
+    least = np.full(len(jobs), -1)
+    for place, run in places.items():
+        least[place] = run.time_min
+    broken = [place for place, run in places.items() if run.in_hole and run.outlived]
+    adjusted = replace(jobs, columns={**jobs.columns, "time_min": least})
+    as_planned = jobs.runtime.copy()
+    as_planned[broken] = np.minimum(as_planned[broken], least[broken])
+    scheduler: Scheduler = planned_by_time_min(Setting.of(machine, policy).scheduler(), machine)
+    with without_warnings():
+        real, kept = (simulate(one, scheduler, machine=machine) for one in (adjusted, replace(adjusted, runtime=as_planned)))
+    _, mine, theirs = np.intersect1d(real.workload.job_id, kept.workload.job_id, assume_unique=True, return_indices=True)
+    later = real.start[mine] - kept.start[theirs]
+    number = {int(job): place for place, job in enumerate(jobs.job_id.tolist())}
+    delays = []
+    for k in np.flatnonzero(later > LATE).tolist():
+        place = number[int(real.workload.job_id[mine[k]])]
+        start = log.zero + int(real.start[mine[k]])
+        delays.append(Delay(log.labels[place], log.user(place), start - int(later[k]), start))
+    delays.sort(key=lambda one: -one.seconds)
+    return replace(found, delays=delays, simulated=real.label)
+
+
+def gain(
+    jobs: Workload,
+    predictor: Predictor,
+    floor: int,
+    part: float,
+    machine: Machine | None = None,
+    policy: str | Policy | None = None,
+    replications: int = REPLICATIONS,
+    progress: Callable[[int], None] | None = None,
+) -> WhatIf:
+    """What a side-car with this predictor, floor (minutes) and gain would do to these jobs: a what-if with this one change.
+
+    Without a machine they run on the processors of their log under EASY, unless there is a policy.
+    """
+    if machine is None:
+        machine = Machine((Pool("all", jobs.machine_procs, 1),), (Partition("all", ("all",)),), name=jobs.origin.name, policy="easy")
+    options = f"{predictor.label}{',' if ':' in predictor.label else ':'}floor={floor},gain={part:g}"
+    return what_if(jobs, machine, [f"adjust={options}"], policy=policy, replications=replications, progress=progress)
+
+
+def _runs(facts: Sequence[Fact]) -> list[Run]:
+    """The runs that a ledger knows of, in order; a run may be noted twice, where the side-car was killed in between."""
+    found: dict[tuple[str, int], Run] = {}
+    predicted: Mapping[str, int] = {fact.key: int(fact.detail) for fact in facts if fact.what == "set" and fact.detail.isdecimal()}
+    for fact in facts:
+        place = (fact.key, fact.start)
+        shown = None if fact.shown is None else 60 * fact.shown
+        if fact.what in STARTS:
+            run = Run(fact.key, fact.user, fact.start, 60 * fact.time_min, 60 * fact.limit, shown, fact.what != "started")
+            found.setdefault(place, replace(run, predicted=predicted.get(fact.key)))
+        elif fact.what == "given back" and place in found and found[place].given_back is None:
+            found[place] = replace(found[place], given_back=fact.time, left=int(fact.detail or 0))
+    return list(found.values())
+
+
+class _Log:
+    """A job log, by the keys of jobs."""
+
+    def __init__(self, jobs: Workload):
+        wait = jobs.columns.get("wait")
+        if wait is None or jobs.origin.unix_start_time is None:
+            raise LogError(f"{jobs.origin.name} does not say when jobs started, by the clock; take a log that sacct has printed")
+        unknown = np.full(len(jobs), -1)
+        self.jobs, self.zero = jobs, jobs.origin.unix_start_time
+        self.start = np.where(wait >= 0, jobs.submit + wait, -1)
+        array, task = (jobs.columns.get(name, unknown) for name in ("array_job", "array_task"))
+        numbers = zip(jobs.job_id.tolist(), array.tolist(), task.tolist(), strict=True)
+        self.labels = [f"{of}_{one}" if of >= 0 and one >= 0 else str(job) for job, of, one in numbers]
+        self._places: dict[str, list[int]] = {}
+        for place, label in enumerate(self.labels):
+            self._places.setdefault(label, []).append(place)
+        self._backfill = jobs.columns.get("sched_backfill", unknown)
+        self._priority, self._partition = (jobs.columns.get(name, unknown) for name in ("priority", "partition"))
+        self._states = jobs.columns.get("state", unknown)
+        self.knows_states, self.knows_backfill = bool((self._states >= 0).any()), bool((self._backfill >= 0).any())
+
+    def user(self, place: int) -> str:
+        """The name of a job's user."""
+        number = int(self.jobs.columns["user"][place]) if "user" in self.jobs.columns else -1
+        return self.jobs.origin.name_of("user", number) if number >= 0 else ""
+
+    def place(self, run: Run) -> int | None:
+        """Where the log has this run."""
+        near = [place for place in self._places.get(run.key, ()) if abs(self.zero + int(self.start[place]) - run.start) <= NEAR]
+        return min(near, key=lambda place: abs(self.zero + int(self.start[place]) - run.start)) if near else None
+
+    def completed(self, run: Run, place: int) -> Run:
+        """The run with what the log says of it."""
+        jobs, start = self.jobs, int(self.start[place])
+        same = (jobs.submit == jobs.submit[place]) & (jobs.job_id < jobs.job_id[place])  # in one second: by their numbers
+        before = (same | (jobs.submit < jobs.submit[place])) & (self.start > start) & (self._partition == self._partition[place])
+        if self._priority[place] >= 0:
+            before &= (self._priority >= self._priority[place]) | (self._priority < 0)
+        nodes = int(jobs.columns["nodes"][place]) if "nodes" in jobs.columns else -1
+        state, backfill = int(self._states[place]), int(self._backfill[place])
+        return replace(
+            run,
+            runtime=int(jobs.runtime[place]),
+            state=jobs.origin.name_of("state", state) if state >= 0 else "",
+            log_limit=int(jobs.requested[place]),
+            procs=int(jobs.procs[place]),
+            nodes=nodes if nodes > 0 else None,
+            backfilled=None if backfill < 0 else bool(backfill),
+            ahead_of=int(before.sum()),
+        )

@@ -1,0 +1,307 @@
+"""A cluster at one moment: its machine, and the jobs that run and wait; taken from Slurm, and kept in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time as clock
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Any
+
+from walltime.errors import LogError
+from walltime.files import printable, whole_file
+from walltime.logs.anonymous import number_for
+from walltime.machine import Machine, write_machine
+from walltime.machine.files import parse_machine
+from walltime.slurm.client import Run, collect, run
+from walltime.slurm.cluster import read_cluster
+from walltime.slurm.jobs import LIVE_RULES, RUNNING, WAITING, LiveJob
+from walltime.slurm.records import read_told
+from walltime.slurm.squeue_json import read_squeue_json
+from walltime.slurm.squeue_text import BETWEEN, read_squeue_text
+from walltime.wording import harmless
+
+VERSION = 1
+KIND = "walltime snapshot"
+MOST_BYTES = 1 << 30
+_QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* of the maintenance ")
+"""Notes that quote what may name people: what could not be read, what commands said, names of reservations."""
+_TIMES = ("submit", "start", "eligible")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A cluster at one moment.
+
+    `time`: Unix time. `jobs`: in the order of the queue's output; those that a simulation cannot have say why in `left_out`. `counts`:
+    records that were left out, by LIVE_RULES. `notes`: what else is to be known, in sentences. `time_zone`: of the dates in the machine's
+    outages. `slurm`: the version of Slurm, empty if unknown.
+    """
+
+    time: int
+    machine: Machine
+    jobs: tuple[LiveJob, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    time_zone: str = "UTC"
+    slurm: str = ""
+    anonymous: bool = False
+
+    @property
+    def running(self) -> list[LiveJob]:
+        """The jobs that run."""
+        return [job for job in self.jobs if job.state == RUNNING and not job.left_out]
+
+    @property
+    def waiting(self) -> list[LiveJob]:
+        """The jobs that wait and start when there is room for them."""
+        return [job for job in self.jobs if job.state == WAITING and not job.left_out]
+
+    @property
+    def apart(self) -> list[LiveJob]:
+        """The jobs that are set apart: held, dependent, ..."""
+        return [job for job in self.jobs if job.left_out]
+
+    def totals(self) -> dict[str, int]:
+        """How many jobs run, wait, are set apart or were left out, by rule."""
+        apart = Counter(job.left_out for job in self.apart) + Counter(self.counts)
+        return {"running": len(self.running), "waiting": len(self.waiting), **{rule: apart[rule] for rule in LIVE_RULES if apart[rule]}}
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON that only its owner may read: it names people. Raises OutputError."""
+        document = {
+            "kind": KIND,
+            "version": VERSION,
+            "time": self.time,
+            "time_zone": self.time_zone,
+            "slurm": self.slurm,
+            "anonymous": self.anonymous,
+            "counts": dict(self.counts),
+            "notes": list(self.notes),
+            "machine": write_machine(self.machine),
+            "jobs": [job.as_dict() for job in self.jobs],
+        }
+        with whole_file(path, private=True) as file:
+            file.write((json.dumps(document, indent=1) + "\n").encode())
+
+    def anonymised(self, key: bytes) -> Snapshot:
+        """With numbers derived from the key in place of users, accounts and job names: those of `walltime convert --anonymise`."""
+
+        def told(column: str, text: str) -> str:
+            return str(number_for(column, text, key)) if text else ""
+
+        def dependency(text: str) -> str:
+            return "yes" if text else ""
+
+        jobs = tuple(
+            replace(
+                job,
+                user=told("user", job.user),
+                account=told("group", job.account),
+                name=told("executable", job.name),
+                dependency=dependency(job.dependency),
+            )
+            for job in self.jobs
+        )
+        shares = tuple(
+            replace(
+                one,
+                account=told("group", one.account),
+                user=one.user and told("user", one.user),
+                parent=one.parent and told("group", one.parent),
+            )
+            for one in self.machine.shares
+        )
+        notes = tuple(note for note in self.notes if not _QUOTES.match(note))
+        return replace(self, jobs=jobs, machine=replace(self.machine, shares=shares), notes=notes, anonymous=True)
+
+
+def take_snapshot(runner: Run = run) -> Snapshot:
+    """The cluster of this machine's Slurm as it is now; runs commands that only read (`walltime.slurm.client`). Raises LogError."""
+    begin = int(clock.time())
+    with tempfile.TemporaryDirectory(prefix="walltime-") as folder:
+        notes = collect(Path(folder), runner)
+        return with_notes(snapshot_of([Path(folder)], time=begin), notes)
+
+
+def with_notes(snapshot: Snapshot, first: Sequence[str]) -> Snapshot:
+    """The snapshot with further notes at the front."""
+    return replace(snapshot, notes=(*first, *snapshot.notes))
+
+
+def snapshot_of(paths: Sequence[str | os.PathLike[str]], time: int | None = None, zone: tzinfo = UTC) -> Snapshot:
+    """A snapshot of outputs of Slurm in these files, or in the files of these folders.
+
+    They are those of `squeue --json` (or its text form), and what `walltime.slurm.read_cluster` reads; in a folder other files are left
+    alone. `time`: when they were printed, by default what squeue says of that, else the latest time in them. `zone`: of local times.
+    Raises LogError, in one line.
+    """
+    queue: tuple[str, str] | None = None
+    cluster: list[Path] = []
+    for path, found in _files(paths):
+        text = _text(path)
+        kind = _kind(text)
+        if kind != "other":
+            if queue is not None:
+                raise LogError(f"{printable(path)}: there is another output of squeue; give one")
+            queue = (kind, text)
+        elif not found or _tells_of_a_cluster(path):
+            cluster.append(path)
+    if queue is None:
+        raise LogError("there is no output of squeue --json among the files; see the guide on start times")
+    if not cluster:
+        raise LogError("nothing among the files tells of the cluster; see the guide on start times")
+    told = read_cluster(*cluster)
+    counts: Counter[str] = Counter()
+    notes = [*told.notes]
+    version, when = "", None
+    if queue[0] == "json":
+        document = json.loads(queue[1])
+        jobs = read_squeue_json(document["jobs"], counts, notes)
+        version, when = _version(document), _moment(document)
+    else:
+        jobs = read_squeue_text(queue[1].split("\n"), counts, notes, zone)
+    jobs = _once(jobs, counts)
+    if time is None:
+        time = when
+    if time is None:
+        time = max((getattr(job, name) or 0 for job in jobs for name in _TIMES if not _later(job, name)), default=0)
+        notes.append("The files do not say when they were printed: the latest time of a job was taken.")
+    if time <= 0:
+        raise LogError("the files do not say when they were printed; give the moment")
+    return Snapshot(time, told.machine, tuple(_placed(jobs, told.machine, notes)), dict(counts), tuple(notes), str(zone), version)
+
+
+def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
+    """Read a snapshot's file; raises LogError, in one line."""
+    where = printable(path)
+    try:
+        document = json.loads(_text(Path(path)))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, LogError):
+            raise
+        raise LogError(f"{where}: is no snapshot ({type(error).__name__}); make one with walltime slurm snapshot") from error
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise LogError(f"{where}: is no snapshot; make one with walltime slurm snapshot")
+    if document.get("version") != VERSION:
+        raise LogError(f"{where}: is a snapshot of version {harmless(str(document.get('version')))}, known is {VERSION}; take it again")
+    try:
+        jobs = tuple(LiveJob.of(one) for one in _of_kind(document, "jobs", list))
+        counts = {str(name): int(value) for name, value in _of_kind(document, "counts", dict).items()}
+        time = _of_kind(document, "time", int)
+        if not 0 < time < 2**40:
+            raise LogError(f"its time cannot be {time}; take the snapshot again")
+        machine = parse_machine(_of_kind(document, "machine", str), where)
+        known = {one.name for one in machine.partitions}
+        return Snapshot(
+            time,
+            machine,
+            tuple(one if one.left_out or one.partition in known else replace(one, left_out="other_partition") for one in jobs),
+            counts,
+            tuple(map(str, _of_kind(document, "notes", list))),
+            _of_kind(document, "time_zone", str),
+            _of_kind(document, "slurm", str),
+            _of_kind(document, "anonymous", bool),
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise LogError(f"{where}: {harmless(str(error).removeprefix(f'{where}: '), 200)}") from error
+
+
+def _of_kind(document: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = document.get(name)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise LogError(f"{name} is missing or of another kind; take the snapshot again")
+    return value
+
+
+def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
+    """The files, and whether each was found in a folder; raises LogError."""
+    files: list[tuple[Path, bool]] = []
+    for one in map(Path, paths):
+        try:
+            files += [(path, True) for path in sorted(one.iterdir()) if path.is_file()] if one.is_dir() else [(one, False)]
+        except OSError as error:
+            raise LogError(f"{printable(one)}: cannot be read ({(error.strerror or str(error)).lower()})") from error
+    return files
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise LogError(f"{printable(path)}: is too large for what Slurm prints")
+        return path.read_bytes().decode("utf-8-sig", errors="replace")
+    except OSError as error:
+        raise LogError(f"{printable(path)}: cannot be read ({(error.strerror or str(error)).lower()}); name another file") from error
+
+
+def _kind(text: str) -> str:
+    """`json` or `text` for an output of squeue, else `other`."""
+    if text.lstrip().startswith("{"):
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            return "other"
+        jobs = document.get("jobs")
+        ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # those of sacct
+        command = document.get("meta", {}).get("command") if isinstance(document.get("meta"), dict) else None
+        others = isinstance(command, list) and command and not str(command[0]).endswith("squeue")  # scontrol show job has the same form
+        return "json" if isinstance(jobs, list) and not ended and not others else "other"
+    first = text.partition("\n")[0]
+    return "text" if first.count(BETWEEN) > 10 and not first.startswith("JobIDRaw") else "other"
+
+
+def _tells_of_a_cluster(path: Path) -> bool:
+    try:
+        return bool(read_told([path]).known)
+    except LogError:
+        return False
+
+
+def _version(document: Mapping[str, Any]) -> str:
+    meta = document.get("meta")
+    slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
+    return harmless(str(slurm.get("release", ""))) if isinstance(slurm, dict) else ""
+
+
+def _moment(document: Mapping[str, Any]) -> int | None:
+    value = document.get("last_update")
+    number = value.get("number") if isinstance(value, dict) and value.get("set") else value
+    return number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**40 else None
+
+
+def _later(job: LiveJob, name: str) -> bool:
+    """Whether a time of a job may lie in the future: a waiting one becomes eligible then."""
+    return name == "eligible" and job.state == WAITING
+
+
+def _once(jobs: Sequence[LiveJob], counts: Counter[str]) -> list[LiveJob]:
+    """The jobs, each once."""
+    kept: dict[str, LiveJob] = {}
+    for job in jobs:
+        if job.label in kept:
+            counts["repeated"] += 1
+        else:
+            kept[job.label] = job
+    return list(kept.values())
+
+
+def _placed(jobs: Sequence[LiveJob], machine: Machine, notes: list[str]) -> list[LiveJob]:
+    """The jobs, each in one partition that the machine has: of several that it may go to, the first; else it is left out."""
+    known = {partition.name for partition in machine.partitions}
+    placed, several = [], 0
+    for job in jobs:
+        names = [name for name in job.partition.split(",") if name in known]
+        several += "," in job.partition
+        if not names:
+            placed.append(replace(job, left_out=job.left_out or "other_partition"))
+        else:
+            placed.append(job if names[0] == job.partition else replace(job, partition=names[0]))
+    if several:
+        notes.append(f"{several:,} jobs may go to several partitions: the first one was taken.")
+    return placed

@@ -1,0 +1,1 @@
+"""When the waiting jobs of a cluster will start."""

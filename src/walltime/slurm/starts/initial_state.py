@@ -1,0 +1,174 @@
+"""A snapshot and the log of the recent past as jobs of one workload on one machine, from which simulations into the future are made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.machine import Placement, place
+from walltime.policy import Slurm
+from walltime.scheduler.specification import Scheduler
+from walltime.slurm.jobs import LiveJob
+from walltime.slurm.snapshot import Snapshot
+from walltime.workload import MISSING, Origin, Workload
+
+Array = np.ndarray
+
+NAMED = {"user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name"}
+"""Columns of names, and what holds them in a job of a snapshot."""
+UNLIMITED = 365 * 86400
+"""The limit of a job that has none, s, as Slurm plans with it."""
+LATEST_JOBS = 100_000
+"""So many jobs of the history are used, those that ended last."""
+LATEST_WEEKS = 10
+"""Jobs to come are drawn from so many of the last weeks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Present:
+    """The jobs of a snapshot that are simulated, those of the history from which others are drawn, and the machine.
+
+    Times are s from `zero`, a Unix time. `jobs`: of the snapshot, those that run first, then those that wait in the order of their
+    priorities. `workload`: these and then the jobs of the recent past, as the machine takes them, all submitted at `now`; `placement`,
+    `wants`: what they need; `submit`: of the snapshot's jobs, s, `recent`: of the others, s, ascending. `history`: all jobs that had ended,
+    and `ended`, when, s. `lost`: the snapshot's jobs that do not fit the machine.
+    """
+
+    zero: int
+    now: int
+    jobs: Sequence[LiveJob]
+    workload: Workload
+    placement: Placement
+    wants: object
+    submit: Array
+    recent: Array
+    history: Workload
+    ended: Array
+    lost: Sequence[LiveJob]
+
+    @property
+    def running(self) -> Array:
+        """Which of the snapshot's jobs run: bool."""
+        return np.array([job.start is not None for job in self.jobs], bool)
+
+
+def present_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = ()) -> Present:
+    """The snapshot's jobs on its machine, and of the history what was known at that moment: the jobs that had ended.
+
+    `without`: labels of jobs that are left out.
+    """
+    if scheduler.prediction is not None:
+        raise PolicyError("start times are simulated with the limits that the scheduler knows; leave the predictor out")
+    running = [job for job in snapshot.running if job.label not in without]
+    running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
+    waiting = sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
+    jobs = [*running, *waiting]
+    if not waiting:
+        raise PolicyError("no job of the snapshot waits for a place, so there is nothing to predict")
+    zero = min([snapshot.time, *(job.start or 0 for job in running)]) - 1
+    now = snapshot.time - zero
+    history, ended = _ended(history, snapshot.time)
+    recent = np.flatnonzero(_submitted(history) >= snapshot.time - LATEST_WEEKS * 7 * 86400)
+    names, of_jobs, of_history = _names(jobs, history)
+    count, total = len(jobs), len(jobs) + len(recent)
+    machine = snapshot.machine
+    whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
+    second = [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs]
+    procs = [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs]
+
+    def both(mine: Sequence[int], others: Array) -> Array:
+        return np.concatenate([np.asarray(mine, np.int64), others[recent]]).astype(np.int64)
+
+    columns = {name: both(of_jobs[name], of_history[name]) for name in NAMED}
+    for name, values in (
+        ("nodes", [job.nodes for job in jobs]),
+        ("exclusive", [int(job.exclusive) for job in jobs]),
+        ("time_min", [job.time_min for job in jobs]),
+        (machine.second, second),
+        ("array_job", [MISSING if job.array is None else job.array for job in jobs]),
+        ("array_limit", [job.array_limit for job in jobs]),
+    ):
+        columns[name] = both(values, history.columns.get(name, np.full(len(history), MISSING, np.int64)))
+    columns["nodes"] = np.maximum(columns["nodes"], 1)
+    columns["array_job"][count:] = MISSING  # a limit of tasks is one of the array's own
+    columns["running_since"] = np.full(total, MISSING)
+    columns["running_since"][: len(running)] = [(job.start or 0) - zero for job in running]
+    everybody = Workload.from_arrays(
+        submit=np.full(total, now),
+        runtime=np.concatenate([np.zeros(count, np.int64), history.runtime[recent]]),
+        procs=both(procs, history.procs),
+        requested=both([max(1, UNLIMITED if job.limit is None else job.limit) for job in jobs], history.requested),
+        machine_procs=max(machine.procs, int(max(procs)), int(history.procs.max(initial=1))),
+        columns=columns,
+        origin=Origin(name=machine.name, unix_start_time=zero, time_zone=snapshot.time_zone, names=names),
+    )
+    wants: object = None
+    if isinstance(scheduler.policy, Slurm):
+        from walltime.scheduler.on_slurm import place_on_nodes
+
+        placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm))
+    else:
+        placed, placement = place(everybody, machine)
+    kept = placed.job_id[placed.job_id <= count] - 1
+    chosen = recent[placed.job_id[placed.job_id > count] - 1 - count]
+    fits = set(kept.tolist())
+    mine = [jobs[k] for k in kept]
+    if not any(job.start is None for job in mine):
+        raise PolicyError("none of the waiting jobs fits the machine; compare their partitions and sizes")
+    numbered = {name: of_history[name] for name in NAMED}
+    return Present(
+        zero=zero,
+        now=now,
+        jobs=mine,
+        workload=placed,
+        placement=placement,
+        wants=wants,
+        submit=np.array([now if job.eligible is None else max(now, job.eligible - zero) for job in mine], np.int64),
+        recent=_submitted(history)[chosen] - zero,
+        history=replace(history, columns={**history.columns, **numbered}),
+        ended=ended - zero,
+        lost=[job for k, job in enumerate(jobs) if k not in fits],
+    )
+
+
+def _submitted(history: Workload) -> Array:
+    """Unix times of the submissions."""
+    return history.submit + (history.origin.unix_start_time or 0)
+
+
+def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
+    """The jobs of the history that had ended at this time, the last of them, and when they ended (Unix times)."""
+    wait = history.columns.get("wait", np.zeros(len(history), np.int64))
+    ended = _submitted(history) + np.maximum(wait, 0) + history.runtime
+    known = ended <= time
+    if known.sum() > LATEST_JOBS:
+        known &= ended >= np.partition(ended[known], -LATEST_JOBS)[-LATEST_JOBS]
+    return history.take(known, ""), ended[known]
+
+
+def _names(jobs: Sequence[LiveJob], history: Workload) -> tuple[dict[str, tuple[str, ...]], dict[str, list[int]], dict[str, Array]]:
+    """Common numbers for the names of the snapshot and of the history: the names, the numbers of the jobs, those of the history."""
+    names: dict[str, tuple[str, ...]] = {}
+    of_jobs: dict[str, list[int]] = {}
+    of_history: dict[str, Array] = {}
+    for column, attribute in NAMED.items():
+        known: dict[str, int] = {}
+        values = history.columns.get(column, np.full(len(history), MISSING, np.int64))
+        found, place = np.unique(values, return_inverse=True)
+        numbers = [_number(_text(history.origin.names, column, number), known) for number in found.tolist()]
+        of_history[column] = np.array(numbers, np.int64)[place.ravel()] if len(found) else values
+        of_jobs[column] = [_number(getattr(job, attribute), known) for job in jobs]
+        names[column] = tuple(known)
+    return names, of_jobs, of_history
+
+
+def _text(names: Mapping[str, tuple[str, ...]], column: str, number: int) -> str:
+    texts = names.get(column, ())
+    return "" if number < 0 else texts[number - 1] if 0 < number <= len(texts) else str(number)
+
+
+def _number(text: str, known: dict[str, int]) -> int:
+    return MISSING if not text else known.setdefault(text, len(known) + 1)

@@ -1,0 +1,171 @@
+"""A ledger of predicted start times: every prediction is entered, and completed from a log with what happened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import LogError, OutputError
+from walltime.files import printable
+from walltime.slurm.starts.horizons import Factors
+from walltime.slurm.starts.scores import DAY, LATEST, Outcome, Score, factors_of, scores_of, with_factors
+from walltime.slurm.starts.start_times import StartTimes
+from walltime.workload import Workload
+
+VERSION = 1
+APPLICATION = 0x77616C6C
+"""What SQLite calls the application id: "wall"."""
+PER_DAY = 500
+"""So many predictions of a day count for the factors."""
+_TABLES = """
+CREATE TABLE prediction (
+    job INTEGER NOT NULL, label TEXT NOT NULL, submit INTEGER, made INTEGER NOT NULL, early REAL, median REAL, late REAL, by_limits REAL,
+    slurm REAL, policy TEXT NOT NULL, samples INTEGER NOT NULL, real REAL, PRIMARY KEY (made, label)
+);
+CREATE INDEX waiting ON prediction (job) WHERE real IS NULL;
+"""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a ledger says: how many predictions it has, how many of them are of jobs that have started, and how good these were.
+
+    `completed`: how many were completed just now. `scores`: of the predictions as they were simulated; `calibrated`: of the same, adjusted
+    with `factors`, with which the next ones will be.
+    """
+
+    predictions: int
+    known: int
+    completed: int
+    scores: tuple[Score, ...]
+    calibrated: tuple[Score, ...]
+    factors: Factors
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "predictions": self.predictions,
+            "known": self.known,
+            "completed": self.completed,
+            "scores": [one.as_dict() for one in self.scores],
+            "calibrated": [one.as_dict() for one in self.calibrated],
+            "factors": {name: list(pair) for name, pair in self.factors.items()},
+        }
+
+
+class Ledger:
+    """A file of predictions, an SQLite database that only its owner may read. Raises LogError for a file that is something else."""
+
+    def __init__(self, path: str | os.PathLike[str], create: bool = False):
+        self.path = Path(path)
+        if not self.path.exists():
+            if not create:
+                raise LogError(f"{printable(path)}: there is no such ledger; walltime slurm start-times makes one")
+            try:
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except OSError as error:
+                raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
+        with self._open() as database:
+            kind, version = (database.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version"))
+            tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if not tables and create and not kind:
+                database.executescript(f"BEGIN;{_TABLES}PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};COMMIT;")
+            elif kind != APPLICATION or version != VERSION:
+                raise LogError(f"{printable(path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
+
+    def add(self, found: StartTimes) -> int:
+        """Enter the predictions, as they were simulated; those of the same snapshot are replaced. Returns how many."""
+        now = found.snapshot.time
+        rows = []
+        for one, raw in zip(found.jobs, found.simulated.T.tolist(), strict=True):
+            times = [_ahead(time) for time in raw]
+            others = [None if time is None else float(time - now) for time in (one.by_limits, one.slurm)]
+            job = one.job
+            rows.append((job.job, job.label, job.submit, now, *times, *others, found.policy, found.samples))
+        with self._open() as database, database:
+            database.executemany(
+                "INSERT OR REPLACE INTO prediction (job, label, submit, made, early, median, late, by_limits, slurm, policy, samples) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+        return len(rows)
+
+    def complete(self, history: Workload) -> int:
+        """Enter when jobs started, by their numbers and tasks in a log that records waits; returns how many predictions that completes.
+
+        A start before the prediction is of an earlier run of the job, and is left out.
+        """
+        wait = history.columns.get("wait")
+        if wait is None:
+            raise LogError(f"{history.origin.name} does not say when jobs started; take a log of the batch system")
+        begin = history.submit + (history.origin.unix_start_time or 0) + wait
+        task_of = history.columns.get("array_task", np.full(len(history), -1))
+        array_of = history.columns.get("array_job", np.full(len(history), -1))
+        starts: dict[str, list[int]] = {}
+        for k in np.flatnonzero(wait >= 0).tolist():
+            whole = array_of[k] >= 0 and task_of[k] >= 0
+            label = f"{array_of[k]}_{task_of[k]}" if whole else str(history.job_id[k])
+            starts.setdefault(label, []).append(int(begin[k]))
+        with self._open() as database, database:
+            found = []
+            for label, made in database.execute("SELECT label, made FROM prediction WHERE real IS NULL").fetchall():
+                later = [start for start in starts.get(label, ()) if start >= made]
+                if later:
+                    found.append((float(min(later) - made), label, made))
+            database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", found)
+        return len(found)
+
+    def outcomes(self, longest: int | None = None, per_day: int | None = None) -> list[Outcome]:
+        """The predictions of jobs that have started, in the order in which they were made.
+
+        Of these those of the last `longest` s, and of each day `per_day`, as if at random.
+        """
+        # A large number in place of none; the order within a day is any that has nothing to do with the jobs.
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT label, made, early, median, late, by_limits, slurm, real FROM (SELECT *, row_number() OVER "
+                f"(PARTITION BY made / {DAY} ORDER BY (job * 7919 + made * 104729) % 1000003, label) AS place FROM prediction "
+                "WHERE real IS NOT NULL AND made > (SELECT max(made) FROM prediction WHERE real IS NOT NULL) - ?) "
+                "WHERE place <= ? ORDER BY made, label",
+                (2**60 if longest is None else longest, 2**60 if per_day is None else per_day),
+            ).fetchall()
+        found = []
+        for label, made, *times, slurm, real in rows:
+            early, median, late, limits = (_value(time, np.inf) for time in times)
+            found.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
+        return found
+
+    def factors(self) -> Factors:
+        """What intervals are to be adjusted with, by the last predictions whose jobs have started."""
+        return factors_of(self.outcomes(LATEST, PER_DAY))
+
+    def score(self, history: Workload | None = None) -> Scored:
+        """How good the predictions were, after completing them from a log."""
+        completed = 0 if history is None else self.complete(history)
+        with self._open() as database:
+            count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])
+        found, factors = self.outcomes(), self.factors()
+        return Scored(count, len(found), completed, tuple(scores_of(found)), tuple(scores_of(with_factors(found, factors))), dict(factors))
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self.path, timeout=30)) as database:
+                yield database
+        except sqlite3.Error as error:
+            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another file") from error
+
+
+def _ahead(time: float) -> float | None:
+    return float(time) if np.isfinite(time) else None
+
+
+def _value(time: float | None, unknown: float) -> float:
+    return unknown if time is None else float(time)

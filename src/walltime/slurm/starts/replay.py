@@ -1,0 +1,87 @@
+"""Predictions of start times that are compared with what happened: snapshots of a schedule that is known to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.machine import Machine, Partition, Pool
+from walltime.schedule import Schedule
+from walltime.slurm.jobs import RUNNING, WAITING, LiveJob
+from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.starts.scores import Outcome
+from walltime.slurm.starts.start_times import start_times
+from walltime.workload import MISSING, Workload
+
+Array = np.ndarray
+
+
+def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot:
+    """What a snapshot at this moment (s from the start of the log) of a simulated machine would have said; the machine is one pool."""
+    w = schedule.workload
+    zero = w.origin.unix_start_time or 0
+    machine = Machine((Pool("all", w.machine_procs, 1),), (Partition("all", ("all",)),), name=w.origin.name, policy=policy)
+    here = (schedule.submit <= time) & (schedule.end > time)
+    jobs = []
+    for k in np.flatnonzero(here).tolist():
+        runs = bool(schedule.start[k] <= time)
+        jobs.append(
+            LiveJob(
+                job=int(w.job_id[k]),
+                state=RUNNING if runs else WAITING,
+                partition="all",
+                submit=zero + int(schedule.submit[k]),
+                start=zero + int(schedule.start[k]) if runs else None,
+                limit=int(w.requested[k]),
+                cpus=int(w.procs[k]),
+                user=_name(w, "user", k),
+                account=_name(w, "group", k),
+                name=_name(w, "executable", k),
+            )
+        )
+    return Snapshot(zero + time, machine, tuple(jobs))
+
+
+def _name(w: Workload, column: str, k: int) -> str:
+    """The name that a column has for a job; empty if it is unknown."""
+    number = int(w.columns[column][k]) if column in w.columns else MISSING
+    return w.origin.name_of(column, number) if number >= 0 else ""
+
+
+def as_history(schedule: Schedule) -> Workload:
+    """The jobs as a log would have them that recorded this schedule."""
+    w = schedule.workload
+    return replace(w, runtime=schedule.runtime, columns={**w.columns, "wait": schedule.start - schedule.submit})
+
+
+def outcomes(
+    schedule: Schedule,
+    moments: Sequence[int],
+    *,
+    policy: str = "easy",
+    samples: int = 100,
+    arrivals: bool = True,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Outcome]:
+    """Predict the starts of all jobs that wait at these moments (s), with nothing but what was known then, and add what happened."""
+    history = as_history(schedule)
+    started = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
+    found: list[Outcome] = []
+    for done, moment in enumerate(moments):
+        snapshot = snapshot_at(schedule, moment, policy)
+        try:
+            made = start_times(snapshot, history, samples=samples, arrivals=arrivals, seed=seed + done, workers=workers)
+        except PolicyError:  # nobody waits
+            continue
+        for one in made.jobs:
+            ahead = [np.inf if time is None else float(time - snapshot.time) for time in (one.early, one.median, one.late, one.by_limits)]
+            real = float(started[one.job.job] - moment)
+            found.append(Outcome(one.job.label, snapshot.time, ahead[0], ahead[1], ahead[2], ahead[3], np.nan, real))
+        if progress is not None:
+            progress(done + 1)
+    return found

@@ -1,0 +1,159 @@
+"""When a job would start that is not submitted yet: sizes and limits beside each other, in the same simulations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.policy import Policy
+from walltime.policy.slurm import seconds_of
+from walltime.scheduler.specification import Scheduler
+from walltime.simulation.threads import in_threads
+from walltime.slurm.jobs import MOST, WAITING, LiveJob, memory_of
+from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.starts.arrivals import Arrivals
+from walltime.slurm.starts.runtimes import Runtimes
+from walltime.slurm.starts.start_times import caveats_of, fitting, horizon_of, quantiles_of, scheduler_of, unix, wanted
+from walltime.wording import harmless
+from walltime.workload import Workload
+from walltime.workload.draws import seed_fault
+
+Array = np.ndarray
+
+NUMBERS = {"procs": "cpus", "nodes": "nodes", "gpus": "gpus"}
+NAMES = ("partition", "qos", "account", "user", "name")
+KEYS = (*NUMBERS, "limit", "memory", *NAMES)
+"""What can be said of a job to be tried."""
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """When a job would start if it were submitted at the time of the snapshot. Unix times; None for never.
+
+    `text`: what was asked. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: if every job ran to its
+    limit and none came.
+    """
+
+    text: str
+    job: LiveJob
+    early: int | None
+    median: int | None
+    late: int | None
+    by_limits: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        times = {name: getattr(self, name) for name in ("early", "median", "late", "by_limits")}
+        return {"try": self.text, "job": self.job.as_dict(), **times}
+
+
+@dataclass(frozen=True)
+class Tries:
+    """What came of jobs that were tried: `tried`, in the order in which they were given; `caveats`, in sentences."""
+
+    policy: str
+    tried: Sequence[Tried]
+    caveats: Sequence[str]
+
+
+def parse_try(text: str, snapshot: Snapshot) -> LiveJob:
+    """The job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot; its number is free in the queue.
+
+    Keys are KEYS; `limit` (needed): 90s, 30m, 4h, 2d or as Slurm writes it, `memory` of the whole job, such as 64G. `partition` is needed
+    where there are several. Raises PolicyError.
+    """
+    values = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if key not in KEYS or not equals or not value or key in values:
+            raise PolicyError(f"{harmless(text)!r} describes no job; write procs=64,limit=4h, with any of {', '.join(KEYS)}")
+        values[key] = value
+    if "limit" not in values:
+        raise PolicyError(f"{harmless(text)!r} has no limit; add one, such as limit=4h")
+    partitions = {one.name: one for one in snapshot.machine.partitions}
+    name = values.get("partition", next(iter(partitions)) if len(partitions) == 1 else "")
+    if name not in partitions:
+        raise PolicyError(f"{harmless(text)!r} needs a partition; known are {harmless(', '.join(partitions), 200)}")
+    found: dict[str, Any] = {own: values[own] for own in NAMES if own in values} | {"partition": name}
+    for key, own in NUMBERS.items():
+        if key in values:
+            if not values[key].isdecimal() or not int(key != "gpus") <= int(values[key]) < MOST:
+                raise PolicyError(f"{key} must be a whole number, not {harmless(values[key])!r}")
+            found[own] = int(values[key])
+    if "memory" in values and not (found.setdefault("memory_mb", memory_of(f"mem={values['memory']}"))):
+        raise PolicyError(f"a memory is written 64G, not {harmless(values['memory'])!r}")
+    on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
+    found.setdefault("nodes", -(-found.get("cpus", 1) // on_node))
+    number = max((job.job for job in snapshot.jobs), default=0) + 1
+    return LiveJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **found)
+
+
+def _limit(text: str) -> int:
+    """Seconds of a limit.
+
+    >>> _limit("4h"), _limit("90s"), _limit("1-0"), _limit("00:30:00")
+    (14400, 90, 86400, 1800)
+    """
+    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    seconds = int(found[1]) * UNITS[found[2]] if found else seconds_of(text)
+    if not 0 < seconds < MOST:
+        raise PolicyError(f"a limit must be longer than 0 s, such as 4h, not {harmless(text)!r}")
+    return seconds
+
+
+def try_jobs(
+    snapshot: Snapshot,
+    history: Workload,
+    texts: Sequence[str],
+    *,
+    policy: str | Policy | Scheduler | None = None,
+    samples: int = 200,
+    arrivals: bool = True,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Tries:
+    """When jobs would start that are not submitted yet, each alone beside the jobs of the snapshot; `texts`: see `parse_try`.
+
+    In each simulation all of them meet the same runtimes and the same jobs to come, so that their differences are due to what they ask for.
+    A job comes behind all that wait; with Slurm's priorities it has what Slurm would give it, as far as that can be known. The other
+    arguments are those of `start_times`. Raises PolicyError and WorkloadError.
+    """
+    if samples < 1:
+        raise PolicyError(f"the number of samples must be 1 or more, not {samples}")
+    if fault := seed_fault(seed):
+        raise PolicyError(fault)
+    scheduler = scheduler_of(snapshot, policy)
+    own = [parse_try(text, snapshot) for text in texts]
+    own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
+    present, forward, gone = fitting(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, scheduler)
+    numbers = {job.job: k for k, job in enumerate(present.jobs) if job.start is None}
+    for text, job in zip(texts, own, strict=True):
+        if job.job not in numbers:
+            raise PolicyError(f"{harmless(text)} does not fit the machine; compare its size with the partition's")
+    places = [numbers[job.job] for job in own]
+    runtimes = Runtimes(present.history, present.ended, wanted(present))
+
+    def alone(*arguments: Any) -> Array:
+        return np.array([forward.run(*arguments, only=place, without=[one for one in places if one != place])[place] for place in places])
+
+    to_limits = alone(np.maximum(present.workload.requested[: len(present.jobs)], runtimes.elapsed + 1))
+    coming = Arrivals(present.recent, present.now, horizon_of(present, to_limits) if arrivals else 0)
+
+    def sample(number: int, check: Callable[[int], None]) -> Array:
+        random = np.random.Generator(np.random.Philox(key=[seed, number]))
+        drawn = runtimes.draw(random)
+        return alone(drawn, *coming.draw(random), check) - present.now
+
+    quantiles = quantiles_of(np.array(in_threads(lambda: sample, samples, workers, progress)))
+    tried = []
+    for k, (text, job) in enumerate(zip(texts, own, strict=True)):
+        times = (unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k] - present.now))
+        tried.append(Tried(text, job, *times))
+    return Tries(scheduler.label, tried, caveats_of(snapshot, present, runtimes, coming if arrivals else None, gone))
