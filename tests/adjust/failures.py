@@ -11,7 +11,7 @@ import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
 from tests.traces import trace_path
 from walltime.slurm.sidecar.commands import Slurm
-from walltime.slurm.sidecar.ledger import Entry, Fact, Ledger, LedgerError
+from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
@@ -48,7 +48,7 @@ class FailingLedger(Ledger):
         super().note(name, value)
         self._kill()
 
-    def remember(self, fact: Fact) -> None:
+    def remember(self, fact: Event) -> None:
         self._fail()
         super().remember(fact)
         self._kill()
@@ -208,7 +208,7 @@ class Switch:
 
 
 def late_heads(cluster: FakeSlurm) -> list[str]:
-    """Heads of the queue that started later than their reserved starts, the part of their wait, and the longest limit together allow.
+    """QueueHeads of the queue that started later than their reserved starts, the part of their wait, and the longest limit together allow.
 
     A day is added for reservations, outages, and jobs that were put back into the queue.
     """

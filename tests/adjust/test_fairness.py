@@ -9,13 +9,13 @@ from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
 from walltime.predictors import parse_predictor
-from walltime.slurm.sidecar.adjustments import Entries
+from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.advice import Advice, History, check_texts
 from walltime.slurm.sidecar.commands import Answer, Slurm
 from walltime.slurm.sidecar.ledger import Entry, Ledger, State
-from walltime.slurm.sidecar.overruns import Overdue
+from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.queue import read_queue
-from walltime.slurm.sidecar.queue_heads import WHY, Head, Heads
+from walltime.slurm.sidecar.queue_heads import WHY, QueueHead, QueueHeads
 from walltime.slurm.sidecar.rules import Bounds
 from walltime.slurm.sidecar.selection import in_turn
 
@@ -91,7 +91,7 @@ def test_a_history_that_comes_later_is_learned_from_beside_the_rounds(tmp_path):
 
 def ran(tmp_path, cluster, missed, kept, user="ann"):
     """What is remembered of a user of whom so many jobs of a node outlived their TimeMin by an hour, and so many did not."""
-    overdue = Overdue(Entries(Ledger(tmp_path), cluster.clock, print), cluster.clock)
+    overdue = Overruns(Adjustments(Ledger(tmp_path), cluster.clock, print), cluster.clock)
     for k in range(missed + kept):
         entry = Entry(str(k + 1), user, 10, 100, 100, 0, False, State.STARTED, 0.0)
         beyond = 3600 if k < missed else -60
@@ -110,7 +110,7 @@ def test_jobs_that_outlive_their_time_min_count_against_the_next_ones(tmp_path, 
     assert overdue.factor("ann", Bounds()) == factor
     assert overdue.factor("bob", Bounds()) == 1
     overdue._entries.ledger.close()
-    again = Overdue(Entries(Ledger(tmp_path), cluster.clock, print), cluster.clock)
+    again = Overruns(Adjustments(Ledger(tmp_path), cluster.clock, print), cluster.clock)
     assert again.factor("ann", Bounds()) == factor  # also for the next process
     cluster.clock.now += 8 * 86_400
     assert again.factor("ann", Bounds()) == 1
@@ -131,18 +131,18 @@ def heads_of(*starts):
 
 
 def test_a_head_whose_reserved_start_slips_stops_adjusting_in_its_partition():
-    heads, now, bounds = Heads(), float(BEGIN), Bounds(slip=0.5)  # 08:00
+    heads, now, bounds = QueueHeads(), float(BEGIN), Bounds(slip=0.5)  # 08:00
     first, later = heads_of("2027-01-15T10:00:00", "2027-01-16T10:00:00")
     assert heads.look([first, queued(JobArrayID=8, EligibleTime="2027-01-15T03:00:00")], now)
     assert list(heads.jobs) == ["7"]
     heads.look([later], now)
     assert heads.late(now + 6 * 3600, bounds) == {}  # it waited for 8 hours, so it may start 4 hours later
     assert heads.late(now + 6 * 3600 + 1, bounds) == {"main": "7"}
-    again = Heads(heads.note())
+    again = QueueHeads(heads.note())
     assert again.late(now + 6 * 3600 + 1, bounds) == {"main": "7"}
     again.look([], now)
     assert again.late(now + 6 * 3600 + 1, bounds) == {}
-    assert Heads("nonsense").jobs == {}
+    assert QueueHeads("nonsense").jobs == {}
 
 
 def gaming(slip):
@@ -274,7 +274,7 @@ def test_nothing_is_adjusted_behind_a_late_head(tmp_path):
     one, _ = sidecar(cluster, tmp_path)
     one.round()
     assert all(job.time_min for job in cluster.waiting())
-    one.heads.jobs["2"] = Head(BEGIN - 9000, BEGIN - 3000, ("main",))
+    one.heads.jobs["2"] = QueueHead(BEGIN - 9000, BEGIN - 3000, ("main",))
     assert set(one.round().reasons) == {WHY}
     assert not any(job.time_min for job in cluster.waiting())
     one.ledger.close()

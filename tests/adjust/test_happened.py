@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 
 import pytest
 
@@ -13,7 +12,7 @@ from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.adjust import sentences
 from walltime.slurm.sidecar.commands import Slurm
-from walltime.slurm.sidecar.ledger import Fact, Ledger, LedgerError, read_facts_of
+from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
 from walltime.slurm.sidecar.review import what_happened, with_delays
 from walltime.slurm.sidecar.round import Sidecar
 from walltime.slurm.sidecar.rules import Bounds
@@ -70,7 +69,7 @@ def busy_day(tmp_path, one_day):
 
 
 def test_runs_are_those_of_the_cluster(tmp_path, busy_day):
-    found = what_happened(read_facts_of(tmp_path), read(tmp_path / "log.txt"))
+    found = what_happened(read_events(tmp_path), read(tmp_path / "log.txt"))
     runs = {run.key: run for run in found.runs}
     adjusted = {job.key: job for job in busy_day.jobs.values() if job.time_min and job.user != "sidecar" and job.start}
     assert adjusted.keys() == runs.keys()
@@ -93,16 +92,16 @@ def test_runs_are_those_of_the_cluster(tmp_path, busy_day):
 
 def test_without_flags_backfill_is_inferred(tmp_path, busy_day):
     (tmp_path / "log.txt").write_text(sacct(busy_day, flags=False))
-    found = what_happened(read_facts_of(tmp_path), read(tmp_path / "log.txt"))
+    found = what_happened(read_events(tmp_path), read(tmp_path / "log.txt"))
     assert {run.key for run in found.in_holes} >= {run.key for run in found.runs if run.key in busy_day.backfilled}
     assert "does not say what backfill started" in " ".join(found.notes)
 
 
 def test_a_part_of_the_day(tmp_path, busy_day):
-    facts, jobs = read_facts_of(tmp_path), read(tmp_path / "log.txt")
+    events, jobs = read_events(tmp_path), read(tmp_path / "log.txt")
     middle = BEGIN + 5_000
-    parts = [what_happened(facts, jobs, until=middle), what_happened(facts, jobs, since=middle + 1)]
-    assert sum(len(part.runs) for part in parts) == len(what_happened(facts, jobs).runs)
+    parts = [what_happened(events, jobs, until=middle), what_happened(events, jobs, since=middle + 1)]
+    assert sum(len(part.runs) for part in parts) == len(what_happened(events, jobs).runs)
     assert all(part.runs for part in parts)
 
 
@@ -132,7 +131,7 @@ def test_broken_promises_delay_others_in_the_simulation(tmp_path):
     (tmp_path / "log.txt").write_text(sacct(cluster))
     machine = Machine((Pool("all", 4, 1),), (Partition("main", ("all",)),), policy="easy")
     log = read(tmp_path / "log.txt")
-    found = with_delays(what_happened(read_facts_of(folder), log), log, machine)
+    found = with_delays(what_happened(read_events(folder), log), log, machine)
     assert [(run.key, run.outlived, run.ahead_of) for run in found.in_holes] == [("3", True, 1)]
     [delay] = found.delays
     assert (delay.key, delay.user) == ("2", "bob")
@@ -161,8 +160,8 @@ def test_a_limit_that_somebody_lowered_while_the_job_ran_is_told(tmp_path):
     cluster = FakeSlurm(4)
     cluster.jobs = {"6": Job(6, "ann", 1, 60, 60, BEGIN, limit=60, start=BEGIN + 9, end=BEGIN + 69, state="COMPLETED"), "7": job}
     (tmp_path / "log.txt").write_text(sacct(cluster))
-    facts = [Fact(BEGIN + 100.9, "set", "7", "ann", 5, 60, 60), Fact(BEGIN + 120, "started", "7", "ann", 5, 60, 60, BEGIN + 100)]
-    found = what_happened(facts, read(tmp_path / "log.txt"))
+    events = [Event(BEGIN + 100.9, "set", "7", "ann", 5, 60, 60), Event(BEGIN + 120, "started", "7", "ann", 5, 60, 60, BEGIN + 100)]
+    found = what_happened(events, read(tmp_path / "log.txt"))
     assert sentences(found)[0].startswith(
         "1 JOB WAS ENDED BEFORE THE USER'S LIMIT: 7 of ann after 10 min 00 s of 1 h 00 min (its limit was whole"
     )
@@ -204,19 +203,15 @@ def test_wrong_calls(capsys, tmp_path, busy_day, words, told):
     assert told in err
 
 
-def test_a_ledger_of_an_earlier_version(tmp_path):
+def test_events__are_read_while_the_ledger_is_in_use_and_kept_for_a_year(tmp_path):
     ledger = Ledger(tmp_path)
-    ledger.close()
-    with sqlite3.connect(tmp_path / "ledger.sqlite") as base:
-        base.execute("DROP TABLE facts")
-    assert read_facts_of(tmp_path) == []
-    ledger = Ledger(tmp_path)  # and it is made
-    fact = Fact(5.0, "set", "7_1", "ann", 12, 60, 60, 0, "700")
-    ledger.remember(fact)
-    assert read_facts_of(tmp_path) == [fact]  # also while it is in use
-    ledger.remember(Fact(5.0 + 500 * 86_400, "alarm", detail="x"))
+    assert read_events(tmp_path) == []
+    event = Event(5.0, "set", "7_1", "ann", 12, 60, 60, 0, "700")
+    ledger.remember(event)
+    assert read_events(tmp_path) == [event]
+    ledger.remember(Event(5.0 + 500 * 86_400, "alarm", detail="x"))
     ledger.forget(["7_1"])
-    assert [one.what for one in read_facts_of(tmp_path)] == ["alarm"]
+    assert [one.what for one in read_events(tmp_path)] == ["alarm"]
     ledger.close()
     with pytest.raises(LedgerError, match="is no ledger"):
-        read_facts_of(tmp_path / "missing")
+        read_events(tmp_path / "missing")

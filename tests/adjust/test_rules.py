@@ -7,7 +7,7 @@ import pytest
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from walltime.errors import PolicyError
 from walltime.slurm.sidecar.commands import Answer, DeniedError, Slurm, run
-from walltime.slurm.sidecar.configuration import SlurmError, read_facts
+from walltime.slurm.sidecar.configuration import SlurmError, read_configuration
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
 from walltime.slurm.sidecar.limits import Limits, read_limits
 from walltime.slurm.sidecar.queue import FIELDS, read_queue
@@ -17,7 +17,7 @@ from walltime.slurm.sidecar.rules import Bounds, time_min_of, why_never
 CONFIG = "SchedulerType           = sched/backfill\nSLURM_VERSION = 24.11.5\nSchedulerParameters = bf_continue,time_min_as_soft_limit\n"
 PARTITIONS = "PartitionName=main Nodes=n[1-4] MaxTime=2-00:00:00\nPartitionName=free Nodes=n[3-9] MaxTime=UNLIMITED\n"
 NONE = "No reservations in the system\n"
-FACTS = read_facts([CONFIG, PARTITIONS, NONE])
+FACTS = read_configuration([CONFIG, PARTITIONS, NONE])
 NOW = float(BEGIN)
 
 
@@ -66,10 +66,10 @@ def test_only_chosen_accounts_and_partitions():
 )
 def test_reservations_within_the_users_limit(nodes, after, crosses):
     start, end = ("2027-01-15T08:00:00", "2027-01-15T20:00:00")
-    facts = read_facts([CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n"])
-    now = facts.reservations[0].start - after
-    assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), facts, Limits(), Bounds(), now) is not None) == crosses
-    assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), facts, Limits(), Bounds(), facts.reservations[0].end) is None
+    cluster = read_configuration([CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n"])
+    now = cluster.reservations[0].start - after
+    assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), Bounds(), now) is not None) == crosses
+    assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), Bounds(), cluster.reservations[0].end) is None
 
 
 LIMITS = read_limits(
@@ -103,8 +103,10 @@ def test_jobs_whose_limits_on_minutes_slurm_would_test_with_time_min_are_left_al
 
 
 def test_the_limits_of_a_partitions_qos_count_and_unknown_ones_do():
-    facts = read_facts([CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE])
-    assert why_never(queued(Account="art"), facts, LIMITS, Bounds(), NOW) == "limits on minutes"
+    cluster = read_configuration(
+        [CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE]
+    )
+    assert why_never(queued(Account="art"), cluster, LIMITS, Bounds(), NOW) == "limits on minutes"
     assert "could not be read" in why_never(queued(), enforced("safe"), Limits(known=False), Bounds(), NOW)
 
 
@@ -152,8 +154,8 @@ def test_no_field_that_is_asked_for_can_be_written_by_a_user():
 
 def test_the_mode_is_that_of_the_settings():
     assert FACTS.soft_limit
-    assert not read_facts([CONFIG.replace("24.11.5", "23.02.1"), PARTITIONS, NONE]).soft_limit
-    assert not read_facts([CONFIG.replace("soft_limit", "soft_limits"), PARTITIONS, NONE]).soft_limit
+    assert not read_configuration([CONFIG.replace("24.11.5", "23.02.1"), PARTITIONS, NONE]).soft_limit
+    assert not read_configuration([CONFIG.replace("soft_limit", "soft_limits"), PARTITIONS, NONE]).soft_limit
     assert FACTS.longest(["main"]) == 2880
     assert FACTS.longest(["main", "free"]) is None
 
@@ -167,7 +169,7 @@ def test_what_is_no_queue(text):
 @pytest.mark.parametrize("texts", [[], ["x"], [CONFIG], [CONFIG, PARTITIONS], [CONFIG, "PartitionName=a Nodes=n MaxTime=soon\n", NONE]])
 def test_what_is_no_cluster(texts):
     with pytest.raises(SlurmError):
-        read_facts(texts)
+        read_configuration(texts)
 
 
 def test_commands_are_lists_and_keys_are_numbers():

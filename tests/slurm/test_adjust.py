@@ -34,7 +34,7 @@ from tests.slurm.lab import CommandError, wait_until
 from walltime.cli.slurm import FIELDS
 from walltime.logs import read_log
 from walltime.slurm.sidecar.commands import Answer, Slurm
-from walltime.slurm.sidecar.ledger import read_facts_of
+from walltime.slurm.sidecar.ledger import read_events
 from walltime.slurm.sidecar.review import what_happened
 
 
@@ -205,7 +205,7 @@ def test_an_operator_has_enough_rights(lab):
     associations, qos = slurm.limits()
     assert any(line.startswith("bio|root|") for line in associations.splitlines())
     assert qos
-    assert slurm.facts().longest(["main"]) == 1440
+    assert slurm.configuration().longest(["main"]) == 1440
     assert {job.key for job in slurm.queue(1)} >= {str(waits), str(running)}
     assert [job.state for job in slurm.jobs([str(waits), str(running), "999999"], 1)] in (["PENDING", "RUNNING"], ["RUNNING", "PENDING"])
     assert slurm.jobs(["999999"], 1) == []
@@ -234,7 +234,7 @@ def test_what_happened_by_the_ledger_and_the_accounting(lab, backfilled, tmp_pat
         return any(line.startswith(f"{number}|") and "|COMPLETED|" in line for line in log.read_text().splitlines())
 
     wait_until("its accounting", accounted, 60)
-    found = what_happened(read_facts_of(ledger), read_log(log, time_zone="UTC").to_workload(procs=64))
+    found = what_happened(read_events(ledger), read_log(log, time_zone="UTC").to_workload(procs=64))
     run = next(run for run in found.runs if run.key == str(number))
     assert (run.time_min, run.limit, run.backfilled, run.outlived, run.killed_early) == (60, KINDS["E"] * 60, True, True, False)
     assert run.short

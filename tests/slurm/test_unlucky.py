@@ -137,9 +137,9 @@ def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
     wait_until("its two days", lambda: shown(lab, number, "TimeLimit") in ("2-00:00:00", "3-00:00:00"), 50)
     assert one.says(f"job {number}: TimeMin 1 of 2880 minutes")
     slurm = Slurm(lambda words, timeout: Answer(0, lab.run(*words), ""))
-    limits, facts = read_limits(*slurm.limits()), slurm.facts()
+    limits, cluster = read_limits(*slurm.limits()), slurm.configuration()
     [job] = slurm.jobs([str(number)], 1)
-    assert (facts.longest(["main"]), limits.longest(job, facts)) == (1440, 4320)
+    assert (cluster.longest(["main"]), limits.longest(job, cluster)) == (1440, 4320)
 
 
 @ROOT_ONLY

@@ -5,6 +5,7 @@ import pytest
 
 import walltime as wt
 from walltime.machine import Machine, Partition, Pool
+from walltime.slurm.sidecar.rules import Bounds, time_min_of
 from walltime.whatif.adjustment import Adjustment, parse_adjustment
 from walltime.whatif.setting import Setting
 

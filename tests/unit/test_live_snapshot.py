@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli import call, one_line
 from walltime.errors import LogError
-from walltime.slurm import LiveJob, read_snapshot, snapshot_of, take_snapshot
+from walltime.slurm import SnapshotJob, read_snapshot, snapshot_of, take_snapshot
 from walltime.slurm.client import CLUSTER, FORMAT, SQUEUE_JSON, SQUEUE_TEXT, collect, run, shown_commands
 from walltime.slurm.jobs import tasks_of
 from walltime.slurm.squeue_json import read_squeue_json
@@ -160,8 +160,8 @@ def test_json__whatever_the_values_nothing_but_counts(version, tmp_path):
         jobs, counts, notes = read(chosen)
         assert len(notes) == counts["bad_record"]
         for job in jobs:
-            assert LiveJob.of(job.as_dict()) == job
-    assert [LiveJob.of(job.as_dict()) for job in read(*records)[0]] == read(*records)[0]
+            assert SnapshotJob.of(job.as_dict()) == job
+    assert [SnapshotJob.of(job.as_dict()) for job in read(*records)[0]] == read(*records)[0]
 
 
 def test_anonymised__quotes_nobody():
@@ -252,7 +252,7 @@ def test_file__what_is_wrong_is_one_line(tmp_path, changes, says):
 
 def test_job__that_runs_since_nobody_knows_when():
     with pytest.raises(LogError, match="nobody knows since when"):
-        LiveJob.of({"job": 1, "state": "running"})
+        SnapshotJob.of({"job": 1, "state": "running"})
 
 
 class Fake:

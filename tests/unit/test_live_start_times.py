@@ -11,7 +11,7 @@ from tests.cli import call, one_line
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.start_times import prometheus, render
-from walltime.slurm import LiveJob, Outcome, Snapshot, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
+from walltime.slurm import Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
 from walltime.slurm.starts.arrivals import DAY, WEEK, Arrivals
 from walltime.slurm.starts.replay import as_history
 from walltime.slurm.starts.runtimes import LEVELS, Jobs, Runtimes
@@ -23,7 +23,7 @@ ONE_POOL = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), name="fo
 
 def job(number, cpus=1, limit=3600, start=None, **more):
     own = {"user": "alice", "partition": "all", "submit": NOW - 1000 + number}
-    return LiveJob(job=number, state="waiting" if start is None else "running", cpus=cpus, limit=limit, start=start, **(own | more))
+    return SnapshotJob(job=number, state="waiting" if start is None else "running", cpus=cpus, limit=limit, start=start, **(own | more))
 
 
 def past(runtimes, requested=3600, user="alice", every=600):

@@ -15,7 +15,7 @@ from walltime.report import what_if as gained
 from walltime.report.interactive import TABLES, scripts
 from walltime.report.start_times import clock
 from walltime.report.tables import provenance_table, table, text, unbroken
-from walltime.slurm.sidecar.review import Happened, Run
+from walltime.slurm.sidecar.review import Review, Run
 from walltime.whatif import WhatIf
 from walltime.whatif.effects import signed
 from walltime.wording import harmless, human_time
@@ -53,7 +53,7 @@ def run_row(run: Run) -> list[str]:
     ]
 
 
-def alarm(found: Happened) -> str:
+def alarm(found: Review) -> str:
     """The first line: jobs that were ended before their users' limits; empty if there is none."""
     if not found.killed:
         return ""
@@ -67,7 +67,7 @@ def alarm(found: Happened) -> str:
     return f"{count} ENDED BEFORE THE USER'S LIMIT: {told}{more}. Stop the side-car, and find out why."
 
 
-def sentences(found: Happened) -> list[str]:
+def sentences(found: Review) -> list[str]:
     """What happened, what is recorded first; with the alarm as the first sentence, if there is one."""
     holes, broken = found.in_holes, found.broken
     hours = f"{found.processor_hours:,.1f} processor-hours"
@@ -99,7 +99,7 @@ def _jobs(count: int, one: str, several: str) -> str:
     return f"1 job {one}" if count == 1 else f"{count:,} jobs {several}"
 
 
-def _given_back(found: Happened) -> str:
+def _given_back(found: Review) -> str:
     if not found.given_back:
         return "the side-car had to raise none"
     least = found.given_back[0]
@@ -109,7 +109,7 @@ def _given_back(found: Happened) -> str:
     )
 
 
-def tables_of(found: Happened, most: int = 20) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+def tables_of(found: Review, most: int = 20) -> list[tuple[str, Sequence[str], list[list[str]]]]:
     """Titles, columns and rows of text, those of the worst first."""
     tables: list[tuple[str, Sequence[str], list[list[str]]]] = []
     for title, runs in (
@@ -187,7 +187,7 @@ def recorded(world: WhatIf) -> str:
 
 
 def write_adjust_report(
-    path: str | Path, found: Happened | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
+    path: str | Path, found: Review | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
     """Write the page: what happened, by the ledger, and what was gained, by simulation; either may be None. Raises OutputError."""
     path = Path(path)
@@ -197,7 +197,7 @@ def write_adjust_report(
     return path
 
 
-def render(found: Happened | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> str:
+def render(found: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> str:
     """The page of `write_adjust_report` as a string."""
     name = harmless(jobs.origin.name)
     heading = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
@@ -245,7 +245,7 @@ def _promises(world: WhatIf) -> list[str]:
     return [f"<h2>{label}</h2>", f"<p>{text(told)}</p>", _table("", PROMISE_COLUMNS, rows) if rows else ""]
 
 
-def _caveats(found: Happened | None, world: WhatIf | None) -> list[str]:
+def _caveats(found: Review | None, world: WhatIf | None) -> list[str]:
     said = [] if found is None else list(found.notes)
     if found is not None and found.delays is not None:
         said.append(

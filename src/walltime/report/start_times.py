@@ -15,7 +15,7 @@ from walltime.report.tables import provenance_table, table, text
 from walltime.report.text import human_percent
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
-from walltime.slurm.starts.trials import Tried
+from walltime.slurm.starts.trials import Trial
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
 
@@ -63,7 +63,7 @@ def row(one: StartTime, now: int) -> list[str]:
     ]
 
 
-def try_row(one: Tried, now: int) -> list[str]:
+def try_row(one: Trial, now: int) -> list[str]:
     """A row of text; the columns are `TRY_COLUMNS`."""
     return [harmless(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))]
 

@@ -13,7 +13,7 @@ from walltime.errors import LogError, WorkloadError
 from walltime.machine.files import length_of, write_machine
 from walltime.machine.machine import Machine, Outage, Partition, Pool, Qos, Share
 from walltime.slurm.cluster_limits import limits_of
-from walltime.slurm.records import Record, Told, expand, read_told
+from walltime.slurm.records import ClusterRecords, Record, expand, read_records
 from walltime.wording import harmless
 
 KEPT_SETTINGS = re.compile(
@@ -50,7 +50,7 @@ def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
     of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`; nodes are needed, the others are not. Raises
     LogError, in one line.
     """
-    told = read_told(list(paths))
+    told = read_records(list(paths))
     where = ", ".join(os.fspath(path) for path in paths)
     try:
         return _Reading(told).cluster()
@@ -59,8 +59,8 @@ def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
 
 
 class _Reading:
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, told: ClusterRecords) -> None:
+        self.records = told
         self.notes: list[str] = []
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
@@ -70,7 +70,7 @@ class _Reading:
             self.notes.append(f"{_count(told.other_lines, 'line')} not understood and left out.")
 
     def cluster(self) -> Cluster:
-        told = self.told
+        told = self.records
         if not told.nodes:
             raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
         if "settings" not in told.known:
@@ -96,22 +96,22 @@ class _Reading:
         return Cluster(machine, tuple(self.notes))
 
     def _policy(self) -> str:
-        scheduler = self.told.settings.get("SchedulerType", "sched/backfill")
+        scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
             self.notes.append(f"SchedulerType={harmless(scheduler)} is not modelled: taken as sched/backfill.")
-        preempt = self.told.settings.get("PreemptType", "preempt/none")
+        preempt = self.records.settings.get("PreemptType", "preempt/none")
         if preempt not in (*NOTHING, "preempt/none"):
             self.notes.append(f"PreemptType={harmless(preempt)}: preemption is not modelled.")
         for name, what in (("Licenses", "licences are"), ("TopologyPlugin", "the topology is")):
-            value = self.told.settings.get(name, "")
+            value = self.records.settings.get(name, "")
             if value not in (*NOTHING, "topology/none", "topology/default", "topology/flat"):
                 self.notes.append(f"{name}={harmless(value)}: {what} not modelled.")
         return "fcfs" if scheduler == "sched/builtin" else "slurm"
 
     def _second(self) -> str:
         """The second resource: GPUs where there are any, else memory where it is allocated to jobs."""
-        memory = "MEMORY" in self.told.settings.get("SelectTypeParameters", "").upper()
-        if any(_gpus(node.get("Gres", "")) for node in self.told.nodes.values()):
+        memory = "MEMORY" in self.records.settings.get("SelectTypeParameters", "").upper()
+        if any(_gpus(node.get("Gres", "")) for node in self.records.nodes.values()):
             if memory:
                 self.notes.append("Memory is allocated beside GPUs: only the GPUs are modelled.")
             return "gpus"
@@ -120,9 +120,9 @@ class _Reading:
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
         """Nodes that are equal and of the same partitions are a pool; and the pools of each partition, those of the least weight first."""
         groups: dict[tuple[int, int, int, tuple[str, ...]], list[str]] = {}
-        of_partition = _nodes_of_partitions(self.told)
+        of_partition = _nodes_of_partitions(self.records)
         left = Counter[str]()
-        for name, node in self.told.nodes.items():
+        for name, node in self.records.nodes.items():
             states = re.split(r"[+*~#!%$@^-]+", node.get("State", "").upper())
             partitions = tuple(sorted(of_partition.get(name, ())))
             procs = _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
@@ -149,11 +149,11 @@ class _Reading:
         return pools, members
 
     def _partitions(self, pools: list[Pool], members: dict[str, list[str]]) -> list[Partition]:
-        records = dict(self.told.partitions)
+        records = dict(self.records.partitions)
         for name in members:
             records.setdefault(name, {"PartitionName": name})
         size = {pool.name: pool.procs for pool in pools}
-        linear = "linear" in self.told.settings.get("SelectType", "")
+        linear = "linear" in self.records.settings.get("SelectType", "")
         found: list[tuple[bool, Partition]] = []
         unread: dict[str, list[str]] = {}
         for name, record in records.items():
@@ -198,7 +198,7 @@ class _Reading:
 
     def _outages(self) -> Iterator[Outage]:
         """Nodes that are down or drained are missing from the beginning; maintenance is known from the beginning."""
-        gone = {name for name, node in self.told.nodes.items() if name in self.pool_of and _is_gone(node.get("State", ""))}
+        gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and _is_gone(node.get("State", ""))}
         if gone:
             self.notes.append(
                 f"{_count(len(gone), 'node', 'is', 'are')} down or drained: missing from the beginning of the log; remove the outages if "
@@ -206,7 +206,7 @@ class _Reading:
             )
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
-        for name, record in self.told.reservations.items():
+        for name, record in self.records.reservations.items():
             flags = record.get("Flags", "").upper().replace("+", ",").split(",")
             if "MAINT" not in flags:
                 self.notes.append(f"The reservation {harmless(name)} is not for maintenance: not modelled.")
@@ -231,9 +231,9 @@ class _Reading:
 
     def _shares(self) -> Iterator[Share]:
         seen: set[tuple[str, str]] = set()
-        cluster = self.told.settings.get("ClusterName")
+        cluster = self.records.settings.get("ClusterName")
         left = Counter[str]()
-        for row in self.told.associations:
+        for row in self.records.associations:
             key = (row.get("Account", ""), row.get("User", ""))
             shares = row.get("Share", "1")
             if cluster and row.get("Cluster", cluster) != cluster:
@@ -249,13 +249,13 @@ class _Reading:
             self.notes.append(f"{_count(count, 'association', '', '')} {what}.")
 
     def _qos(self) -> Iterator[Qos]:
-        for name in dict.fromkeys(row.get("Name", "") for row in self.told.qos):
-            row = next(row for row in self.told.qos if row.get("Name", "") == name)
+        for name in dict.fromkeys(row.get("Name", "") for row in self.records.qos):
+            row = next(row for row in self.records.qos if row.get("Name", "") == name)
             if name:
                 yield Qos(name, _whole(row, "Priority"))
 
 
-def _nodes_of_partitions(told: Told) -> dict[str, set[str]]:
+def _nodes_of_partitions(told: ClusterRecords) -> dict[str, set[str]]:
     """The partitions of each node: as the node says, or else as the partitions say."""
     of: dict[str, set[str]] = {}
     for name, node in told.nodes.items():

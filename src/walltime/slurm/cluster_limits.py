@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from walltime.machine.machine import Limit
-from walltime.slurm.records import Record, Told
+from walltime.slurm.records import ClusterRecords, Record
 from walltime.wording import harmless
 
 BY = {"PU": ("user",), "PA": ("group",), "": ()}
@@ -18,7 +18,7 @@ _RUNNING = ("GrpJobs", "GrpTRES", "MaxJobsPU", "MaxTRESPU", "MaxJobsPA", "MaxTRE
 _NOT_MODELLED = ("GrpTRESMins", "GrpTRESRunMins", "MaxTRESMins")
 
 
-def limits_of(told: Told, partitions: Sequence[str], second: str, notes: list[str]) -> Iterator[Limit]:
+def limits_of(told: ClusterRecords, partitions: Sequence[str], second: str, notes: list[str]) -> Iterator[Limit]:
     """The limits that partitions have by their quality of service, and those of the only one that there is; other limits are noted."""
     limited = sum(any(row.get(name) for name in LIMITS) for row in told.associations)
     rows = {row["Name"]: row for row in told.qos if row.get("Name")}

@@ -13,7 +13,7 @@ from walltime.wording import harmless
 
 RUNNING, WAITING = "running", "waiting"
 
-LIVE_RULES = {
+SNAPSHOT_RULES = {
     "ended": "The job has ended, or is ending, and waits for nothing.",
     "suspended": "The job is suspended: it has no processors, and nobody knows until when.",
     "held": "The job is held: it starts when somebody lets it go.",
@@ -34,13 +34,13 @@ _TASKS = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?")
 
 
 @dataclass(frozen=True)
-class LiveJob:
+class SnapshotJob:
     """A job that runs or waits. Times are Unix times, lengths s; None for what is not known.
 
     `job`: its number; of a task of an array that has not been split off, that of the array. `array`, `task`: the array and the task's
     number. `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started. `expected`: when Slurm expects a waiting
     one to start. `array_limit`: the most tasks of the array that run at a time, 0 for any number. `left_out`: why it is not simulated, a
-    name of LIVE_RULES; empty for those that are.
+    name of SNAPSHOT_RULES; empty for those that are.
     """
 
     job: int
@@ -81,7 +81,7 @@ class LiveJob:
         return {name: value for name, value in values.items() if value != usual[name]}
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> LiveJob:
+    def of(cls, values: Mapping[str, Any]) -> SnapshotJob:
         """The job with these values, which are checked; raises LogError."""
         if not isinstance(values, Mapping):
             raise LogError("a job is no object; take the snapshot again")
@@ -169,20 +169,20 @@ def memory_of(text: str) -> int:
     return min(int(float(found[1]) * {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]]), MOST - 1)
 
 
-def expanded(job: LiveJob, tasks: list[int], most: int) -> Iterator[LiveJob]:
+def expanded(job: SnapshotJob, tasks: list[int], most: int) -> Iterator[SnapshotJob]:
     """The tasks of a record of a pending array, each as a job of its own; Slurm's expected start is only that of the first."""
     for k, task in enumerate(tasks):
         yield replace(job, task=task, array_limit=most, expected=job.expected if k == 0 else None)
 
 
 def gather(
-    what: str, records: Sequence[Any], jobs_of: Callable[[Any], list[LiveJob]], counts: Counter[str], notes: list[str]
-) -> list[LiveJob]:
-    """The jobs of these records; what is left out is counted by LIVE_RULES, and the first bad records are noted.
+    what: str, records: Sequence[Any], jobs_of: Callable[[Any], list[SnapshotJob]], counts: Counter[str], notes: list[str]
+) -> list[SnapshotJob]:
+    """The jobs of these records; what is left out is counted by SNAPSHOT_RULES, and the first bad records are noted.
 
     `jobs_of` raises ValueError for a bad record, OverflowError for an array of too many tasks. `what`: the name of a record in notes.
     """
-    found: list[LiveJob] = []
+    found: list[SnapshotJob] = []
     for place, record in enumerate(records, 1):
         try:
             more = jobs_of(record)

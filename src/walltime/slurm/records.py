@@ -38,7 +38,7 @@ _RANGE = re.compile(r"\[([0-9,-]*)\]")
 
 
 @dataclass
-class Told:
+class ClusterRecords:
     """What the files say: records by kind. `settings`: of scontrol show config; `known`: the kinds that were told, some of them empty."""
 
     settings: dict[str, str] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Told:
     repeated: int = 0
 
 
-def read_told(paths: list[str | os.PathLike[str]]) -> Told:
+def read_records(paths: list[str | os.PathLike[str]]) -> ClusterRecords:
     """What these files say, in any order, several outputs in one file or each in its own; raises LogError."""
-    told, jsons = Told(), []
+    told, jsons = ClusterRecords(), []
     for path in paths:
         where = os.fspath(path)
         try:
@@ -73,7 +73,7 @@ def read_told(paths: list[str | os.PathLike[str]]) -> Told:
     return told
 
 
-def read_text(text: str, where: str, told: Told) -> bool:
+def read_text(text: str, where: str, told: ClusterRecords) -> bool:
     """Add what the lines of an output say; returns whether it was anything."""
     before = (len(told.known), len(told.settings))
     found = False
@@ -115,7 +115,7 @@ def _is_heading(line: str) -> bool:
     return ("Account" in names and "User" in names and "Share" in names) or ("Name" in names and "Priority" in names)
 
 
-def _add_record(told: Told, kind: str, text: str) -> None:
+def _add_record(told: ClusterRecords, kind: str, text: str) -> None:
     """Add a record of scontrol: what stands first holds, so that a comment, which stands last, cannot say it anew."""
     record: Record = {}
     keys = list(_KEY.finditer(text))
@@ -128,7 +128,7 @@ def _add_record(told: Told, kind: str, text: str) -> None:
         told.other_lines += 1
 
 
-def _put(told: Told, kind: str, name: str, record: Record) -> None:
+def _put(told: ClusterRecords, kind: str, name: str, record: Record) -> None:
     told.known.add(kind)
     records: dict[str, Record] = getattr(told, kind)
     told.repeated += name in records
@@ -138,7 +138,7 @@ def _put(told: Told, kind: str, name: str, record: Record) -> None:
 # ------------------------------------------------------------------------------------------------------------------ sinfo --json
 
 
-def _read_json(text: str, where: str, told: Told) -> None:
+def _read_json(text: str, where: str, told: ClusterRecords) -> None:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -171,7 +171,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _merge_node(told: Told, node: Record) -> None:
+def _merge_node(told: ClusterRecords, node: Record) -> None:
     """Add a node; what scontrol said of it holds, and one that sinfo names for each of its partitions is in all of them."""
     before = told.nodes.get(node["NodeName"])
     if before is None:

@@ -21,8 +21,8 @@ from walltime.machine import Machine, write_machine
 from walltime.machine.files import parse_machine
 from walltime.slurm.client import Run, collect, run
 from walltime.slurm.cluster import read_cluster
-from walltime.slurm.jobs import LIVE_RULES, RUNNING, WAITING, LiveJob
-from walltime.slurm.records import read_told
+from walltime.slurm.jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
+from walltime.slurm.records import read_records
 from walltime.slurm.squeue_json import read_squeue_json
 from walltime.slurm.squeue_text import BETWEEN, read_squeue_text
 from walltime.wording import harmless
@@ -40,13 +40,13 @@ class Snapshot:
     """A cluster at one moment.
 
     `time`: Unix time. `jobs`: in the order of the queue's output; those that a simulation cannot have say why in `left_out`. `counts`:
-    records that were left out, by LIVE_RULES. `notes`: what else is to be known, in sentences. `time_zone`: of the dates in the machine's
-    outages. `slurm`: the version of Slurm, empty if unknown.
+    records that were left out, by SNAPSHOT_RULES. `notes`: what else is to be known, in sentences. `time_zone`: of the dates in the
+    machine's outages. `slurm`: the version of Slurm, empty if unknown.
     """
 
     time: int
     machine: Machine
-    jobs: tuple[LiveJob, ...]
+    jobs: tuple[SnapshotJob, ...]
     counts: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     time_zone: str = "UTC"
@@ -54,24 +54,24 @@ class Snapshot:
     anonymous: bool = False
 
     @property
-    def running(self) -> list[LiveJob]:
+    def running(self) -> list[SnapshotJob]:
         """The jobs that run."""
         return [job for job in self.jobs if job.state == RUNNING and not job.left_out]
 
     @property
-    def waiting(self) -> list[LiveJob]:
+    def waiting(self) -> list[SnapshotJob]:
         """The jobs that wait and start when there is room for them."""
         return [job for job in self.jobs if job.state == WAITING and not job.left_out]
 
     @property
-    def apart(self) -> list[LiveJob]:
+    def apart(self) -> list[SnapshotJob]:
         """The jobs that are set apart: held, dependent, ..."""
         return [job for job in self.jobs if job.left_out]
 
     def totals(self) -> dict[str, int]:
         """How many jobs run, wait, are set apart or were left out, by rule."""
         apart = Counter(job.left_out for job in self.apart) + Counter(self.counts)
-        return {"running": len(self.running), "waiting": len(self.waiting), **{rule: apart[rule] for rule in LIVE_RULES if apart[rule]}}
+        return {"running": len(self.running), "waiting": len(self.waiting), **{rule: apart[rule] for rule in SNAPSHOT_RULES if apart[rule]}}
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON that only its owner may read: it names people. Raises OutputError."""
@@ -192,7 +192,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     if document.get("version") != VERSION:
         raise LogError(f"{where}: is a snapshot of version {harmless(str(document.get('version')))}, known is {VERSION}; take it again")
     try:
-        jobs = tuple(LiveJob.of(one) for one in _of_kind(document, "jobs", list))
+        jobs = tuple(SnapshotJob.of(one) for one in _of_kind(document, "jobs", list))
         counts = {str(name): int(value) for name, value in _of_kind(document, "counts", dict).items()}
         time = _of_kind(document, "time", int)
         if not 0 < time < 2**40:
@@ -258,7 +258,7 @@ def _kind(text: str) -> str:
 
 def _tells_of_a_cluster(path: Path) -> bool:
     try:
-        return bool(read_told([path]).known)
+        return bool(read_records([path]).known)
     except LogError:
         return False
 
@@ -275,14 +275,14 @@ def _moment(document: Mapping[str, Any]) -> int | None:
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**40 else None
 
 
-def _later(job: LiveJob, name: str) -> bool:
+def _later(job: SnapshotJob, name: str) -> bool:
     """Whether a time of a job may lie in the future: a waiting one becomes eligible then."""
     return name == "eligible" and job.state == WAITING
 
 
-def _once(jobs: Sequence[LiveJob], counts: Counter[str]) -> list[LiveJob]:
+def _once(jobs: Sequence[SnapshotJob], counts: Counter[str]) -> list[SnapshotJob]:
     """The jobs, each once."""
-    kept: dict[str, LiveJob] = {}
+    kept: dict[str, SnapshotJob] = {}
     for job in jobs:
         if job.label in kept:
             counts["repeated"] += 1
@@ -291,7 +291,7 @@ def _once(jobs: Sequence[LiveJob], counts: Counter[str]) -> list[LiveJob]:
     return list(kept.values())
 
 
-def _placed(jobs: Sequence[LiveJob], machine: Machine, notes: list[str]) -> list[LiveJob]:
+def _placed(jobs: Sequence[SnapshotJob], machine: Machine, notes: list[str]) -> list[SnapshotJob]:
     """The jobs, each in one partition that the machine has: of several that it may go to, the first; else it is left out."""
     known = {partition.name for partition in machine.partitions}
     placed, several = [], 0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.slurm.jobs import MOST, RUNNING, WAITING, LiveJob, expanded, gather, gpus_of, memory_of, tasks_of, why_left_out
+from walltime.slurm.jobs import MOST, RUNNING, WAITING, SnapshotJob, expanded, gather, gpus_of, memory_of, tasks_of, why_left_out
 from walltime.wording import harmless
 
 _LONGEST = 4096
@@ -17,12 +17,12 @@ class _OddError(ValueError):
     """A value that cannot be what it should be."""
 
 
-def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[LiveJob]:
-    """The jobs of these records; what is left out is counted by LIVE_RULES, and the first bad records are noted."""
+def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[SnapshotJob]:
+    """The jobs of these records; what is left out is counted by SNAPSHOT_RULES, and the first bad records are noted."""
     return gather("Record", records, lambda record: _job(record, counts), counts, notes)
 
 
-def _job(record: Any, counts: Counter[str]) -> list[LiveJob]:
+def _job(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     """The jobs of a record: none if it has ended, several if it is the rest of an array."""
     if not isinstance(record, Mapping):
         raise _OddError("it is no job")
@@ -49,7 +49,7 @@ def _job(record: Any, counts: Counter[str]) -> list[LiveJob]:
     minutes = _whole(record, "time_minimum")
     if not waits and start is None:
         raise _OddError(f"job {number} runs, and has no start_time")
-    job = LiveJob(
+    job = SnapshotJob(
         job=number,
         state=WAITING if waits else RUNNING,
         user=_text(record, "user_name") or _user_id(record),

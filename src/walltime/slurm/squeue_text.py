@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
 from walltime.machine.files import length_of
-from walltime.slurm.jobs import RUNNING, WAITING, LiveJob, expanded, gather, gpus_of, tasks_of, why_left_out
+from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob, expanded, gather, gpus_of, tasks_of, why_left_out
 from walltime.wording import harmless
 
 BETWEEN = "\x1f"
@@ -37,12 +37,12 @@ FORMAT = BETWEEN.join(FIELDS)
 _NONE = ("", "N/A", "(null)", "n/a", "NONE", "Unknown")
 
 
-def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[LiveJob]:
+def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[SnapshotJob]:
     """The jobs of these lines, printed with FORMAT; `zone`: of local times, where they are no Unix times."""
     return gather("Line", lines, lambda line: _job(line, counts, zone) if line.strip() else [], counts, notes)
 
 
-def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[LiveJob]:
+def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJob]:
     values = line.split(BETWEEN, len(FIELDS) - 1)
     if len(values) < len(FIELDS):
         raise ValueError(f"it has {len(values)} fields, not {len(FIELDS)}")
@@ -65,7 +65,7 @@ def _job(line: str, counts: Counter[str], zone: tzinfo) -> list[LiveJob]:
     priority = _whole(of["priority"], "priority")
     dependency = _known(of["dependency"])
     gres = gpus_of(of["gres"])
-    job = LiveJob(
+    job = SnapshotJob(
         job=number,
         state=WAITING if waits else RUNNING,
         user=_known(of["user"]),

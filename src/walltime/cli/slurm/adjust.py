@@ -205,15 +205,17 @@ def _report(
     from walltime.cli.groups import Reading
     from walltime.machine import read_machine
     from walltime.report.adjust import answer, recorded, sentences, write_adjust_report
+    from walltime.slurm.sidecar.ledger import read_events
+    from walltime.slurm.sidecar.review import gain, what_happened, with_delays
     from walltime.whatif import runs
 
     common.check_output(path, (".html", ".htm"))
-    facts = None if ledger is None else read_facts_of(ledger)
+    events = None if ledger is None else read_events(ledger)
     machine = None if cluster is None else read_machine(cluster)
     jobs, _ = Reading().load(log, machine)
     with common.progress_bar(runs(1, replications), "simulations") as progress:
         world = gain(jobs, predictor, bounds.floor, bounds.gain, machine, policy, replications, progress)
-    found = None if facts is None else with_delays(what_happened(facts, jobs), jobs, world.machine, policy)
+    found = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, policy)
     write_adjust_report(path, found, world, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
     for sentence in [*([] if found is None else sentences(found)), answer(world), recorded(world)]:
         common.print_text(sentence)

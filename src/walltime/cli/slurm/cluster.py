@@ -115,8 +115,8 @@ def cluster(
         **{name: len(getattr(machine, name)) for name in ("pools", "partitions", "outages", "limits", "shares", "qos")},
     }
     if as_json:
-        facts = {"machine": machine.name, "policy": machine.policy, **counts, "notes": list(found.notes)}
-        common.print_json({**facts, "out": None if out is None else str(out), "version": version()})
+        events = {"machine": machine.name, "policy": machine.policy, **counts, "notes": list(found.notes)}
+        common.print_json({**events, "out": None if out is None else str(out), "version": version()})
     elif out is None:
         typer.echo(found.text(), nl=False)
     else:

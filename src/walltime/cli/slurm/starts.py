@@ -78,8 +78,8 @@ def _tell(found: Snapshot, out: Path | None, as_json: bool) -> None:
     from walltime.provenance import version
 
     if as_json:
-        facts = {"time": found.time, "slurm": found.slurm, "machine": found.machine.name, "policy": found.machine.policy}
-        common.print_json({**facts, "totals": found.totals(), "notes": list(found.notes), "out": out, "version": version()})
+        events = {"time": found.time, "slurm": found.slurm, "machine": found.machine.name, "policy": found.machine.policy}
+        common.print_json({**events, "totals": found.totals(), "notes": list(found.notes), "out": out, "version": version()})
         return
     when = clock(found.time)
     common.print_text(f"{found.machine.name} at {when}: " + ", ".join(f"{name} {count:,}" for name, count in found.totals().items()))
@@ -182,9 +182,9 @@ def start_times(
         told.write_prometheus(metrics, result)
     chosen = result.jobs if job is None else [result.of(job)]
     if as_json:
-        facts = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "metrics": metrics}
-        facts |= {} if reasons is None else {"reasons": reasons.as_dict()}
-        common.print_json(facts | {"version": version()})
+        events = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "metrics": metrics}
+        events |= {} if reasons is None else {"reasons": reasons.as_dict()}
+        common.print_json(events | {"version": version()})
         return
     common.print_text(f"{result.snapshot.machine.name} at {clock(found.time)}, {samples:,} simulations under {result.policy}")
     common.print_table("", told.COLUMNS, [told.row(one, found.time) for one in chosen[:MOST_ROWS]])
@@ -208,9 +208,9 @@ def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any]
     with common.progress_bar(rules["samples"], "simulations") as progress:
         result = try_jobs(found, log, texts, progress=progress, **rules)
     if as_json:
-        facts = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
+        events = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
         tried = {"tried": [one.as_dict() for one in result.tried], "caveats": list(result.caveats)}
-        common.print_json(facts | tried | {"version": version()})
+        common.print_json(events | tried | {"version": version()})
         return
     common.print_text(f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}")
     common.print_table("", TRY_COLUMNS, [try_row(one, found.time) for one in result.tried])

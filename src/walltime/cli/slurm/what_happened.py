@@ -48,7 +48,7 @@ def what_happened(
     from walltime.provenance import version
     from walltime.report import adjust as told
     from walltime.slurm.sidecar.advice import ANY_SIZE
-    from walltime.slurm.sidecar.ledger import read_facts_of
+    from walltime.slurm.sidecar.ledger import read_events
     from walltime.slurm.sidecar.review import what_happened as find
     from walltime.slurm.sidecar.review import with_delays
 
@@ -56,11 +56,11 @@ def what_happened(
         common.check_output(report, (".html", ".htm"))
     machine = None if cluster is None else read_machine(cluster)
     first, last = (None if time is None else float(common.unix_time(time, UTC)) for time in (since, until))
-    facts = read_facts_of(ledger)
+    events = read_events(ledger)
     if machine is None and reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
     jobs, _ = reading.load(trace, machine)
-    found = find(facts, jobs, first, last)
+    found = find(events, jobs, first, last)
     if machine is not None:
         found = with_delays(found, jobs, machine, policy)
     if report is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from walltime.slurm.sidecar.ledger import Entry, Fact, Ledger, LedgerError, State
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError, State
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.report import Clock
 
 WRITE_AGAIN = 900.0
@@ -17,7 +17,7 @@ KEEP_OPEN = 30 * 86_400.0
 OPEN = (State.INTENT, State.SET)
 
 
-class Entries:
+class Adjustments:
     """What is known of adjusted jobs: on disk, and as long as this process lives even if the disk cannot be written.
 
     `works`: whether the ledger can be written.
@@ -33,7 +33,7 @@ class Entries:
         """The jobs that may be short, or may have a TimeMin of the side-car."""
         return [key for key, entry in self.jobs.items() if entry.state in (*OPEN, State.SHORT)]
 
-    def is_same(self, job: QueuedJob) -> bool:
+    def is_same(self, job: QueueJob) -> bool:
         """Whether it is the job of its entry, and not one that has got its number later."""
         entry = self.jobs[job.key]
         return entry.user == job.user and entry.restarts <= job.restarts
@@ -55,14 +55,14 @@ class Entries:
         self.jobs[after.key] = after
         return True
 
-    def note(self, what: str, entry: Entry | None = None, job: QueuedJob | None = None, detail: str = "") -> None:
+    def note(self, what: str, entry: Entry | None = None, job: QueueJob | None = None, detail: str = "") -> None:
         """Note for those who ask later what happened."""
         if self.ledger is None:
             return
         about = ("", "", 0, 0) if entry is None else (entry.key, entry.user, entry.time_min, entry.limit)
         seen = (None, 0) if job is None else (job.limit, job.start)
         try:
-            self.ledger.remember(Fact(self._clock.time(), what, *about, *seen, detail))
+            self.ledger.remember(Event(self._clock.time(), what, *about, *seen, detail))
         except LedgerError as error:
             self.fail(error)
 

@@ -13,7 +13,7 @@ from walltime.errors import LogError, WalltimeError, WorkloadError
 from walltime.files import printable
 from walltime.predictors import Tang13
 from walltime.predictors.history import check_columns, log_ends
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.workload import Workload
 
 TEXTS = {"user": "user", "group": "account", "queue": "qos"}
@@ -59,7 +59,7 @@ class Advice:
         self._kept: dict[tuple[int, ...], float | None] = {}
         self._kept_for = -1
 
-    def predict(self, job: QueuedJob, now: float) -> float | None:
+    def predict(self, job: QueueJob, now: float) -> float | None:
         """The runtime, s, of a waiting job at a Unix time; None if too little is known of jobs like it."""
         if job.limit is None:
             return None
@@ -106,7 +106,7 @@ class History:
         self.advice, self.missing = self._read(), ""
         return self.advice
 
-    def predict(self, job: QueuedJob, now: float) -> float | None:
+    def predict(self, job: QueueJob, now: float) -> float | None:
         """As `Advice.predict`; None without advice."""
         return None if self.advice is None else self.advice.predict(job, now)
 

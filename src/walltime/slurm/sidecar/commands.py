@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from walltime.slurm.sidecar.configuration import Facts, Minutes, SlurmError, read_facts
-from walltime.slurm.sidecar.queue import FORMAT, QueuedJob, check_key, read_queue
+from walltime.slurm.sidecar.configuration import Configuration, Minutes, SlurmError, read_configuration
+from walltime.slurm.sidecar.queue import FORMAT, QueueJob, check_key, read_queue
 
 TIMEOUT = 20.0
 """Seconds after which a command is ended; what it asked for may be done later all the same."""
@@ -68,11 +68,11 @@ class Slurm:
         kind = DeniedError if any(words in told.lower() for words in DENIED) else SlurmError
         raise kind(f"{' '.join(words[:3])}: {told or f'exit status {answer.status}'}")
 
-    def facts(self) -> Facts:
+    def configuration(self) -> Configuration:
         """The settings, partitions and reservations."""
         shown = [self._ask("scontrol", "show", "config")]
         shown += [self._ask("scontrol", "--oneliner", "--all", "show", kind) for kind in ("partition", "reservation")]
-        return read_facts(shown)
+        return read_configuration(shown)
 
     def limits(self) -> tuple[str, str]:
         """The tables of associations and of qualities of service, with the limits on their jobs."""
@@ -84,11 +84,11 @@ class Slurm:
         """The AdminLevel of a user, such as `Operator`; empty if Slurm does not know him."""
         return self._ask("sacctmgr", "--noheader", "--parsable2", "show", "user", f"name={user}", "format=AdminLevel").strip()
 
-    def queue(self, tasks: int) -> list[QueuedJob]:
+    def queue(self, tasks: int) -> list[QueueJob]:
         """The waiting and running jobs; of an array whose tasks are one record, the first `tasks` ones."""
         return read_queue(self._ask("squeue", "--all", "--noheader", f"--Format={FORMAT}"), tasks)
 
-    def jobs(self, keys: Sequence[str], tasks: int) -> list[QueuedJob]:
+    def jobs(self, keys: Sequence[str], tasks: int) -> list[QueueJob]:
         """These jobs, also those that have ended a short while ago; whatever Slurm does not know any more is left out."""
         if not keys:
             return []

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from walltime.errors import WalltimeError
-from walltime.slurm.records import Told, expand, read_text
+from walltime.slurm.records import ClusterRecords, expand, read_text
 
 Minutes = int | None
 """A time limit; None is no limit."""
@@ -53,7 +53,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Configuration:
     """`settings`: of `scontrol show config`, by name. `soft_limit`: whether time_min_as_soft_limit is set."""
 
     settings: dict[str, str]
@@ -109,9 +109,9 @@ class Facts:
         return min(met, key=lambda reservation: reservation.start, default=None)
 
 
-def read_facts(texts: Sequence[str]) -> Facts:
-    """The facts in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
-    told = Told()
+def read_configuration(texts: Sequence[str]) -> Configuration:
+    """The cluster in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
+    told = ClusterRecords()
     for text in texts:
         read_text(text, "scontrol", told)
     if "SchedulerType" not in told.settings or not told.partitions or "reservations" not in told.known:
@@ -127,7 +127,7 @@ def read_facts(texts: Sequence[str]) -> Facts:
         )
     except (KeyError, ValueError) as error:
         raise SlurmError(f"scontrol show: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
-    return Facts(told.settings, partitions, reservations)
+    return Configuration(told.settings, partitions, reservations)
 
 
 @lru_cache(maxsize=10_000)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from walltime.slurm.sidecar.adjustments import Entries
+from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.commands import DeniedError, Slurm
-from walltime.slurm.sidecar.configuration import Facts, Minutes, SlurmError
+from walltime.slurm.sidecar.configuration import Configuration, Minutes, SlurmError
 from walltime.slurm.sidecar.ledger import Entry, State
 from walltime.slurm.sidecar.limits import Limits
-from walltime.slurm.sidecar.overruns import Overdue
+from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.report import Budget, Clock, Report
 
 STEP, RESERVE = 120, 60
@@ -33,24 +33,30 @@ MOST_MISSING = 3
 
 
 class GiveBack:
-    """Raises what is short. `distrust` is called when that fails; `facts` and `limits` are what was last known of the cluster.
+    """Raises what is short. `distrust` is called when that fails; `cluster` and `limits` are what was last known of the cluster.
 
     `quarantine`: users who lower limits as soon as they are raised. `extra`: more jobs to look at, those of tests.
     """
 
     def __init__(
-        self, slurm: Slurm, entries: Entries, clock: Clock, say: Callable[[str], None], distrust: Callable[[str], None], spool: Spool | None
+        self,
+        slurm: Slurm,
+        entries: Adjustments,
+        clock: Clock,
+        say: Callable[[str], None],
+        distrust: Callable[[str], None],
+        spool: Spool | None,
     ):
         self.slurm, self.entries, self.clock, self.say, self.distrust, self.spool = slurm, entries, clock, say, distrust, spool
-        self.facts: Facts | None = None
+        self.cluster: Configuration | None = None
         self.limits = Limits(known=False)
-        self.overdue = Overdue(entries, clock)
+        self.overdue = Overruns(entries, clock)
         self.quarantine: set[str] = set()
         self.extra: Callable[[], list[str]] = lambda: []
-        self.prolog_missed: Callable[[QueuedJob], None] = lambda job: None
+        self.prolog_missed: Callable[[QueueJob], None] = lambda job: None
         self.orphans: dict[str, tuple[int, int]] = {} if spool is None else spool.orphans(set(entries.jobs))
         self.looked_at = float("-inf")
-        self.seen: list[QueuedJob] = []
+        self.seen: list[QueueJob] = []
         """The watched jobs and those of tests, at the last look."""
         self._shown: dict[str, Minutes] = {}
         self._failed: Counter[str] = Counter()
@@ -99,7 +105,7 @@ class GiveBack:
 
     # ---------------------------------------------------------------------------------------------------------------- looking
 
-    def _look(self, report: Report, tasks: int) -> list[tuple[QueuedJob, float, Minutes]]:
+    def _look(self, report: Report, tasks: int) -> list[tuple[QueueJob, float, Minutes]]:
         """The short jobs, with the seconds that they have left and the limit that each needs, minutes."""
         keys = [*self.entries.jobs, *self.orphans, *self.extra()]
         self.seen = self.slurm.jobs(list(dict.fromkeys(keys)), tasks)
@@ -129,13 +135,13 @@ class GiveBack:
             self.distrust(f"Slurm shows none of {len(gone)} watched jobs any more, nor how they ended; may the side-car see all jobs?")
         self._present = present
 
-    def _end(self, entry: Entry, job: QueuedJob) -> None:
+    def _end(self, entry: Entry, job: QueueJob) -> None:
         if entry.state is not State.ENDED:
             self.overdue.end(entry, job)
             self.entries.keep(entry, entry.but(state=State.ENDED))
             self._shown.pop(job.key, None)
 
-    def _adopt_orphan(self, job: QueuedJob) -> None:
+    def _adopt_orphan(self, job: QueueJob) -> None:
         """A job that the spool folder knows, but the ledger does not, any more."""
         known, longest = self.orphans[job.key]
         if self.spool is None or job.key in self.entries.jobs or job.ended:
@@ -147,7 +153,7 @@ class GiveBack:
             self.adopt(job, max(known, job.limit or 0), max(longest, known), state, doubt=longest > known or job.runs)
             del self.orphans[job.key]
 
-    def adopt(self, job: QueuedJob, limit: int, longest: Minutes, state: State, doubt: bool) -> None:
+    def adopt(self, job: QueueJob, limit: int, longest: Minutes, state: State, doubt: bool) -> None:
         """Enter a job whose TimeMin nobody else can have set, and which the ledger should know."""
         if job.runs and job.limit is not None and job.limit < limit:
             state = State.SHORT
@@ -156,7 +162,7 @@ class GiveBack:
         self.entries.keep(None, entry, "found without an entry")
         self.distrust(f"job {job.key} has a TimeMin of {job.time_min} minutes that is not in the ledger, and that its user may not set")
 
-    def _look_at_running(self, entry: Entry, job: QueuedJob, report: Report) -> list[tuple[QueuedJob, float, Minutes]]:
+    def _look_at_running(self, entry: Entry, job: QueueJob, report: Report) -> list[tuple[QueueJob, float, Minutes]]:
         now = self.clock.time()
         before = self._shown.get(job.key)
         self._shown[job.key] = job.limit
@@ -186,15 +192,15 @@ class GiveBack:
                 self.prolog_missed(job)
         return [(job, left, need)]
 
-    def _is_doubtful(self, entry: Entry, job: QueuedJob) -> bool:
+    def _is_doubtful(self, entry: Entry, job: QueueJob) -> bool:
         """Whether the user of a job that has just started can have changed its limit after it was last seen."""
         if not _is_less(job.limit, entry.longest):
             return False
         if entry.soft:
-            return not (self.facts is not None and self.facts.soft_limit) and job.limit != entry.limit
+            return not (self.cluster is not None and self.cluster.soft_limit) and job.limit != entry.limit
         return entry.state not in (State.SET, State.STARTED, State.SHORT) and job.limit != entry.limit  # later the guard takes TimeMin away
 
-    def _need(self, entry: Entry, job: QueuedJob, now: float, anew: bool) -> Minutes:
+    def _need(self, entry: Entry, job: QueueJob, now: float, anew: bool) -> Minutes:
         """The limit, minutes, that a running job must have now; None if what it has is enough."""
         if job.limit is None or (entry.state is State.STARTED and not anew and not entry.doubt):
             return None  # it was whole, so whoever has lowered it meant it
@@ -209,20 +215,20 @@ class GiveBack:
         step = max(ran, sure) + STEP
         return step if longest is None else max(min(step, longest), sure)
 
-    def _longest(self, entry: Entry, job: QueuedJob) -> Minutes:
+    def _longest(self, entry: Entry, job: QueueJob) -> Minutes:
         """The longest limit that its user can have chosen, by what is known now."""
-        if self.facts is None or not self.limits.known or entry.longest is None:
+        if self.cluster is None or not self.limits.known or entry.longest is None:
             return entry.longest
-        now = self.limits.longest(job, self.facts)
+        now = self.limits.longest(job, self.cluster)
         return None if now is None else max(now, entry.longest)
 
-    def _lowered(self, entry: Entry, job: QueuedJob) -> Entry:
+    def _lowered(self, entry: Entry, job: QueueJob) -> Entry:
         """Somebody has lowered the limit of a running job since the last look; Slurm itself never does."""
         if entry.state is not State.SHORT:
             return entry.but(doubt=False)
         return entry
 
-    def _look_at_waiting(self, entry: Entry, job: QueuedJob) -> list[tuple[QueuedJob, float, Minutes]]:
+    def _look_at_waiting(self, entry: Entry, job: QueueJob) -> list[tuple[QueueJob, float, Minutes]]:
         """Bring the entry of a waiting job up to what it shows; a limit may still be short if it was put back into the queue."""
         same, again = job.time_min == entry.time_min, job.restarts > entry.restarts
         if same and (entry.state is State.SHORT or again) and _is_less(job.limit, entry.limit):
@@ -237,13 +243,13 @@ class GiveBack:
         if entry.state is State.INTENT and same:
             self.say(f"job {job.key}: TimeMin is seen")
         doubt = entry.doubt and job.restarts > 0 and not (changed and not again)
-        longest = entry.longest if self.facts is None or not self.limits.known else self.limits.longest(job, self.facts)
+        longest = entry.longest if self.cluster is None or not self.limits.known else self.limits.longest(job, self.cluster)
         self.entries.keep(entry, entry.but(state=state, limit=job.limit, restarts=job.restarts, longest=longest, doubt=doubt))
         return []
 
     # ---------------------------------------------------------------------------------------------------------------- raising
 
-    def _raise(self, job: QueuedJob, need: Minutes, report: Report, tasks: int) -> bool:
+    def _raise(self, job: QueueJob, need: Minutes, report: Report, tasks: int) -> bool:
         """Raise a limit; whether Slurm says that it has. If it has not, the job may have ended meanwhile; if not, all trust is lost."""
         entry = self.entries.jobs[job.key]
         try:
@@ -268,7 +274,7 @@ class GiveBack:
             self._count_raise(job)
         return True
 
-    def _count_raise(self, job: QueuedJob) -> None:
+    def _count_raise(self, job: QueueJob) -> None:
         """A limit that Slurm says it has raised again and again: its user lowers it, or Slurm does not tell the truth."""
         self._again[job.key] += 1
         if self._again[job.key] != TOLD_TWICE:
@@ -279,7 +285,7 @@ class GiveBack:
         if len(self.quarantine) > 1:
             self.distrust(f"limits of jobs of {len(self.quarantine)} users were raised, and were lower again")
 
-    def _has_no_need(self, job: QueuedJob, need: Minutes, tasks: int) -> bool:
+    def _has_no_need(self, job: QueueJob, need: Minutes, tasks: int) -> bool:
         """Look again whether a job whose limit could not be raised is still short."""
         try:
             found = next(iter(self.slurm.jobs([job.key], tasks)), None)

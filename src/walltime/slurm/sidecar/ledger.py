@@ -16,6 +16,7 @@ from typing import Any
 
 from walltime.errors import OutputError
 from walltime.files import printable
+from walltime.slurm.sidecar.configuration import Minutes
 
 
 class State(StrEnum):
@@ -61,7 +62,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Fact:
+class Event:
     """What happened, for those who ask later; entries are forgotten when their jobs have left the queue.
 
     `what`: `set`, `taken back`, `started` (with its limit whole), `started short`, `given back` (`detail`: the seconds left); of no
@@ -81,12 +82,12 @@ class Fact:
     detail: str = ""
 
 
-KEEP_FACTS = 400 * 86_400
+KEEP_EVENTS = 400 * 86_400
 """Seconds for which it is known what happened."""
 COLUMNS = [f'"{column.name}"' for column in fields(Entry)]
-_FACTS = ", ".join(f'"{column.name}"' for column in fields(Fact))
-VERSION = 2
-"""Of the tables. Version 1 (0 in its file) did not know of doubt."""
+_EVENTS = ", ".join(f'"{column.name}"' for column in fields(Event))
+VERSION = 1
+"""Of the tables."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 """What a disk says that takes nothing more: nothing of what may be short is known then, but it can be found."""
 MARK = "mark"
@@ -94,13 +95,9 @@ MARK = "mark"
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS jobs ({", ".join(COLUMNS)}, PRIMARY KEY ("key"));
 CREATE TABLE IF NOT EXISTS notes (name PRIMARY KEY, value);
-CREATE TABLE IF NOT EXISTS events (time REAL, key, what, detail);
-CREATE TABLE IF NOT EXISTS facts ({", ".join(f'"{column.name}"' for column in fields(Fact))});
-CREATE INDEX IF NOT EXISTS facts_time ON facts ("time");
-"""
-_DOUBT = """
-ALTER TABLE jobs ADD COLUMN "doubt" DEFAULT 0;
-UPDATE jobs SET "doubt" = 1 WHERE "state" = 'short' AND ("longest" IS NULL OR "longest" != "limit");
+CREATE TABLE IF NOT EXISTS changes (time REAL, key, what, detail);
+CREATE TABLE IF NOT EXISTS events ({", ".join(f'"{column.name}"' for column in fields(Event))});
+CREATE INDEX IF NOT EXISTS events_time ON events ("time");
 """
 
 
@@ -152,26 +149,22 @@ class Ledger:
             self._lock = Path(os.devnull).open("r+")  # noqa: SIM115 - kept as long as this ledger
 
     def _open(self) -> None:
-        before = self._file.is_file() and self._file.stat().st_size > 0
         self._base = sqlite3.connect(self._file, isolation_level=None, timeout=5)
         self._base.execute("PRAGMA journal_mode=WAL")
         self._base.execute("PRAGMA synchronous=FULL")
         [version] = self._base.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise LedgerError(f"{printable(self._file)}: was written by a later version of the side-car; use that one")
-        old = before and version < VERSION and self._base.execute("SELECT 1 FROM sqlite_master WHERE name = 'jobs'").fetchone()
-        if old and not any(row[1] == "doubt" for row in self._base.execute("PRAGMA table_info(jobs)")):
-            self._base.executescript(_DOUBT)
         self._base.executescript(_TABLES)
         self._base.execute(f"PRAGMA user_version = {VERSION}")
         self._file.chmod(0o600)
-        self._check_mark(bool(old))
+        self._check_mark()
 
-    def _check_mark(self, old: bool) -> None:
+    def _check_mark(self) -> None:
         """Compare the mark in the ledger with that in the lock file, and put a new one into both."""
         self._lock.seek(0)
         expected, noted = self._lock.read().split(), self.noted(MARK)
-        if not old and noted not in (expected or [""]):
+        if noted not in (expected or [""]):
             what = (
                 "is not the one that was here last" if expected and noted else "is new here" if expected else "was put here from elsewhere"
             )
@@ -217,7 +210,7 @@ class Ledger:
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.executescript(_TABLES)
         self._base.execute("PRAGMA query_only=ON")
-        self._check_mark(False)
+        self._check_mark()
 
     def open_again(self) -> None:
         """Open for writing what could only be read, or not be made, at the start; raises LedgerError if it still cannot be written."""
@@ -252,20 +245,20 @@ class Ledger:
         marks = ", ".join("?" * len(COLUMNS))
         with self._transaction():
             self._base.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", astuple(entry))
-            self._base.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (now, entry.key, str(entry.state), detail))
+            self._base.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", (now, entry.key, str(entry.state), detail))
 
-    def remember(self, fact: Fact) -> None:
-        """Enter what has happened; it stays for KEEP_FACTS."""
+    def remember(self, event: Event) -> None:
+        """Enter what has happened; it stays for KEEP_EVENTS."""
         with self._transaction():
-            self._base.execute(f"INSERT INTO facts VALUES ({', '.join('?' * len(fields(Fact)))})", astuple(fact))
+            self._base.execute(f"INSERT INTO events VALUES ({', '.join('?' * len(fields(Event)))})", astuple(event))
 
     def forget(self, keys: list[str]) -> None:
         """Remove the entries of jobs that have left the queue."""
         if keys:
             with self._transaction():
                 self._base.executemany("DELETE FROM jobs WHERE key = ?", [(key,) for key in keys])
-                for table in ("facts", "events"):
-                    self._base.execute(f"DELETE FROM {table} WHERE time < (SELECT max(time) FROM {table}) - ?", (KEEP_FACTS,))
+                for table in ("events", "changes"):
+                    self._base.execute(f"DELETE FROM {table} WHERE time < (SELECT max(time) FROM {table}) - ?", (KEEP_EVENTS,))
 
     def note(self, name: str, value: str) -> None:
         """Remember a value."""
@@ -283,14 +276,14 @@ class Ledger:
             return ""
         return "" if row is None else str(row[0])
 
-    def facts_since(self, time: float, *what: str) -> list[Fact]:
+    def events_since(self, time: float, *what: str) -> list[Event]:
         """What of these kinds has happened since a Unix time, in order; nothing if it cannot be read."""
         marks = ", ".join("?" * len(what))
         try:
             rows = self._base.execute(
-                f"SELECT {_FACTS} FROM facts WHERE time >= ? AND what IN ({marks}) ORDER BY time, rowid", (time, *what)
+                f"SELECT {_EVENTS} FROM events WHERE time >= ? AND what IN ({marks}) ORDER BY time, rowid", (time, *what)
             )
-            return [Fact(*row) for row in rows]
+            return [Event(*row) for row in rows]
         except sqlite3.Error:
             return []
 
@@ -328,15 +321,14 @@ def open_ledger(folder: Path, say: Callable[[str], None]) -> Ledger:
         return Ledger(folder)
 
 
-def read_facts_of(folder: Path) -> list[Fact]:
+def read_events(folder: Path) -> list[Event]:
     """What a ledger says has happened, in order; also while a side-car uses it. Raises LedgerError."""
     path = folder / "ledger.sqlite"
     if not path.is_file():
         raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that the side-car has its ledger in")
     try:
         with closing(sqlite3.connect(path, timeout=30)) as base:
-            known = base.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
-            rows = base.execute(f"SELECT {_FACTS} FROM facts ORDER BY time, rowid").fetchall() if known else []
+            rows = base.execute(f"SELECT {_EVENTS} FROM events ORDER BY time, rowid").fetchall()
     except sqlite3.Error as error:
         raise LedgerError(f"{printable(path)}: the ledger cannot be read ({error})") from error
-    return [Fact(*row) for row in rows]
+    return [Event(*row) for row in rows]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from walltime.slurm.sidecar.configuration import Facts, Minutes, minutes_of
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.configuration import Configuration, Minutes, minutes_of
+from walltime.slurm.sidecar.queue import QueueJob
 
 FREE = "partitiontimelimit"
 """The flag of a quality of service whose jobs may be longer than their partition allows."""
@@ -32,20 +32,20 @@ class Limits:
     qos_wall: Mapping[str, Minutes] = field(default_factory=dict)
     free: frozenset[str] = frozenset()
 
-    def meet(self, job: QueuedJob, facts: Facts) -> bool:
+    def meet(self, job: QueueJob, cluster: Configuration) -> bool:
         """Whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
-        qos = {job.qos, *(facts.partitions[name].qos for name in job.partitions if name in facts.partitions)}
+        qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
         found = job.account in self.minutes or job.user in self.user_minutes or bool(qos & self.qos_minutes)
-        if facts.enforces_safely:
+        if cluster.enforces_safely:
             found |= job.account in self.used or job.user in self.user_used or bool(qos & self.qos_used)
         return found
 
-    def longest(self, job: QueuedJob, facts: Facts) -> Minutes:
+    def longest(self, job: QueueJob, cluster: Configuration) -> Minutes:
         """The longest limit that the user of a job can have chosen for it; never less than the one that it has."""
-        caps = [] if job.qos in self.free else [facts.longest(job.partitions)]
-        if facts.enforces_limits:
+        caps = [] if job.qos in self.free else [cluster.longest(job.partitions)]
+        if cluster.enforces_limits:
             caps += [self.qos_wall.get(job.qos), self.wall.get((job.account, job.user), self.wall.get((job.account, "")))]
-            of_partitions = [self.qos_wall.get(facts.partitions[name].qos) for name in job.partitions if name in facts.partitions]
+            of_partitions = [self.qos_wall.get(cluster.partitions[name].qos) for name in job.partitions if name in cluster.partitions]
             caps += [None if None in of_partitions else max((cap for cap in of_partitions if cap is not None), default=None)]
         known = [cap for cap in caps if cap is not None]
         return None if not known or job.limit is None else max(min(known), job.limit)

@@ -6,10 +6,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from walltime.slurm.sidecar.adjustments import Entries
-from walltime.slurm.sidecar.configuration import Facts
+from walltime.slurm.sidecar.adjustments import Adjustments
+from walltime.slurm.sidecar.configuration import Configuration
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.report import Clock
 from walltime.slurm.sidecar.rules import Bounds
 
@@ -19,7 +19,7 @@ OVERDUE, IN_TIME = "overdue", "in time"
 
 
 @dataclass(frozen=True)
-class Ran:
+class Overrun:
     """A job that was adjusted: how many node-seconds it ran beyond its TimeMin, at a Unix time."""
 
     time: float
@@ -28,30 +28,30 @@ class Ran:
     beyond: float
 
 
-class Overdue:
+class Overruns:
     """What is remembered of the adjusted jobs of a week, from the ledger, and of those that run."""
 
-    def __init__(self, entries: Entries, clock: Clock):
+    def __init__(self, entries: Adjustments, clock: Clock):
         self._entries, self._clock = entries, clock
-        self._running: dict[str, Ran] = {}
+        self._running: dict[str, Overrun] = {}
         self._first: dict[tuple[str, int], float] = {}
-        self._ended: deque[Ran] = deque()
+        self._ended: deque[Overrun] = deque()
         if entries.ledger is not None:
-            for fact in entries.ledger.facts_since(clock.time() - MEMORY, OVERDUE, IN_TIME):
-                beyond, _, partition = fact.detail.partition(" ")
-                self._ended.append(Ran(fact.time, fact.user, partition, float(beyond or 0)))
+            for event in entries.ledger.events_since(clock.time() - MEMORY, OVERDUE, IN_TIME):
+                beyond, _, partition = event.detail.partition(" ")
+                self._ended.append(Overrun(event.time, event.user, partition, float(beyond or 0)))
 
-    def ran(self, job: QueuedJob, now: float) -> float:
+    def ran(self, job: QueueJob, now: float) -> float:
         """How long, s, a running job has run; this machine's clock may have been set back."""
         monotonic = self._clock.monotonic()
         return max(now - job.start, monotonic - self._first.setdefault((job.key, job.restarts), monotonic), 0.0)
 
-    def watch(self, entry: Entry, job: QueuedJob, now: float) -> None:
+    def watch(self, entry: Entry, job: QueueJob, now: float) -> None:
         """A job runs that has a TimeMin."""
         beyond = job.nodes * max(self.ran(job, now) - entry.time_min * 60, 0.0)
-        self._running[job.key] = Ran(now, job.user, job.partitions[0], beyond)
+        self._running[job.key] = Overrun(now, job.user, job.partitions[0], beyond)
 
-    def end(self, entry: Entry, job: QueuedJob) -> None:
+    def end(self, entry: Entry, job: QueueJob) -> None:
         """It has ended."""
         self._first = {key: first for key, first in self._first.items() if key[0] != job.key}
         ran = self._running.pop(job.key, None)
@@ -61,7 +61,7 @@ class Overdue:
         detail = f"{ran.beyond:.0f} {ran.partition}" if ran.beyond else f"0 {ran.partition}"
         self._entries.note(OVERDUE if ran.beyond else IN_TIME, entry, job, detail)
 
-    def _of(self, user: str) -> list[Ran]:
+    def _of(self, user: str) -> list[Overrun]:
         begin = self._clock.time() - MEMORY
         while self._ended and self._ended[0].time < begin:
             self._ended.popleft()
@@ -73,10 +73,10 @@ class Overdue:
         missed = sum(ran.beyond > 0 for ran in runs)
         return 1 + max(math.ceil(missed - max(bounds.misses, len(runs) / 10)), 0)
 
-    def why_not(self, job: QueuedJob, facts: Facts, bounds: Bounds) -> str | None:
+    def why_not(self, job: QueueJob, cluster: Configuration, bounds: Bounds) -> str | None:
         """Why a job may not be adjusted, None if it may: what ran beyond its TimeMin is limited, per user and partition."""
         for name in job.partitions:
             beyond = sum(ran.beyond for ran in self._of(job.user) if ran.partition == name)
-            if beyond and beyond > bounds.overdue * MEMORY * max(len(facts.partitions[name].nodes), 1):
+            if beyond and beyond > bounds.overdue * MEMORY * max(len(cluster.partitions[name].nodes), 1):
                 return "earlier jobs of its user have outlived their TimeMin for too long"
         return None

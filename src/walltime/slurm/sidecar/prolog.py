@@ -19,6 +19,9 @@ from pathlib import Path
 
 from walltime.errors import OutputError
 from walltime.files import printable, whole_file
+from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.sidecar.configuration import Configuration, Minutes, SlurmError
+from walltime.slurm.sidecar.queue import KEY, QueueJob, check_key
 
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
@@ -193,7 +196,7 @@ class PrologTest:
     _since: float = 0.0
     _looks: int = 0
 
-    def step(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> None:
+    def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> None:
         """Go on; raises SlurmError if Slurm did not answer, and OutputError, and may then be stepped again."""
         if self.works is not None:
             return
@@ -213,7 +216,7 @@ class PrologTest:
         elif job is not None and job.state == "RUNNING":
             self._looks += 1
             if self._looks >= LOOKS:
-                self._end(False, _why(facts))
+                self._end(False, _why(cluster))
         elif (job is None and monotonic - self._since > 60) or monotonic - self._since > PATIENCE:
             self._end(False, "its self-test job left the queue" if job is None else "its self-test job does not start")
 
@@ -234,9 +237,9 @@ class PrologTest:
             self.slurm.cancel(key)
 
 
-def _why(facts: Facts) -> str:
+def _why(cluster: Configuration) -> str:
     """Why the prolog may not have run, by the settings."""
-    said = facts.settings.get("PrologSlurmctld", "(null)")
+    said = cluster.settings.get("PrologSlurmctld", "(null)")
     if said in ("", "(null)"):
         return "slurm.conf has no PrologSlurmctld; see --print-prolog"
     return f"PrologSlurmctld={said[:80]} raised nothing; slurmctld must be restarted after it has been set, and see its log"

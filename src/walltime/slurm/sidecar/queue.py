@@ -29,7 +29,7 @@ _PART = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 
 
 @dataclass(slots=True)
-class QueuedJob:
+class QueueJob:
     """A job of the queue.
 
     `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another word. `limit`: minutes, None if it has
@@ -95,7 +95,7 @@ def array_of(key: str) -> str:
     return key.partition("_")[0] if "_" in key else ""
 
 
-def read_queue(text: str, tasks: int) -> list[QueuedJob]:
+def read_queue(text: str, tasks: int) -> list[QueueJob]:
     """The jobs; raises SlurmError if it is no output of squeue with FORMAT."""
     try:
         return [job for line in text.splitlines() if line for job in _jobs(line, tasks)]
@@ -103,7 +103,7 @@ def read_queue(text: str, tasks: int) -> list[QueuedJob]:
         raise SlurmError(f"squeue: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
 
 
-def _jobs(line: str, tasks: int) -> Iterator[QueuedJob]:
+def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:
     """The jobs of a line, which may stand for the waiting tasks of an array."""
     fields = line.split("|", len(FIELDS) - 1)
     if len(fields) != len(FIELDS) or not line.endswith("|"):
@@ -111,7 +111,7 @@ def _jobs(line: str, tasks: int) -> Iterator[QueuedJob]:
     keys, state, user, account, partition, qos, reason, limit, time_min, submit, begin, start = fields[:12]
     restarts, procs, nodes, priority, deadline, het, reservation, licences = fields[12:]
     for key in _keys(keys, tasks):
-        yield QueuedJob(
+        yield QueueJob(
             key=check_key(key),
             state=state,
             user=user,

@@ -1,4 +1,4 @@
-"""Heads of queues: the job that waits for nodes, ahead of which others are backfilled, must not wait without a bound.
+"""QueueHeads of queues: the job that waits for nodes, ahead of which others are backfilled, must not wait without a bound.
 
 A prediction that is too short makes backfill start jobs that outlast the head's reserved start. When that start has passed by more than a
 part of the head's wait, nothing is adjusted in its partitions until it has started.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.rules import Bounds
 
 WHY = "a job at the head of its queue has waited too long after its reserved start"
@@ -18,7 +18,7 @@ _WAITS_FOR_NODES = ("Resources", "Priority", "None", "ReqNodeNotAvail", "Nodes_r
 
 
 @dataclass
-class Head:
+class QueueHead:
     """A head: since when it could start, and the earliest start that Slurm has meant to give it (Unix times), and its partitions."""
 
     begin: int
@@ -30,14 +30,14 @@ class Head:
         return self.start + max(bounds.slip * (self.start - self.begin), bounds.floor * 60)
 
 
-class Heads:
+class QueueHeads:
     """The heads that are known, by key."""
 
     def __init__(self, noted: str = ""):
-        self.jobs: dict[str, Head] = {}
+        self.jobs: dict[str, QueueHead] = {}
         try:
             for key, begin, start, partitions in json.loads(noted or "[]"):
-                self.jobs[str(key)] = Head(int(begin), int(start), tuple(map(str, partitions)))
+                self.jobs[str(key)] = QueueHead(int(begin), int(start), tuple(map(str, partitions)))
         except (ValueError, TypeError):
             self.jobs = {}
 
@@ -45,7 +45,7 @@ class Heads:
         """What a later process needs of them."""
         return json.dumps([[key, head.begin, head.start, list(head.partitions)] for key, head in self.jobs.items()])
 
-    def look(self, waiting: Iterable[QueuedJob], now: float) -> bool:
+    def look(self, waiting: Iterable[QueueJob], now: float) -> bool:
         """Look at the waiting jobs; whether anything has changed."""
         waiting = list(waiting)
         before = self.note()
@@ -54,7 +54,7 @@ class Heads:
         for job in _first_of_each(waiting, now):
             if not job.start:
                 continue  # Slurm has not planned it yet
-            head = self.jobs.setdefault(job.key, Head(min(job.begin or job.submit, job.start), job.start, job.partitions))
+            head = self.jobs.setdefault(job.key, QueueHead(min(job.begin or job.submit, job.start), job.start, job.partitions))
             head.start = min(head.start, max(job.start, head.begin))
             head.partitions = job.partitions
         return self.note() != before
@@ -64,9 +64,9 @@ class Heads:
         return {name: key for key, head in self.jobs.items() if now > head.latest(bounds) for name in head.partitions}
 
 
-def _first_of_each(waiting: Sequence[QueuedJob], now: float) -> list[QueuedJob]:
+def _first_of_each(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
     """The first job of each partition that waits for nothing but nodes."""
-    found: dict[str, QueuedJob] = {}
+    found: dict[str, QueueJob] = {}
     for job in waiting:
         if job.held or not 0 < job.begin <= now or not job.reason.startswith(_WAITS_FOR_NODES):
             continue

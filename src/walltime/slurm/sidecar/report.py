@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from walltime.slurm.sidecar.configuration import Mode
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.rules import counts
 
 
@@ -21,7 +21,7 @@ class Clock(Protocol):
         """Seconds since some moment; never set anew."""
 
 
-Predict = Callable[[QueuedJob, float], float | None]
+Predict = Callable[[QueueJob, float], float | None]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from walltime.predictors import Predictor
 from walltime.provenance import plain
 from walltime.scheduler.specification import Scheduler
 from walltime.simulation import simulate
+from walltime.slurm.sidecar.ledger import Event
 from walltime.whatif import WhatIf, what_if
 from walltime.whatif.adjustment import planned_by_time_min
 from walltime.whatif.setting import Setting, without_warnings
@@ -108,7 +109,7 @@ class Delay:
 
 
 @dataclass(frozen=True)
-class Happened:
+class Review:
     """What a ledger and a log say of a stretch of time, `since` to `until` (Unix times).
 
     `adjusted`: jobs that got a TimeMin; `runs`: those that started; `not_in_log`: how many of these the log does not have. `alarms`,
@@ -195,40 +196,40 @@ class Happened:
         return value
 
 
-def what_happened(facts: Sequence[Fact], jobs: Workload, since: float | None = None, until: float | None = None) -> Happened:
-    """What these facts and this log say; `since`, `until`: Unix times, by default all that the ledger knows.
+def what_happened(events: Sequence[Event], jobs: Workload, since: float | None = None, until: float | None = None) -> Review:
+    """What these events and this log say; `since`, `until`: Unix times, by default all that the ledger knows.
 
     Raises LogError for a log that does not say when it began, or when jobs started.
     """
     # a job may start in the second in which its TimeMin was set, and Slurm knows whole seconds
-    times = [fact.time for fact in facts] + [float(fact.start) for fact in facts if fact.start] or [0.0]
+    times = [event.time for event in events] + [float(event.start) for event in events if event.start] or [0.0]
     first, last = min(times) if since is None else since, max(times) if until is None else until
-    inside = [fact for fact in facts if first <= fact.time <= last]
+    inside = [event for event in events if first <= event.time <= last]
     log = _Log(jobs)
     runs, missing = [], 0
-    for run in _runs(facts):
+    for run in _runs(events):
         if first <= run.start <= last:
             place = log.place(run)
             missing += place is None
             runs.append(run if place is None else log.completed(run, place))
-    count = Counter(fact.what for fact in inside)
+    count = Counter(event.what for event in inside)
     notes = [] if log.knows_states else ["The log has no states of jobs, so it does not say whether Slurm ended one for its time."]
     if not log.knows_backfill:
         notes.append("The log does not say what backfill started: taken is what started while others had been waiting for longer.")
-    return Happened(
+    return Review(
         first,
         last,
-        len({fact.key for fact in inside if fact.what == "set"}),
+        len({event.key for event in inside if event.what == "set"}),
         count["taken back"],
         runs,
         missing,
-        [(fact.time, fact.detail) for fact in inside if fact.what == "alarm"],
-        [(fact.time, fact.detail) for fact in inside if fact.what in ("failed", "prolog missed")],
+        [(event.time, event.detail) for event in inside if event.what == "alarm"],
+        [(event.time, event.detail) for event in inside if event.what in ("failed", "prolog missed")],
         notes=notes,
     )
 
 
-def with_delays(found: Happened, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Happened:
+def with_delays(found: Review, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Review:
     """The same with what broken promises cost others, by two simulations of the log with the TimeMin of the ledger.
 
     In one of them the jobs that outlived their TimeMin end there, as had been planned; what starts later in the other one is delayed.
@@ -277,18 +278,18 @@ def gain(
     return what_if(jobs, machine, [f"adjust={options}"], policy=policy, replications=replications, progress=progress)
 
 
-def _runs(facts: Sequence[Fact]) -> list[Run]:
+def _runs(events: Sequence[Event]) -> list[Run]:
     """The runs that a ledger knows of, in order; a run may be noted twice, where the side-car was killed in between."""
     found: dict[tuple[str, int], Run] = {}
-    predicted: Mapping[str, int] = {fact.key: int(fact.detail) for fact in facts if fact.what == "set" and fact.detail.isdecimal()}
-    for fact in facts:
-        place = (fact.key, fact.start)
-        shown = None if fact.shown is None else 60 * fact.shown
-        if fact.what in STARTS:
-            run = Run(fact.key, fact.user, fact.start, 60 * fact.time_min, 60 * fact.limit, shown, fact.what != "started")
-            found.setdefault(place, replace(run, predicted=predicted.get(fact.key)))
-        elif fact.what == "given back" and place in found and found[place].given_back is None:
-            found[place] = replace(found[place], given_back=fact.time, left=int(fact.detail or 0))
+    predicted: Mapping[str, int] = {event.key: int(event.detail) for event in events if event.what == "set" and event.detail.isdecimal()}
+    for event in events:
+        place = (event.key, event.start)
+        shown = None if event.shown is None else 60 * event.shown
+        if event.what in STARTS:
+            run = Run(event.key, event.user, event.start, 60 * event.time_min, 60 * event.limit, shown, event.what != "started")
+            found.setdefault(place, replace(run, predicted=predicted.get(event.key)))
+        elif event.what == "given back" and place in found and found[place].given_back is None:
+            found[place] = replace(found[place], given_back=event.time, left=int(event.detail or 0))
     return list(found.values())
 
 

@@ -11,19 +11,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from walltime.errors import OutputError
-from walltime.slurm.sidecar.adjustments import OPEN, Entries
+from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
 from walltime.slurm.sidecar.commands import DeniedError, Slurm
-from walltime.slurm.sidecar.configuration import Facts, Minutes, Mode, SlurmError
+from walltime.slurm.sidecar.configuration import Configuration, Minutes, Mode, SlurmError
 from walltime.slurm.sidecar.giveback import GiveBack
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
 from walltime.slurm.sidecar.limits import Limits, read_limits
 from walltime.slurm.sidecar.prolog import WHOLE, Spool
-from walltime.slurm.sidecar.queue import QueuedJob
-from walltime.slurm.sidecar.queue_heads import WHY, Heads
+from walltime.slurm.sidecar.queue import QueueJob
+from walltime.slurm.sidecar.queue_heads import WHY, QueueHeads
 from walltime.slurm.sidecar.report import Budget, Clock, Predict, Report
 from walltime.slurm.sidecar.rules import Bounds, why_never
 from walltime.slurm.sidecar.selection import choose
-from walltime.slurm.sidecar.trust import NAMES, WORKS, Trust
+from walltime.slurm.sidecar.trust import NAMES, WORKS, SelfTests
 
 KEEP_LIMITS = 600.0
 """Seconds for which limits on jobs are not asked for again."""
@@ -65,13 +65,13 @@ class Sidecar:
     ):
         self.slurm, self.predict, self.bounds, self.clock, self.user, self.say = slurm, predict, bounds, clock, user, say
         self.ledger, self.stopped, self.stays, self.blocked = ledger, stopped, stays, blocked
-        self.book = Entries(ledger, clock, say)
+        self.adjustments = Adjustments(ledger, clock, say)
         self.spool = spool if ledger is not None else None
-        self.trust = None if ledger is None else Trust(slurm, test_options, say, ledger, spool, needs_prolog)
-        self.back = GiveBack(slurm, self.book, clock, say, self._lose_trust, self.spool)
+        self.trust = None if ledger is None else SelfTests(slurm, test_options, say, ledger, spool, needs_prolog)
+        self.back = GiveBack(slurm, self.adjustments, clock, say, self._lose_trust, self.spool)
         self.back.extra = lambda: [] if self.trust is None else self.trust.keys
         self.back.prolog_missed = self._miss_prolog
-        self.heads = Heads("" if ledger is None else ledger.noted("heads"))
+        self.heads = QueueHeads("" if ledger is None else ledger.noted("heads"))
         self.alarms = 0
         self._denied = ""
         self._asked_right_of, self._right = "", False
@@ -81,7 +81,7 @@ class Sidecar:
         self._answered_at = clock.monotonic()
         self._queue_at, self._queue_took = float("-inf"), 0.0
         self._blocked_by = ""
-        self._queue: list[QueuedJob] = []
+        self._queue: list[QueueJob] = []
         self._own: set[str] = set()  # jobs of self-tests
         # a change that Slurm did not answer may come late; until it must have come, no other one follows it
         self._not_before = {key: clock.monotonic() + LATEST for key, entry in self.entries.items() if entry.state is not State.SET}
@@ -93,12 +93,12 @@ class Sidecar:
     @property
     def entries(self) -> dict[str, Entry]:
         """What the ledger knows, by key."""
-        return self.book.jobs
+        return self.adjustments.jobs
 
     @property
     def watched(self) -> list[str]:
         """The jobs that may be short, or may have a TimeMin of the side-car."""
-        return [key for key in self.book.watched if self.back.may_be_there(key)]
+        return [key for key in self.adjustments.watched if self.back.may_be_there(key)]
 
     @property
     def short(self) -> int:
@@ -137,18 +137,18 @@ class Sidecar:
     def _go_round(self, report: Report) -> None:
         now = self.clock.time()
         steady = self._clock_is_steady(now)
-        self.book.mend()
+        self.adjustments.mend()
         if self._is_foreign(None):
             report.why = "the ledger is that of another cluster"
             return
         if self.ledger is not None:
             self.back.run(report, self.bounds.tasks)
-        facts = self.back.facts = self.slurm.facts()
-        if self._is_foreign(facts):
+        cluster = self.back.cluster = self.slurm.configuration()
+        if self._is_foreign(cluster):
             report.why = "the ledger is that of another cluster"
             return
         budget = self._budget()
-        if self._option_is_gone(facts):
+        if self._option_is_gone(cluster):
             self.say("time_min_as_soft_limit is gone while jobs have a TimeMin: all of them are taken back")
             here = [self.entries[job.key] for job in self.back.seen if job.waits and job.time_min and job.key in self.entries]
             self._take_back([entry for entry in here if entry.soft and entry.state in OPEN], report, budget)
@@ -156,10 +156,10 @@ class Sidecar:
         new = self._look_at_queue(report)
         report.answered = True
         self._answered_at = self.clock.monotonic()
-        ready = self._find_mode(facts, report)
+        ready = self._find_mode(cluster, report)
         if new:
-            self._ask_limits(facts)
-            self._adopt(facts, report)
+            self._ask_limits(cluster)
+            self._adopt(cluster, report)
             if steady and self.heads.look((job for job in self._queue if job.waits), now):
                 self._note("heads", self.heads.note())
         # what was just looked at is known better
@@ -170,7 +170,7 @@ class Sidecar:
             elif job.waits and job.key in self.entries:
                 waiting[job.key] = job
         report.waiting = len(waiting)
-        report.left = self._reasons(waiting, facts, now)
+        report.left = self._reasons(waiting, cluster, now)
         held = [
             e for e in self.entries.values() if e.key in waiting and waiting[e.key].time_min == e.time_min and e.state is not State.ENDED
         ]
@@ -179,8 +179,8 @@ class Sidecar:
         report.adjusted = len(held) - len(unwanted)
         self._take_back(unwanted, report, budget)
         if new:
-            self._adjust(waiting, facts, now, report, self._budget(), act=ready and steady)
-        self.book.forget_old()
+            self._adjust(waiting, cluster, now, report, self._budget(), act=ready and steady)
+        self.adjustments.forget_old()
         if report.set_now:
             self.back.again(report, self.bounds.tasks, 0)  # one may start before the next round; its user's limit is then known
         self._keep_spool()
@@ -206,16 +206,16 @@ class Sidecar:
 
     # ------------------------------------------------------------------------------------------------------- what must be undone
 
-    def _option_is_gone(self, facts: Facts) -> bool:
+    def _option_is_gone(self, cluster: Configuration) -> bool:
         soft = {key for key, entry in self.entries.items() if entry.soft and entry.state in OPEN}
-        return not facts.soft_limit and any(job.waits and job.time_min and job.key in soft for job in self.back.seen)
+        return not cluster.soft_limit and any(job.waits and job.time_min and job.key in soft for job in self.back.seen)
 
-    def _is_foreign(self, facts: Facts | None) -> bool:
+    def _is_foreign(self, cluster: Configuration | None) -> bool:
         """Whether the ledger is that of another cluster, whose jobs have the same numbers."""
-        if self.ledger is None or (facts is None and not self._foreign):
+        if self.ledger is None or (cluster is None and not self._foreign):
             return False
-        if facts is not None:
-            name, noted = facts.settings.get("ClusterName", ""), self.ledger.noted("cluster")
+        if cluster is not None:
+            name, noted = cluster.settings.get("ClusterName", ""), self.ledger.noted("cluster")
             if noted and name != noted:
                 if not self._foreign:
                     self._alarm(f"the ledger is that of cluster {noted}, and this is {name}: nothing is changed")
@@ -226,31 +226,31 @@ class Sidecar:
 
     _foreign = False
 
-    def _adopt(self, facts: Facts, report: Report) -> None:
+    def _adopt(self, cluster: Configuration, report: Report) -> None:
         """Jobs with a TimeMin that the ledger does not know, and that the guard keeps users from setting: the ledger was lost.
 
         Of one that runs nobody knows the user's limit any more.
         """
-        if self.trust is None or facts.soft_limit or not self.trust.guarded(facts):
+        if self.trust is None or cluster.soft_limit or not self.trust.guarded(cluster):
             return
         for job in self.unknown():
             self.back.adopt(
                 job,
                 job.limit or 0,
-                self.back.limits.longest(job, facts),
+                self.back.limits.longest(job, cluster),
                 State.SET if job.waits else State.STARTED,
                 doubt=job.runs or job.restarts > 0,
             )
 
-    def unknown(self) -> list[QueuedJob]:
+    def unknown(self) -> list[QueueJob]:
         """Jobs that have a limit and a TimeMin which the ledger does not know; none without a ledger."""
         queue = [] if self.ledger is None else self._queue
         found = [job for job in queue if job.time_min and job.limit is not None and job.key not in self._own]
         return [job for job in found if (job.waits or job.runs) and not self._is_known(job)]
 
-    def _is_known(self, job: QueuedJob) -> bool:
+    def _is_known(self, job: QueueJob) -> bool:
         entry = self.entries.get(job.key)
-        return entry is not None and entry.time_min == job.time_min and self.book.is_same(job)
+        return entry is not None and entry.time_min == job.time_min and self.adjustments.is_same(job)
 
     def _own_tests(self) -> set[str]:
         """Jobs of self-tests, also of a side-car that was killed."""
@@ -267,24 +267,24 @@ class Sidecar:
             budget.count(worked)
             if worked:
                 report.taken_back += 1
-                self.book.note("taken back", entry)
+                self.adjustments.note("taken back", entry)
                 self.say(f"job {entry.key}: TimeMin is taken back")
             self._between(report)
 
     # ------------------------------------------------------------------------------------------------------------ whether to act
 
-    def _find_mode(self, facts: Facts, report: Report) -> bool:
+    def _find_mode(self, cluster: Configuration, report: Report) -> bool:
         """Find the mode; returns whether jobs may keep their TimeMin, and others get one."""
-        report.mode = Mode.SOFT_LIMIT if facts.soft_limit else Mode.GIVE_BACK
-        if not facts.has_backfill:
+        report.mode = Mode.SOFT_LIMIT if cluster.soft_limit else Mode.GIVE_BACK
+        if not cluster.has_backfill:
             report.mode, report.why = Mode.ADVICE, "SchedulerType is not sched/backfill, and nothing else reads TimeMin"
-        elif self._denied or not self._may_change(facts):
+        elif self._denied or not self._may_change(cluster):
             report.mode, report.why = Mode.ADVICE, self._denied or f"user {self.user} is neither SlurmUser, root nor operator"
         elif self.ledger is None:
             report.why = "dry run"
         elif self.stopped():
             report.why = "stopped by the operator"
-        elif not self.book.works:
+        elif not self.adjustments.works:
             report.why = "the ledger cannot be written"
         elif self.ledger.exposed:
             report.why = "others can reach into the ledger's folder"
@@ -293,10 +293,10 @@ class Sidecar:
         elif self._is_blocked():
             report.why = self._blocked_by
         else:
-            report.why = self._self_test(facts, report)
+            report.why = self._self_test(cluster, report)
             return not report.why
         if report.mode is Mode.GIVE_BACK and self.unknown():
-            self._self_test(facts, report)  # some may be short already, and only the test of the guard says whose their TimeMin is
+            self._self_test(cluster, report)  # some may be short already, and only the test of the guard says whose their TimeMin is
         else:
             self._give_up_tests(report)
         return False
@@ -308,27 +308,27 @@ class Sidecar:
         self._blocked_by = why
         return bool(why)
 
-    def _may_change(self, facts: Facts) -> bool:
-        if self.user == "root" or facts.settings.get("SlurmUser", "").partition("(")[0] == self.user:
+    def _may_change(self, cluster: Configuration) -> bool:
+        if self.user == "root" or cluster.settings.get("SlurmUser", "").partition("(")[0] == self.user:
             return True
-        if self._asked_right_of != facts.controller:
+        if self._asked_right_of != cluster.controller:
             try:
                 self._right = self.slurm.admin_level(self.user) in ("Operator", "Administrator")
             except SlurmError as error:
                 self.say(f"whether user {self.user} is an operator is unknown: {error}")
                 return False
-            self._asked_right_of = facts.controller
+            self._asked_right_of = cluster.controller
         return self._right
 
-    def _self_test(self, facts: Facts, report: Report) -> str:
+    def _self_test(self, cluster: Configuration, report: Report) -> str:
         """Go on with the self-tests; returns why nothing may be adjusted yet."""
         assert self.trust is not None
         before = self.trust.failures
         try:
             alive = [job for job in self.back.seen if not job.ended]
-            return self.trust.why_not(alive, facts, self.clock.monotonic(), self.user)
+            return self.trust.why_not(alive, cluster, self.clock.monotonic(), self.user)
         except LedgerError as error:
-            self.book.fail(error)
+            self.adjustments.fail(error)
             return "the ledger cannot be written"
         finally:
             report.failures += self.trust.failures - before
@@ -339,12 +339,12 @@ class Sidecar:
             self.trust.give_up(self.user)
             report.failures += self.trust.failures - before
 
-    def _miss_prolog(self, job: QueuedJob) -> None:
+    def _miss_prolog(self, job: QueueJob) -> None:
         """The prolog has ended, and has not raised the limit."""
         if self.trust is None or self.trust.prolog != WORKS or self.entries[job.key].soft:
             return
         why = f"the prolog has not raised the limit of job {job.key}"
-        self.book.note("prolog missed", detail=why)
+        self.adjustments.note("prolog missed", detail=why)
         if self.trust.needs_prolog:
             self._lose_trust(why)
         else:
@@ -353,7 +353,7 @@ class Sidecar:
     def _alarm(self, why: str) -> None:
         self.alarms += 1
         self.say(f"ALARM: {why}")
-        self.book.note("alarm", detail=why)
+        self.adjustments.note("alarm", detail=why)
 
     def _lose_trust(self, why: str) -> None:
         """Nothing is adjusted any more, and all is taken back, until a new self-test has passed."""
@@ -363,7 +363,7 @@ class Sidecar:
             try:
                 self.trust.lose(why)
             except LedgerError as error:
-                self.book.fail(error)
+                self.adjustments.fail(error)
 
     def _count_silence(self) -> None:
         """Alarm once Slurm has not answered for half of the time that a shortened job has at least."""
@@ -374,8 +374,8 @@ class Sidecar:
 
     # ----------------------------------------------------------------------------------------------------------------- adjusting
 
-    def _ask_limits(self, facts: Facts) -> None:
-        if not facts.enforces_limits:
+    def _ask_limits(self, cluster: Configuration) -> None:
+        if not cluster.enforces_limits:
             self.back.limits = Limits()
         elif self.clock.monotonic() - self._limits_at > KEEP_LIMITS:
             try:
@@ -384,7 +384,7 @@ class Sidecar:
                 self.back.limits = Limits(known=False)
                 self.say(f"the limits on jobs are unknown: {error}")
 
-    def _reasons(self, waiting: Mapping[str, QueuedJob], facts: Facts, now: float) -> dict[str, str]:
+    def _reasons(self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float) -> dict[str, str]:
         """Why jobs may not have a TimeMin."""
         late = self.heads.late(now, self.bounds)
         found = {}
@@ -401,22 +401,24 @@ class Sidecar:
             elif any(name in late for name in job.partitions):
                 why = WHY
             else:
-                why = why_never(job, facts, self.back.limits, self.bounds, now) or self.back.overdue.why_not(job, facts, self.bounds)
+                why = why_never(job, cluster, self.back.limits, self.bounds, now) or self.back.overdue.why_not(job, cluster, self.bounds)
             if why is not None:
                 found[key] = why
         return found
 
-    def _adjust(self, waiting: Mapping[str, QueuedJob], facts: Facts, now: float, report: Report, budget: Budget, act: bool) -> None:
+    def _adjust(
+        self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool
+    ) -> None:
         """Set TimeMin where it may be set and is worth it, each one after it is on disk."""
         for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overdue, self.bounds, now, report):
-            if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied or not self.book.works:
+            if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied or not self.adjustments.works:
                 continue
             if not self._has_budget() or self._not_before.get(job.key, 0) > self.clock.monotonic():
                 continue
-            longest = self.back.limits.longest(job, facts)
+            longest = self.back.limits.longest(job, cluster)
             soft = report.mode is Mode.SOFT_LIMIT
             entry = Entry(job.key, job.user, minutes, job.limit or 0, longest, job.restarts, soft, State.INTENT, now)
-            if not self.book.keep(None, entry):
+            if not self.adjustments.keep(None, entry):
                 continue
             self._changes.append(self.clock.monotonic())
             if not soft and not self._put(job, longest):
@@ -425,14 +427,14 @@ class Sidecar:
             budget.count(worked)
             if worked:
                 report.set_now += 1
-                self.book.keep(None, self.entries[job.key], "Slurm has it")
-                self.book.note("set", self.entries[job.key], job, "" if seconds is None else f"{seconds:.0f}")
+                self.adjustments.keep(None, self.entries[job.key], "Slurm has it")
+                self.adjustments.note("set", self.entries[job.key], job, "" if seconds is None else f"{seconds:.0f}")
                 self.say(f"job {job.key}: TimeMin {minutes} of {job.limit} minutes")
             else:
                 self._not_before[job.key] = self.clock.monotonic() + LATEST
             self._between(report)
 
-    def _put(self, job: QueuedJob, longest: Minutes) -> bool:
+    def _put(self, job: QueueJob, longest: Minutes) -> bool:
         """Let the prolog know of a job before it can be shortened; whether it may be. What its user may have asked for unseen counts."""
         if self.spool is None:
             return True
@@ -475,7 +477,7 @@ class Sidecar:
         except SlurmError as error:
             report.failures += 1
             self.say(f"failed: {error}")
-            self.book.note("failed", detail=str(error))
+            self.adjustments.note("failed", detail=str(error))
             if isinstance(error, DeniedError):
                 self._denied = str(error)
             return False
@@ -487,7 +489,7 @@ class Sidecar:
             try:
                 self.ledger.note(name, value)
             except LedgerError as error:
-                self.book.fail(error)
+                self.adjustments.fail(error)
 
     def _clock_is_steady(self, now: float) -> bool:
         monotonic = self.clock.monotonic()

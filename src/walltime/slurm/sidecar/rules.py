@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walltime.errors import PolicyError
-from walltime.slurm.sidecar.configuration import Facts
+from walltime.slurm.sidecar.configuration import Configuration
 from walltime.slurm.sidecar.limits import Limits
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 
 POLLS_IN_FLOOR = 5
 """A shortened job must live through so many polls, whatever the prediction."""
@@ -56,7 +56,7 @@ class Bounds:
             raise PolicyError("the changes a minute and the tasks of an array must be one or more")
 
 
-def why_never(job: QueuedJob, facts: Facts, limits: Limits, bounds: Bounds, now: float) -> str | None:
+def why_never(job: QueueJob, cluster: Configuration, limits: Limits, bounds: Bounds, now: float) -> str | None:
     """Why this waiting job must not have a TimeMin of the side-car's, None if it may; `now`: Unix time."""
     if job.limit is None:
         return "it has no time limit"
@@ -74,18 +74,18 @@ def why_never(job: QueuedJob, facts: Facts, limits: Limits, bounds: Bounds, now:
         return "account not chosen"
     if bounds.partitions and not bounds.partitions.issuperset(job.partitions):
         return "partition not chosen"
-    if not all(name in facts.partitions for name in job.partitions):
+    if not all(name in cluster.partitions for name in job.partitions):
         return "its partition is unknown"
-    if facts.enforces_limits:
+    if cluster.enforces_limits:
         if not limits.known:
             return "the limits on minutes could not be read"
-        if limits.meet(job, facts):
+        if limits.meet(job, cluster):
             return "limits on minutes"
     if any(word in job.reason.lower() for word in ("runmin", "minutes", "grpwall")):
         return "limits on minutes"
     if job.begin > now or job.begin == 0 or job.reason.startswith(("Dependency", "BeginTime")):
         return "it cannot start yet"
-    reservation = facts.next_reservation(job.partitions, now)
+    reservation = cluster.next_reservation(job.partitions, now)
     # it may start at any time before the next round but one, and would then have its whole limit
     if reservation is not None and now + job.limit * 60 + 4 * bounds.every + 120 > reservation.start:
         return "a reservation within its limit"

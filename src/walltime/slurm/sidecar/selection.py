@@ -6,19 +6,19 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.overruns import Overdue
-from walltime.slurm.sidecar.queue import QueuedJob, array_of
+from walltime.slurm.sidecar.overruns import Overruns
+from walltime.slurm.sidecar.queue import QueueJob, array_of
 from walltime.slurm.sidecar.report import Predict, Report
 from walltime.slurm.sidecar.rules import Bounds, time_min_of
 
-Choice = tuple[QueuedJob, int, float | None]
+Choice = tuple[QueueJob, int, float | None]
 
 
 def choose(
-    waiting: Mapping[str, QueuedJob],
+    waiting: Mapping[str, QueueJob],
     entries: Mapping[str, Entry],
     predict: Predict,
-    overdue: Overdue,
+    overdue: Overruns,
     bounds: Bounds,
     now: float,
     report: Report,
@@ -53,10 +53,10 @@ def in_turn(choices: list[Choice]) -> Iterator[Choice]:
 
 
 def _wanted(
-    waiting: Mapping[str, QueuedJob],
+    waiting: Mapping[str, QueueJob],
     entries: Mapping[str, Entry],
     predict: Predict,
-    overdue: Overdue,
+    overdue: Overruns,
     bounds: Bounds,
     now: float,
     report: Report,

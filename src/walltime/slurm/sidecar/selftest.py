@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from walltime.slurm.sidecar.commands import Slurm
 from walltime.slurm.sidecar.configuration import SlurmError
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 
 NAME = "walltime-self-test"
 LIMIT, CHANGED, SHORT = 10, 15, 12
@@ -91,7 +91,7 @@ class SelfTest:
     _since: float = 0.0
     _seen: list[str] = field(default_factory=list)
 
-    def step(self, queue: Sequence[QueuedJob], monotonic: float, user: str) -> None:
+    def step(self, queue: Sequence[QueueJob], monotonic: float, user: str) -> None:
         """Go on with the test; raises SlurmError if Slurm did not answer, and may then be stepped again."""
         if self.passed or self.failed:
             return
@@ -128,7 +128,7 @@ class SelfTest:
             self.slurm.cancel(self._key)
             self._go_on("submit", monotonic)
 
-    def _look_at_guard(self, job: QueuedJob, monotonic: float) -> None:
+    def _look_at_guard(self, job: QueueJob, monotonic: float) -> None:
         if job.limit != CHANGED:
             self._retry(monotonic)  # an update was lost
             return

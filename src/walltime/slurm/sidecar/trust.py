@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 from walltime.errors import OutputError
 from walltime.slurm.sidecar.commands import Slurm
-from walltime.slurm.sidecar.configuration import Facts, SlurmError
+from walltime.slurm.sidecar.configuration import Configuration, SlurmError
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.prolog import NAME as PROLOG_NAME
 from walltime.slurm.sidecar.prolog import PrologTest, Spool
-from walltime.slurm.sidecar.queue import QueuedJob
+from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.selftest import NAME, SelfTest
 
 WORKS = "works"
 NAMES = (NAME, PROLOG_NAME)
 
 
-class Trust:
+class SelfTests:
     """The tests of a slurmctld, each new one anew and after every alarm. Raises LedgerError where a result cannot be written.
 
     `spool`: of the prolog, None without one. `needs_prolog`: whether nothing may be adjusted while the prolog does not work.
@@ -48,44 +48,44 @@ class Trust:
         """Jobs of tests that are under way."""
         return [key for key in (*self.spool_keys, "" if self._test is None else self._test.key) if key]
 
-    def guarded(self, facts: Facts) -> bool:
+    def guarded(self, cluster: Configuration) -> bool:
         """Whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
-        return self.ledger.noted("tested") == self._tested(facts) or (self._test is not None and self._test.guarded)
+        return self.ledger.noted("tested") == self._tested(cluster) or (self._test is not None and self._test.guarded)
 
-    def _tested(self, facts: Facts) -> str:
-        return facts.controller if self.spool is None else f"{facts.controller} and the prolog of {self.spool.folder}"
+    def _tested(self, cluster: Configuration) -> str:
+        return cluster.controller if self.spool is None else f"{cluster.controller} and the prolog of {self.spool.folder}"
 
-    def why_not(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
+    def why_not(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
         """Go on with the tests; returns why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
-        if facts.soft_limit and not self.distrust:
+        if cluster.soft_limit and not self.distrust:
             self.give_up(user)
             return ""
-        tested = self._tested(facts)
+        tested = self._tested(cluster)
         if self.distrust or self.ledger.noted("tested") != tested:
-            why = self._step(queue, facts, monotonic, user)
+            why = self._step(queue, cluster, monotonic, user)
             if why:
                 return why
-            if not facts.soft_limit:
+            if not cluster.soft_limit:
                 self.ledger.note("tested", tested)
             self._test, self._prolog_test, self.distrust, self._left = None, None, "", False
-        if self.spool is not None and self.needs_prolog and self.prolog != WORKS and not facts.soft_limit:
+        if self.spool is not None and self.needs_prolog and self.prolog != WORKS and not cluster.soft_limit:
             return f"prolog missing: {self.prolog}"
         return ""
 
-    def _step(self, queue: Sequence[QueuedJob], facts: Facts, monotonic: float, user: str) -> str:
+    def _step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
         """One step of the tests; returns why nothing may be adjusted yet."""
         self._left = True
-        of = f"{facts.controller} {facts.soft_limit}"
+        of = f"{cluster.controller} {cluster.soft_limit}"
         if self._test is None or self._test_of != of:
-            self._test, self._test_of = SelfTest(self.slurm, self.options, self.say, guard_only=facts.soft_limit), of
-            with_prolog = self.spool is not None and not facts.soft_limit
+            self._test, self._test_of = SelfTest(self.slurm, self.options, self.say, guard_only=cluster.soft_limit), of
+            with_prolog = self.spool is not None and not cluster.soft_limit
             self._prolog_test = (
                 PrologTest(self.slurm, self.spool, self.options, self.say) if with_prolog and self.spool is not None else None
             )
         try:
             self._test.step(queue, monotonic, user)
             if self._prolog_test is not None and self._test.passed:
-                self._prolog_test.step(queue, facts, monotonic, user)
+                self._prolog_test.step(queue, cluster, monotonic, user)
         except (SlurmError, OutputError) as error:
             self.failures += 1
             self.say(f"self-test: {error}")

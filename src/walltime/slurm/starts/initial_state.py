@@ -11,7 +11,7 @@ from walltime.errors import PolicyError
 from walltime.machine import Placement, place
 from walltime.policy import Slurm
 from walltime.scheduler.specification import Scheduler
-from walltime.slurm.jobs import LiveJob
+from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.workload import MISSING, Origin, Workload
 
@@ -28,7 +28,7 @@ LATEST_WEEKS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Present:
+class InitialState:
     """The jobs of a snapshot that are simulated, those of the history from which others are drawn, and the machine.
 
     Times are s from `zero`, a Unix time. `jobs`: of the snapshot, those that run first, then those that wait in the order of their
@@ -39,7 +39,7 @@ class Present:
 
     zero: int
     now: int
-    jobs: Sequence[LiveJob]
+    jobs: Sequence[SnapshotJob]
     workload: Workload
     placement: Placement
     wants: object
@@ -47,7 +47,7 @@ class Present:
     recent: Array
     history: Workload
     ended: Array
-    lost: Sequence[LiveJob]
+    lost: Sequence[SnapshotJob]
 
     @property
     def running(self) -> Array:
@@ -55,7 +55,7 @@ class Present:
         return np.array([job.start is not None for job in self.jobs], bool)
 
 
-def present_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = ()) -> Present:
+def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = ()) -> InitialState:
     """The snapshot's jobs on its machine, and of the history what was known at that moment: the jobs that had ended.
 
     `without`: labels of jobs that are left out.
@@ -119,7 +119,7 @@ def present_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler, with
     if not any(job.start is None for job in mine):
         raise PolicyError("none of the waiting jobs fits the machine; compare their partitions and sizes")
     numbered = {name: of_history[name] for name in NAMED}
-    return Present(
+    return InitialState(
         zero=zero,
         now=now,
         jobs=mine,
@@ -149,7 +149,7 @@ def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
     return history.take(known, ""), ended[known]
 
 
-def _names(jobs: Sequence[LiveJob], history: Workload) -> tuple[dict[str, tuple[str, ...]], dict[str, list[int]], dict[str, Array]]:
+def _names(jobs: Sequence[SnapshotJob], history: Workload) -> tuple[dict[str, tuple[str, ...]], dict[str, list[int]], dict[str, Array]]:
     """Common numbers for the names of the snapshot and of the history: the names, the numbers of the jobs, those of the history."""
     names: dict[str, tuple[str, ...]] = {}
     of_jobs: dict[str, list[int]] = {}

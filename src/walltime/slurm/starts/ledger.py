@@ -34,7 +34,7 @@ CREATE INDEX waiting ON prediction (job) WHERE real IS NULL;
 
 
 @dataclass(frozen=True)
-class Scored:
+class Scorecard:
     """What a ledger says: how many predictions it has, how many of them are of jobs that have started, and how good these were.
 
     `completed`: how many were completed just now. `scores`: of the predictions as they were simulated; `calibrated`: of the same, adjusted
@@ -146,13 +146,15 @@ class Ledger:
         """What intervals are to be adjusted with, by the last predictions whose jobs have started."""
         return factors_of(self.outcomes(LATEST, PER_DAY))
 
-    def score(self, history: Workload | None = None) -> Scored:
+    def score(self, history: Workload | None = None) -> Scorecard:
         """How good the predictions were, after completing them from a log."""
         completed = 0 if history is None else self.complete(history)
         with self._open() as database:
             count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])
         found, factors = self.outcomes(), self.factors()
-        return Scored(count, len(found), completed, tuple(scores_of(found)), tuple(scores_of(with_factors(found, factors))), dict(factors))
+        return Scorecard(
+            count, len(found), completed, tuple(scores_of(found)), tuple(scores_of(with_factors(found, factors))), dict(factors)
+        )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -14,7 +14,7 @@ from walltime.machine.placing import NEVER
 from walltime.policy import Slurm
 from walltime.schedule import Schedule
 from walltime.scheduler.specification import Scheduler
-from walltime.slurm.starts.initial_state import Present
+from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -24,17 +24,17 @@ PIECE = 1_000_000
 """Steps of the simulation between two looks whether all jobs have started."""
 
 
-class Forward:
+class Projection:
     """Runs the snapshot's jobs, with jobs to come, under the site's policy."""
 
-    def __init__(self, present: Present, scheduler: Scheduler):
-        self.present, self.scheduler = present, scheduler
+    def __init__(self, state: InitialState, scheduler: Scheduler):
+        self.state, self.scheduler = state, scheduler
         self._slurm = isinstance(scheduler.policy, Slurm)
-        self._limited = bool(present.placement.limits)
+        self._limited = bool(state.placement.limits)
         if self._slurm:
             self._prepare_slurm()
         else:
-            machine = present.placement.machine
+            machine = state.placement.machine
             self._capacity = np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64)
             self._partitions = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
             self._tiers = [one.tier for one in machine.partitions]
@@ -49,21 +49,21 @@ class Forward:
         only: int | None = None,
         without: Sequence[int] = (),
     ) -> Array:
-        """The start of each of the snapshot's jobs, s from the present's zero, float64: inf for those that never start.
+        """The start of each of the snapshot's jobs, s from the state's zero, float64: inf for those that never start.
 
         `runtime`: of the snapshot's jobs (int64 s). `coming`: places of recent jobs in the history, which come `times` after now (s).
         `only`: the place of the one whose start matters; others may be inf. `without`: places of jobs that are left out.
         """
-        present = self.present
-        count = len(present.jobs)
+        state = self.state
+        count = len(state.jobs)
         if coming is None or times is None:
             coming, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
         there = np.delete(np.arange(count), list(without))
         chosen = np.concatenate([there, count + coming])
-        submit = np.concatenate([present.submit[there], present.now + times])
+        submit = np.concatenate([state.submit[there], state.now + times])
         order = np.argsort(submit, kind="stable")
         chosen = chosen[order]
-        of_coming = np.minimum(present.workload.runtime, present.workload.requested)[count + coming]
+        of_coming = np.minimum(state.workload.runtime, state.workload.requested)[count + coming]
         all_runtimes = np.concatenate([runtime[there], of_coming])[order]
         simulation = self._simulation(chosen, submit[order], all_runtimes, starts_only=True)
         mine = np.flatnonzero(chosen < count)
@@ -86,12 +86,12 @@ class Forward:
 
         Jobs are numbered from FIRST_NUMBER on, in their order here: an array and its tasks may share a number, and are queued otherwise.
         """
-        present = self.present
-        chosen = np.argsort(present.submit, kind="stable")
-        submit, runtime = present.submit[chosen], runtime[chosen]
+        state = self.state
+        chosen = np.argsort(state.submit, kind="stable")
+        submit, runtime = state.submit[chosen], runtime[chosen]
         simulation = self._simulation(chosen, submit, runtime)
         simulation.run()
-        placement = present.placement
+        placement = state.placement
         jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
         slots = None
         if self._slurm:
@@ -122,7 +122,7 @@ class Forward:
         )
 
     def _simulation(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Any:
-        placed, placement = self.present.workload, self.present.placement
+        placed, placement = self.state.workload, self.state.placement
         after: list[list[int]] = [[]] * len(chosen)
         limits = [placement.limits_of[k] for k in chosen.tolist()] if self._limited else after
         requested, procs = placed.requested[chosen], placed.procs[chosen]
@@ -143,7 +143,7 @@ class Forward:
         return ClusterSimulation(submit, runtime, requested, procs, demands, hardware, self.scheduler.policy, known)
 
     def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:
-        placed = self.present.workload
+        placed = self.state.workload
         return replace(
             placed,
             job_id=np.arange(1, len(chosen) + 1),
@@ -162,16 +162,16 @@ class Forward:
         from walltime.policy.slurm import Settings
         from walltime.scheduler.on_slurm import nodes_of, with_priorities
 
-        present, policy = self.present, self.scheduler.policy
+        state, policy = self.state, self.scheduler.policy
         assert isinstance(policy, Slurm)
-        machine = present.placement.machine
+        machine = state.placement.machine
         settings = policy.settings(machine.slurm)
-        self._nodes = nodes_of(machine, present.placement)
-        wants: Any = present.wants
+        self._nodes = nodes_of(machine, state.placement)
+        wants: Any = state.wants
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings
         if settings.multifactor:
-            wants = with_priorities(present.workload, machine, settings, wants, self._nodes)[0]
+            wants = with_priorities(state.workload, machine, settings, wants, self._nodes)[0]
             wants = wants._replace(merit=self._merits(wants.merit, settings), association=np.zeros_like(wants.association))
             self._settings = Settings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
             if not self._settings.multifactor:  # else all would have the same
@@ -183,14 +183,14 @@ class Forward:
 
         The share is what the priorities of the user's waiting jobs have beyond what is known, or those of all.
         """
-        present = self.present
-        count, merit = len(present.jobs), static.copy()
-        user = present.workload.columns["user"]
+        state = self.state
+        count, merit = len(state.jobs), static.copy()
+        user = state.workload.columns["user"]
         age_weight, longest = settings["priority_weight_age"], max(1, settings["priority_max_age"])
         share: dict[int, list[float]] = {}
-        for k, job in enumerate(present.jobs):
+        for k, job in enumerate(state.jobs):
             if job.start is None and job.priority is not None:
-                waited = max(0, present.now + present.zero - (job.eligible or job.submit or present.now + present.zero))
+                waited = max(0, state.now + state.zero - (job.eligible or job.submit or state.now + state.zero))
                 rest = job.priority - static[k] - age_weight * min(1.0, waited / longest)
                 share.setdefault(int(user[k]), []).append(rest)
                 merit[k] = job.priority
@@ -198,25 +198,25 @@ class Forward:
         usual = float(np.median(everybody)) if everybody else settings["priority_weight_fairshare"] / 2
         of_user = {one: float(np.median(values)) for one, values in share.items()}
         unsaid = np.arange(len(static)) >= count
-        unsaid[:count] = [job.start is None and job.priority is None for job in present.jobs]
+        unsaid[:count] = [job.start is None and job.priority is None for job in state.jobs]
         merit[unsaid] += [of_user.get(one, usual) for one in user[unsaid].tolist()]
         return merit
 
 
-def misfit(forward: Forward) -> int | None:
+def misfit(projection: Projection) -> int | None:
     """The place of a running job for which the machine, as it is described, has no room; None if all fit. Raises WorkloadError."""
-    present = forward.present
-    everybody = np.arange(len(present.jobs))
+    state = projection.state
+    everybody = np.arange(len(state.jobs))
     try:
-        simulation = forward._simulation(
-            everybody, np.full(len(everybody), present.now), np.maximum(present.workload.requested[everybody], 1)
+        simulation = projection._simulation(
+            everybody, np.full(len(everybody), state.now), np.maximum(state.workload.requested[everybody], 1)
         )
         simulation.compile()
-        if forward._slurm:
+        if projection._slurm:
             simulation.advance(1)
     except (WorkloadError, EngineError) as error:
         number = str(error).rpartition(" ")[2]
-        if not number.isdecimal() or not 0 < int(number) <= len(everybody) or present.placement.since[int(number) - 1] == NEVER:
+        if not number.isdecimal() or not 0 < int(number) <= len(everybody) or state.placement.since[int(number) - 1] == NEVER:
             raise
         return int(number) - 1
     return None

@@ -10,7 +10,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import Machine, Partition, Pool
 from walltime.schedule import Schedule
-from walltime.slurm.jobs import RUNNING, WAITING, LiveJob
+from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.scores import Outcome
 from walltime.slurm.starts.start_times import start_times
@@ -29,7 +29,7 @@ def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot
     for k in np.flatnonzero(here).tolist():
         runs = bool(schedule.start[k] <= time)
         jobs.append(
-            LiveJob(
+            SnapshotJob(
                 job=int(w.job_id[k]),
                 state=RUNNING if runs else WAITING,
                 partition="all",

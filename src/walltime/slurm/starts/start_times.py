@@ -14,12 +14,12 @@ from walltime.explanation import HeldBack, MachineStory
 from walltime.policy import Policy, Slurm
 from walltime.scheduler.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.slurm.jobs import LIVE_RULES, LiveJob
+from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.arrivals import DAY, WEEK, Arrivals
 from walltime.slurm.starts.horizons import Factors, adjusted
-from walltime.slurm.starts.initial_state import Present, present_of
-from walltime.slurm.starts.projection import FIRST_NUMBER, Forward, misfit
+from walltime.slurm.starts.initial_state import InitialState, initial_state_of
+from walltime.slurm.starts.projection import FIRST_NUMBER, Projection, misfit
 from walltime.slurm.starts.runtimes import LEVELS, Jobs, Runtimes
 from walltime.wording import harmless
 from walltime.workload import Workload
@@ -42,7 +42,7 @@ class StartTime:
     there were too few, so that it runs to its limit.
     """
 
-    job: LiveJob
+    job: SnapshotJob
     early: int | None
     median: int | None
     late: int | None
@@ -104,7 +104,7 @@ def why_not(snapshot: Snapshot, label: str) -> str:
     """Why there is no start time of a job, as the message of an error."""
     for job in snapshot.jobs:
         if job.label == label and job.left_out:
-            return f"job {harmless(label)} is not predicted: {LIVE_RULES[job.left_out]}"
+            return f"job {harmless(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
         if job.label == label:
             return f"job {harmless(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
     return f"no job {harmless(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
@@ -135,18 +135,18 @@ def start_times(
     if fault := seed_fault(seed):
         raise PolicyError(fault)
     scheduler = scheduler_of(snapshot, policy)
-    present, forward, gone = fitting(snapshot, history, scheduler)
-    waits = np.flatnonzero(~present.running)
-    runtimes = Runtimes(present.history, present.ended, wanted(present))
-    limits = present.workload.requested[: len(present.jobs)]
-    to_limits = forward.run(np.maximum(limits, runtimes.elapsed + 1))
-    coming = Arrivals(present.recent, present.now, horizon_of(present, to_limits[waits]) if arrivals else 0)
+    state, projection, gone = fitting(snapshot, history, scheduler)
+    waits = np.flatnonzero(~state.running)
+    runtimes = Runtimes(state.history, state.ended, wanted(state))
+    limits = state.workload.requested[: len(state.jobs)]
+    to_limits = projection.run(np.maximum(limits, runtimes.elapsed + 1))
+    coming = Arrivals(state.recent, state.now, horizon_of(state, to_limits[waits]) if arrivals else 0)
 
     def sample(number: int, check: Callable[[int], None]) -> Array:
         random = np.random.Generator(np.random.Philox(key=[seed, number]))
         drawn = runtimes.draw(random)
         places, times = coming.draw(random)
-        return forward.run(drawn, places, times, check)[waits] - present.now
+        return projection.run(drawn, places, times, check)[waits] - state.now
 
     starts = np.array(in_threads(lambda: sample, samples, workers, progress))
     simulated = quantiles_of(starts)
@@ -154,11 +154,11 @@ def start_times(
     order = np.argsort(quantiles[1], kind="stable")
     found = []
     for k in order.tolist():
-        job, level = present.jobs[waits[k]], int(runtimes.level[waits[k]])
+        job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
         early, median, late = (unix(float(time), snapshot.time) for time in quantiles[:, k])
-        by_limits = unix(float(to_limits[waits[k]]) - present.now, snapshot.time)
+        by_limits = unix(float(to_limits[waits[k]]) - state.now, snapshot.time)
         found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
-    caveats = caveats_of(snapshot, present, runtimes, coming if arrivals else None, gone)
+    caveats = caveats_of(snapshot, state, runtimes, coming if arrivals else None, gone)
     if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
         caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
     factors = dict(factors or {})
@@ -195,16 +195,16 @@ class Reasons:
 def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Policy | Scheduler | None = None) -> Reasons:
     """What a waiting job waits for; `label`: its number as Slurm writes it, `27_3`. Raises PolicyError."""
     scheduler = scheduler_of(snapshot, policy)
-    present, forward, _ = fitting(snapshot, history, scheduler)
-    places = [k for k, job in enumerate(present.jobs) if job.label == label and job.start is None]
+    state, projection, _ = fitting(snapshot, history, scheduler)
+    places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]
     if not places:
         raise PolicyError(why_not(snapshot, label))
-    schedule = forward.schedule(Runtimes(present.history, present.ended, wanted(present)).typical())
+    schedule = projection.schedule(Runtimes(state.history, state.ended, wanted(state)).typical())
     story = schedule.explain(FIRST_NUMBER + places[0], sooner=False)
     assert isinstance(story, MachineStory), "it has a placement"
 
     def named(sentence: str) -> str:
-        return re.sub(r"\b1\d{12}\b", lambda number: present.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
+        return re.sub(r"\b1\d{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
     told = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
     return Reasons(label, story.held_back, (*map(named, story.sentences), told))
@@ -218,35 +218,35 @@ def scheduler_of(snapshot: Snapshot, policy: str | Policy | Scheduler | None) ->
     return Scheduler.of(chosen, None)
 
 
-def fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[Present, Forward, list[str]]:
+def fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[InitialState, Projection, list[str]]:
     """The jobs and their simulation, without the running jobs for which the machine has no room; the labels of these."""
     gone: list[str] = []
     while True:
-        present = present_of(snapshot, history, scheduler, gone)
-        forward = Forward(present, scheduler)
-        place = misfit(forward)
+        state = initial_state_of(snapshot, history, scheduler, gone)
+        projection = Projection(state, scheduler)
+        place = misfit(projection)
         if place is None:
-            return present, forward, gone
-        gone.append(present.jobs[place].label)
+            return state, projection, gone
+        gone.append(state.jobs[place].label)
         if len(gone) > MOST_MISFITS:
             raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
 
 
-def horizon_of(present: Present, starts: Array) -> int:
-    """For how long jobs come in simulations of jobs that start then by their limits (s from the present's zero), s."""
+def horizon_of(state: InitialState, starts: Array) -> int:
+    """For how long jobs come in simulations of jobs that start then by their limits (s from the state's zero), s."""
     finite = starts[np.isfinite(starts)]
-    return min(LONGEST, int(finite.max(initial=present.now)) - present.now + 3600)
+    return min(LONGEST, int(finite.max(initial=state.now)) - state.now + 3600)
 
 
-def wanted(present: Present) -> Jobs:
+def wanted(state: InitialState) -> Jobs:
     """The snapshot's jobs, as runtimes are drawn for them."""
-    count = len(present.jobs)
-    placed = present.workload
+    count = len(state.jobs)
+    placed = state.workload
     columns = {name: values[:count] for name, values in placed.columns.items()}
     columns |= {"requested": placed.requested[:count], "procs": placed.procs[:count]}
     nobody = np.full(count, -1, np.int64)
     named = {name: columns.get(name, nobody) for level in LEVELS for name in level}
-    elapsed = [0 if job.start is None else max(1, present.now + present.zero - job.start) for job in present.jobs]
+    elapsed = [0 if job.start is None else max(1, state.now + state.zero - job.start) for job in state.jobs]
     return Jobs(named, placed.requested[:count], np.array(elapsed, np.int64))
 
 
@@ -255,7 +255,7 @@ def unix(ahead: float, time: int) -> int | None:
     return time + round(ahead) if np.isfinite(ahead) else None
 
 
-def caveats_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
+def caveats_of(snapshot: Snapshot, state: InitialState, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
     """What is to be known of the simulations, in sentences."""
     told = []
     unknown = int((runtimes.level == len(LEVELS)).sum())
@@ -269,8 +269,8 @@ def caveats_of(snapshot: Snapshot, present: Present, runtimes: Runtimes, coming:
             f"The history has {days} day{'s' * (days > 1)} before the snapshot, and the jobs to come are drawn from these: with under two "
             "weeks fewer than 90 % may start within their intervals."
         )
-    if present.lost:
-        told.append(f"{len(present.lost):,} jobs do not fit the machine and are left out, such as {present.lost[0].label}.")
+    if state.lost:
+        told.append(f"{len(state.lost):,} jobs do not fit the machine and are left out, such as {state.lost[0].label}.")
     if gone:
         told.append(f"For {len(gone):,} running jobs the machine, as it is described, has no room: they are left out, such as {gone[0]}.")
     apart = len(snapshot.apart)

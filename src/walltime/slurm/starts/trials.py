@@ -14,7 +14,7 @@ from walltime.policy import Policy
 from walltime.policy.slurm import seconds_of
 from walltime.scheduler.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.slurm.jobs import MOST, WAITING, LiveJob, memory_of
+from walltime.slurm.jobs import MOST, WAITING, SnapshotJob, memory_of
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.arrivals import Arrivals
 from walltime.slurm.starts.runtimes import Runtimes
@@ -33,7 +33,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """When a job would start if it were submitted at the time of the snapshot. Unix times; None for never.
 
     `text`: what was asked. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: if every job ran to its
@@ -41,7 +41,7 @@ class Tried:
     """
 
     text: str
-    job: LiveJob
+    job: SnapshotJob
     early: int | None
     median: int | None
     late: int | None
@@ -54,15 +54,15 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Tries:
+class Trials:
     """What came of jobs that were tried: `tried`, in the order in which they were given; `caveats`, in sentences."""
 
     policy: str
-    tried: Sequence[Tried]
+    tried: Sequence[Trial]
     caveats: Sequence[str]
 
 
-def parse_try(text: str, snapshot: Snapshot) -> LiveJob:
+def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     """The job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot; its number is free in the queue.
 
     Keys are KEYS; `limit` (needed): 90s, 30m, 4h, 2d or as Slurm writes it, `memory` of the whole job, such as 64G. `partition` is needed
@@ -91,7 +91,7 @@ def parse_try(text: str, snapshot: Snapshot) -> LiveJob:
     on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
     found.setdefault("nodes", -(-found.get("cpus", 1) // on_node))
     number = max((job.job for job in snapshot.jobs), default=0) + 1
-    return LiveJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **found)
+    return SnapshotJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **found)
 
 
 def _limit(text: str) -> int:
@@ -118,8 +118,8 @@ def try_jobs(
     seed: int = 0,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Tries:
-    """When jobs would start that are not submitted yet, each alone beside the jobs of the snapshot; `texts`: see `parse_try`.
+) -> Trials:
+    """When jobs would start that are not submitted yet, each alone beside the jobs of the snapshot; `texts`: see `parse_trial`.
 
     In each simulation all of them meet the same runtimes and the same jobs to come, so that their differences are due to what they ask for.
     A job comes behind all that wait; with Slurm's priorities it has what Slurm would give it, as far as that can be known. The other
@@ -130,30 +130,32 @@ def try_jobs(
     if fault := seed_fault(seed):
         raise PolicyError(fault)
     scheduler = scheduler_of(snapshot, policy)
-    own = [parse_try(text, snapshot) for text in texts]
+    own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    present, forward, gone = fitting(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, scheduler)
-    numbers = {job.job: k for k, job in enumerate(present.jobs) if job.start is None}
+    state, projection, gone = fitting(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, scheduler)
+    numbers = {job.job: k for k, job in enumerate(state.jobs) if job.start is None}
     for text, job in zip(texts, own, strict=True):
         if job.job not in numbers:
             raise PolicyError(f"{harmless(text)} does not fit the machine; compare its size with the partition's")
     places = [numbers[job.job] for job in own]
-    runtimes = Runtimes(present.history, present.ended, wanted(present))
+    runtimes = Runtimes(state.history, state.ended, wanted(state))
 
     def alone(*arguments: Any) -> Array:
-        return np.array([forward.run(*arguments, only=place, without=[one for one in places if one != place])[place] for place in places])
+        return np.array(
+            [projection.run(*arguments, only=place, without=[one for one in places if one != place])[place] for place in places]
+        )
 
-    to_limits = alone(np.maximum(present.workload.requested[: len(present.jobs)], runtimes.elapsed + 1))
-    coming = Arrivals(present.recent, present.now, horizon_of(present, to_limits) if arrivals else 0)
+    to_limits = alone(np.maximum(state.workload.requested[: len(state.jobs)], runtimes.elapsed + 1))
+    coming = Arrivals(state.recent, state.now, horizon_of(state, to_limits) if arrivals else 0)
 
     def sample(number: int, check: Callable[[int], None]) -> Array:
         random = np.random.Generator(np.random.Philox(key=[seed, number]))
         drawn = runtimes.draw(random)
-        return alone(drawn, *coming.draw(random), check) - present.now
+        return alone(drawn, *coming.draw(random), check) - state.now
 
     quantiles = quantiles_of(np.array(in_threads(lambda: sample, samples, workers, progress)))
     tried = []
     for k, (text, job) in enumerate(zip(texts, own, strict=True)):
-        times = (unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k] - present.now))
-        tried.append(Tried(text, job, *times))
-    return Tries(scheduler.label, tried, caveats_of(snapshot, present, runtimes, coming if arrivals else None, gone))
+        times = (unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k] - state.now))
+        tried.append(Trial(text, job, *times))
+    return Trials(scheduler.label, tried, caveats_of(snapshot, state, runtimes, coming if arrivals else None, gone))
