@@ -91,7 +91,7 @@ def story():
 
     jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.FModel(4), seed=1)
     schedule = wt.simulate(jobs, wt.Easy(), dynamics=True)
-    return explanation_figure(schedule.explain(int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
+    return explanation_figure(wt.explain(schedule, int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

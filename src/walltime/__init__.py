@@ -17,8 +17,7 @@ The most common names are here; the rest are in groups:
 * `predictors`: runtimes predicted from history
 * `report`: the HTML page and its figures
 * `schedule`: the result of a simulation, its files and groups
-* `simulation`: one simulation, batches, replications, stepping
-* `scheduler`: what a simulation is told: policy, orders, predictions
+* `simulation`: one simulation, what it is told, batches, replications, stepping
 * `explanation`: why a job waited
 * `auditor`: whether a schedule is what its policy promises
 * `machine`: machines of several pools: partitions, outages, limits
@@ -59,6 +58,8 @@ if TYPE_CHECKING:
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
     from walltime.estimates import FModel as FModel
+    from walltime.explanation.waits import explain as explain
+    from walltime.explanation.waits import longest_waits as longest_waits
     from walltime.logs import read as read
     from walltime.logs import read_log as read_log
     from walltime.logs.fetch import fetch as fetch
@@ -83,15 +84,15 @@ if TYPE_CHECKING:
     from walltime.schedule import Schedule as Schedule
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
-    from walltime.scheduler.specification import Scheduler as Scheduler
-    from walltime.scheduler.specification import parse_scheduler as parse_scheduler
     from walltime.simulation import Case as Case
+    from walltime.simulation import Scheduler as Scheduler
+    from walltime.simulation import Simulation as Simulation
+    from walltime.simulation import parse_scheduler as parse_scheduler
+    from walltime.simulation import predict as predict
+    from walltime.simulation import replicate as replicate
     from walltime.simulation import simulate as simulate
     from walltime.simulation import simulate_many as simulate_many
-    from walltime.simulation.accuracy import walltime_accuracy as walltime_accuracy
-    from walltime.simulation.replay import predict as predict
-    from walltime.simulation.replication import replicate as replicate
-    from walltime.simulation.stepping import Simulation as Simulation
+    from walltime.simulation import walltime_accuracy as walltime_accuracy
     from walltime.tuning import choose_weekly as choose_weekly
     from walltime.tuning import tune as tune
     from walltime.whatif import calibrate as calibrate
@@ -113,7 +114,6 @@ GROUPS = (
     "predictors",
     "report",
     "schedule",
-    "scheduler",
     "simulation",
     "slurm",
     "tuning",
@@ -130,6 +130,7 @@ _NAMES = {
         "WorkloadError",
     ),
     "estimates": ("FModel",),
+    "explanation": ("explain", "longest_waits"),
     "logs": (
         "read",
         "read_log",
@@ -165,17 +166,15 @@ _NAMES = {
     ),
     "simulation": (
         "Case",
+        "Scheduler",
+        "Simulation",
+        "parse_scheduler",
+        "predict",
+        "replicate",
         "simulate",
         "simulate_many",
+        "walltime_accuracy",
     ),
-    "simulation.accuracy": ("walltime_accuracy",),
-    "simulation.replay": ("predict",),
-    "simulation.replication": ("replicate",),
-    "scheduler.specification": (
-        "Scheduler",
-        "parse_scheduler",
-    ),
-    "simulation.stepping": ("Simulation",),
     "whatif": ("calibrate", "what_if"),
     "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),

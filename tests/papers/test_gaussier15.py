@@ -12,7 +12,7 @@ from walltime.papers.printed_numbers import printed
 from walltime.papers.run import run_paper
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 
 SAMPLE = 24
 """Learned triples that are simulated for a log."""

@@ -11,7 +11,7 @@ import pytest
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from walltime.explanation.alternatives import requests, sizes, with_request
-from walltime.explanation.story import Alternative, Cause, Change, Overtaker, Reserved, Running
+from walltime.explanation.records import Alternative, Cause, Change, Overtaker, Reservation, RunningJob
 
 # On 4 processors: job 1 ends early, and job 3 has by then been backfilled, in time for what was expected of job 1, but not for what it did.
 WILD = wt.Workload.from_arrays(
@@ -31,8 +31,8 @@ JOBS = wt.Workload.from_arrays(
 )
 
 
-def story(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.Story:
-    return wt.simulate(jobs, policy, **rules).explain(job)
+def story(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.NumberExplanation:
+    return wt.explain(wt.simulate(jobs, policy, **rules), job)
 
 
 # ------------------------------------------------------------------------------------------------------ by hand
@@ -43,7 +43,7 @@ def test_easy__head_with_a_wild_backfill():
     assert (told.submit, told.start, told.wait, told.kind) == (10, 90, 80, "reserved")
     met = told.submission
     assert (met.free, met.ahead, met.held_back, met.extra) == (1, 0, "too few", None)
-    assert met.running == (Running(1, 3, 100, 50),)
+    assert met.running == (RunningJob(1, 3, 100, 50),)
     assert met.reserved == ()
     assert told.head_since == 10
     assert told.reservations == (Change(10, "made", 100),)
@@ -54,7 +54,7 @@ def test_easy__head_with_a_wild_backfill():
     )
     assert [one.job for one in told.delayed_by] == [3]
     assert (told.too_few, told.held) == (80, 0)
-    assert told.let_in == (Running(3, 1, 100, 90),)
+    assert told.let_in == (RunningJob(3, 1, 100, 90),)
     assert "its start was put off by job 3 (1 processor, 1 min 10 s) by 40 s" in str(told)
     assert "It started when job 3 ended 10 s earlier than expected and freed 1 processor." in str(told)
 
@@ -64,7 +64,7 @@ def test_easy__job_that_fits_but_is_held_back_for_the_head():
     told = story(jobs, "easy", 3)
     # Job 2 is to start at 20, on 3 processors, which leaves 1 over; job 3 is to run until 32, on 2.
     assert (told.submission.free, told.submission.held_back, told.submission.extra) == (2, "head", 1)
-    assert told.submission.reserved == (Reserved(2, 3, 20),)
+    assert told.submission.reserved == (Reservation(2, 3, 20),)
     assert (told.start, told.too_few, told.held) == (25, 5, 18)
     assert told.reservations == (Change(20, "made", 25),)
     assert "3 processors were reserved for job 2, the head of the queue, 18 s later" in str(told)
@@ -85,7 +85,7 @@ def test_fcfs__nobody_overtakes_and_nobody_has_a_reservation():
     assert (told.start, told.submission.free, told.submission.ahead, told.submission.held_back) == (150, 1, 2, "order")
     assert (told.overtaken_by, told.reservations, told.head_since) == ((), (), None)
     assert (told.too_few, told.held) == (60, 60)  # from 90 to 150 job 2 has all processors
-    assert told.let_in == (Running(2, 4, 150, 150),)
+    assert told.let_in == (RunningJob(2, 4, 150, 150),)
     assert "without backfilling nobody overtakes" in str(told)
     assert "under this policy nobody has one" in str(told)
 
@@ -93,7 +93,7 @@ def test_fcfs__nobody_overtakes_and_nobody_has_a_reservation():
 def test_conservative__reservation_moves_forward_when_a_job_ends_early():
     told = story(JOBS, "conservative", 4)
     # Job 2 has all processors from 100 to 160, job 3 the one that is left until 80; at 90 job 1 ends, 10 s early.
-    assert told.submission.reserved == (Reserved(2, 4, 100),)
+    assert told.submission.reserved == (Reservation(2, 4, 100),)
     assert told.reservations == (Change(30, "made", 160), Change(90, "forward", 150, (Cause("ended early", 1, 10),)))
     assert told.overtaken_by == (Overtaker(6, 1, 50, 30, 10, "hole", 2, 0),)
     assert told.head_since == 90
@@ -103,7 +103,7 @@ def test_conservative__reservation_moves_forward_when_a_job_ends_early():
 
 def test_hybrid__reservation_once_it_is_among_the_first():
     told = story(JOBS, "hybrid:2", 5)
-    assert told.submission.reserved == (Reserved(2, 4, 100), Reserved(4, 1, 160))
+    assert told.submission.reserved == (Reservation(2, 4, 100), Reservation(4, 1, 160))
     assert told.reservations == (Change(90, "made", 150),)  # when job 2 has started
     assert told.start == 150
     deeper = story(JOBS, "conservative-scratch", 5)
@@ -151,7 +151,7 @@ def test_job_that_starts_at_once__has_a_short_story():
     assert "it started at once" in str(first)
     third = story(WILD, "easy", 3)
     assert third.kind == "backfilled"
-    assert third.submission.reserved == (Reserved(2, 4, 100),)
+    assert third.submission.reserved == (Reservation(2, 4, 100),)
     assert "it was backfilled. Processors reserved for others: 4 for job 2 in 1 min 20 s." in str(third)
 
 
@@ -178,7 +178,7 @@ def test_alternatives__say_what_would_have_let_it_start_sooner():
     assert [one.value for one in told.sooner] == [2 * hour, hour, 1800, 1500]
     assert "With a request of 2 h 00 min instead of 10 h 00 min it would have started at once." in str(told)
     assert "a simulation of all jobs with this one change" in str(told)
-    assert wt.simulate(jobs, "easy").explain(3, sooner=False).alternatives == ()
+    assert wt.explain(wt.simulate(jobs, "easy"), 3, sooner=False).alternatives == ()
 
 
 def test_alternatives__what_is_tried():
@@ -208,7 +208,7 @@ class Narrow(wt.PlainPolicy):
 
 
 def test_plain_policy__tells_what_is_certain():
-    told = wt.simulate(WILD, Narrow()).explain(2, sooner=False)
+    told = wt.explain(wt.simulate(WILD, Narrow()), 2, sooner=False)
     assert [(one.job, one.how) for one in told.overtaken_by] == [(3, "policy"), (4, "policy")]
     assert told.reservations == ()
     assert "What the policy planned for it cannot be told, as it is plain Python." in str(told)
@@ -216,27 +216,27 @@ def test_plain_policy__tells_what_is_certain():
 
 @pytest.mark.parametrize("policy", [wt.Easy(extra="literal"), wt.Easy(shadow="kept"), wt.Conservative(compression="always")])
 def test_reference_policies__have_stories(policy):
-    told = wt.simulate(JOBS, policy).explain(4)
+    told = wt.explain(wt.simulate(JOBS, policy), 4)
     assert told.start == 150
     assert told.reservations[-1].start == 150
 
 
 def test_one_by_one__has_stories():
     schedule = wt.simulate(JOBS, "easy", coincident="one-by-one")
-    assert [schedule.explain(job, sooner=False).start for job in range(1, 7)] == schedule.start.tolist()
+    assert [wt.explain(schedule, job, sooner=False).start for job in range(1, 7)] == schedule.start.tolist()
 
 
 @pytest.mark.parametrize(("job", "shown"), [(7, "7"), (0, "0"), ("2", "'2'"), (True, "True"), (2.0, "2.0")])
 def test_unknown_job__is_an_error_that_says_which_there_are(job, shown):
     with pytest.raises(wt.WorkloadError, match=f"^workload has no job {shown}; its 6 jobs have numbers from 1 to 6$"):
-        wt.simulate(JOBS, "easy").explain(job)
+        wt.explain(wt.simulate(JOBS, "easy"), job)
 
 
 def test_empty_workload__has_no_stories():
     empty = wt.simulate(wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=4), "easy")
     with pytest.raises(wt.WorkloadError, match="has no jobs"):
-        empty.explain(1)
-    assert empty.longest_waits() == []
+        wt.explain(empty, 1)
+    assert wt.longest_waits(empty) == []
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", Narrow()])
@@ -245,7 +245,7 @@ def test_schedule_of_another_scheduler__is_refused(policy):
     for moved in (schedule.start[3] + 1, schedule.start[3] - 1):
         wrong = replace(schedule, start=np.where(np.arange(6) == 3, moved, schedule.start))
         with pytest.raises(wt.EngineError, match=f"job 4 does not start at {moved} s as in the schedule"):
-            wrong.explain(4, sooner=False)
+            wt.explain(wrong, 4, sooner=False)
 
 
 # --------------------------------------------------------------------------------------------- JSON, list, picture
@@ -262,11 +262,11 @@ def test_as_dict__is_json_with_everything():
 
 
 def test_longest_waits__the_worst_first():
-    waits = wt.simulate(JOBS, "easy").longest_waits()
+    waits = wt.longest_waits(wt.simulate(JOBS, "easy"))
     assert [(one.job, one.wait, one.ahead, one.overtaken_by) for one in waits] == [(4, 120, 1, 1), (5, 110, 2, 1), (2, 80, 0, 2)]
     line = "job 4 waited 2 min 00 s for 1 processor for 3 min 20 s: 1 waited before it, 1 overtook it, started in its turn"
     assert str(waits[0]) == line
-    assert [one.job for one in wt.simulate(JOBS, "easy").longest_waits(1)] == [4]
+    assert [one.job for one in wt.longest_waits(wt.simulate(JOBS, "easy"), 1)] == [4]
 
 
 @pytest.mark.parametrize(("policy", "job"), [("easy", 1), ("easy", 2), ("fcfs", 4), ("conservative", 4)])
@@ -287,7 +287,7 @@ def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
 def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
     from walltime.report.explanation import write_explanation_figure
 
-    told = wt.simulate(WILD, "easy").explain(2, sooner=False)
+    told = wt.explain(wt.simulate(WILD, "easy"), 2, sooner=False)
     for name in ("a", "b"):
         write_explanation_figure(tmp_path / f"{name}.{kind}", told)
     assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()

@@ -56,7 +56,7 @@ def fits_at(running, wanted, end):
 @pytest.mark.slow
 @pytest.mark.parametrize("job", [4034, 4050, 14708])
 def test_kth__facts_follow_from_the_file(schedule, rows, job):
-    story = schedule.explain(job, sooner=False)
+    story = wt.explain(schedule, job, sooner=False)
     (me,) = [row for row in rows if row["job_id"] == job]
     submit, start = me["submit"], me["start"]
     earlier = [row for row in rows if arrival(row) < arrival(me)]
@@ -75,8 +75,8 @@ def test_kth__facts_follow_from_the_file(schedule, rows, job):
 
 
 def test_kth__longest_wait(schedule, rows):
-    story = schedule.explain(4034)
-    assert schedule.longest_waits(1)[0].job == 4034
+    story = wt.explain(schedule, 4034)
+    assert wt.longest_waits(schedule, 1)[0].job == 4034
     assert (story.wait, story.head_since - story.submit, len(story.overtaken_by)) == (262_194, 248_196, 122)
     running = [row for row in rows if row["start"] <= story.head_since < row["end"]]
     assert [row["job_id"] for row in running] == [4033, 4096, 4128]  # of 98, 1 and 1 processors
@@ -87,7 +87,7 @@ def test_kth__longest_wait(schedule, rows):
 
 
 def test_kth__backfilled(schedule, rows):
-    story = schedule.explain(4050, sooner=False)
+    story = wt.explain(schedule, 4050, sooner=False)
     assert (story.kind, story.head_since, story.reservations) == ("backfilled", None, ())
     head = min((row for row in rows if row["submit"] <= story.start < row["start"]), key=arrival)
     assert (head["job_id"], head["procs"]) == (4031, 98)
@@ -99,7 +99,7 @@ def test_kth__backfilled(schedule, rows):
 
 @pytest.mark.slow
 def test_kth__delayed_by_wild_backfills(schedule, rows):
-    story = schedule.explain(14708, sooner=False)
+    story = wt.explain(schedule, 14708, sooner=False)
     found = {}
     for row in rows:
         now = row["start"]

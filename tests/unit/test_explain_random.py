@@ -23,8 +23,9 @@ from tests.strategies import (
     with_users,
     workloads,
 )
-from walltime.explanation.story import HELD_BACK, HOW
-from walltime.explanation.watch import _watch_kernel, _watch_reference, scheduler_of
+from walltime.explanation.records import HELD_BACK, HOW
+from walltime.explanation.snapshots import _watch_kernel, _watch_reference
+from walltime.simulation.specification import Scheduler
 
 ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
 
@@ -41,7 +42,7 @@ def some_jobs(data, schedule, most=3) -> list[int]:
 def test_watch__both_engines_show_the_same(data, workload, policy, coincident, overrun):
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     for job in some_jobs(data, schedule):
-        scheduler = scheduler_of(schedule)
+        scheduler = Scheduler.of_schedule(schedule)
         seen = [list(watch(schedule, scheduler, job)) for watch in (_watch_kernel, _watch_reference)]
         for kernel, reference in zip(*seen, strict=False):
             assert kernel == reference, shrunk(workload)
@@ -60,7 +61,7 @@ def test_watch__a_corrected_prediction_does_not_forget_the_earliest_reservation_
         columns={"user": [1] * 23},
     )
     schedule = wt.simulate(workload, "relaxed:omega=0.1", prediction=wt.Prediction("last:key=all", correction="estimate"))
-    kernel, reference = (list(watch(schedule, scheduler_of(schedule), 20)) for watch in (_watch_kernel, _watch_reference))
+    kernel, reference = (list(watch(schedule, Scheduler.of_schedule(schedule), 20)) for watch in (_watch_kernel, _watch_reference))
     for seen in (kernel, reference):
         assert {one.reserved[20] for one in seen if 20 in one.reserved} == {16}
 
@@ -79,7 +80,7 @@ def test_watch__both_engines_show_the_same_with_predictions(data, workload, poli
     prediction = wt.Prediction(predictor, believe=believe, correction=correction)
     schedule = wt.simulate(workload, policy, prediction=prediction)
     for job in some_jobs(data, schedule, 2):
-        scheduler = scheduler_of(schedule)
+        scheduler = Scheduler.of_schedule(schedule)
         seen = [list(watch(schedule, scheduler, job)) for watch in (_watch_kernel, _watch_reference)]
         for kernel, reference in zip(*seen, strict=False):
             assert kernel == reference, shrunk(workload)
@@ -94,7 +95,7 @@ def test_story__agrees_with_the_schedule(data, workload, policy, coincident, ove
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     submit, start, index = schedule.submit, schedule.start, np.arange(len(workload))
     for job in some_jobs(data, schedule):
-        story = schedule.explain(int(workload.job_id[job]), sooner=False)
+        story = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
         later = (submit > submit[job]) | ((submit == submit[job]) & (index > job))
         assert sorted(one.job for one in story.overtaken_by) == workload.job_id[later & (start < start[job])].tolist()
         assert all(one.how in HOW and one.delay >= 0 for one in story.overtaken_by)
@@ -119,7 +120,7 @@ def test_reservations__with_exact_estimates_are_kept(data, workload, depth):
     for policy in (wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=depth)):
         schedule = wt.simulate(workload, policy)
         for job in some_jobs(data, schedule, 2):
-            story = schedule.explain(int(workload.job_id[job]), sooner=False)
+            story = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
             assert [change.what for change in story.reservations] in ([], ["made"]), shrunk(workload)
             if story.reservations and policy != wt.Hybrid(depth=depth):
                 assert story.reservations[-1].start == story.start, shrunk(workload)
@@ -130,7 +131,7 @@ def test_reservations__with_exact_estimates_are_kept(data, workload, depth):
 def test_delays__are_the_wild_backfills_of_the_dynamics(data, workload):
     schedule = wt.simulate(workload, wt.Easy(), dynamics=True)
     for job in some_jobs(data, schedule):
-        story = schedule.explain(int(workload.job_id[job]), sooner=False)
+        story = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
         assert len(story.delayed_by) == schedule.dynamics.suffered[job]
         wild = set(workload.job_id[schedule.dynamics.wild].tolist())
         assert {one.job for one in story.overtaken_by if one.delay > 0} == wild & {one.job for one in story.overtaken_by}
@@ -143,7 +144,7 @@ def test_how__follows_from_who_ran_and_when_each_was_expected_to_end(data, workl
     start, procs, believed = schedule.start, workload.procs, workload.believed
     index_of = {int(number): index for index, number in enumerate(workload.job_id)}
     for job in some_jobs(data, schedule):
-        for one in schedule.explain(int(workload.job_id[job]), sooner=False).overtaken_by:
+        for one in wt.explain(schedule, int(workload.job_id[job]), sooner=False).overtaken_by:
             index, now = index_of[one.job], one.start
             waiting = [i for i in range(len(workload)) if schedule.submit[i] <= now < start[i]]
             assert index_of[one.head] == waiting[0]
@@ -175,7 +176,7 @@ def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workloa
     rules = {"coincident": coincident, "overrun": overrun}
     schedule = wt.simulate(workload, policy, **rules)
     (job,) = some_jobs(data, schedule, 1)
-    story = schedule.explain(int(workload.job_id[job]))
+    story = wt.explain(schedule, int(workload.job_id[job]))
     for one in story.alternatives:
         other, scheduler = workload, policy
         match one.what:
@@ -208,5 +209,5 @@ def test_story__with_feedback_follows_the_real_submissions(policy):
     )
     schedule = wt.simulate(jobs, policy)
     for job in range(5):
-        story = schedule.explain(job + 1)
+        story = wt.explain(schedule, job + 1)
         assert (story.submit, story.start) == (schedule.submit[job], schedule.start[job])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.explanation.watch import Snapshot, watch
+from walltime.explanation.snapshots import Snapshot, watch
 from walltime.policy import MultiQueue, Selective, Slack
 from walltime.policy.registry import EVERY, POLICIES
 
@@ -83,7 +83,7 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
     without = 0
     schedule = wt.simulate(crowd(1), text)
     for job in np.flatnonzero(schedule.wait > 0).tolist():
-        told = schedule.explain(int(schedule.workload.job_id[job]), sooner=False)
+        told = wt.explain(schedule, int(schedule.workload.job_id[job]), sooner=False)
         # What the engine kept: the first reservation that it noted, and who had one whenever this job waited.
         reserved, start = int(schedule.reserved_start[job]), int(schedule.start[job])
         if told.reservations:

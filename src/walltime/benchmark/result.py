@@ -19,8 +19,8 @@ from walltime.files import whole_file
 from walltime.metrics import stratified_interval
 from walltime.policy import NotRunError, files_in, only
 from walltime.provenance import version
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 from walltime.workload import MAX_TIME

@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.policy import files_in, takes
 from walltime.provenance import version
-from walltime.scheduler.specification import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
+from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
 from walltime.syntax import syntax_hash
 
 SPELLED = ("policy", "order", "backfill_order")
@@ -31,7 +31,6 @@ RESULTS = (
     "policy",
     "predictors",
     "schedule",
-    "scheduler",
     "simulation",
     "workload",
 )
@@ -76,8 +75,8 @@ OF_MACHINES = (
     "machine/machine.py",
     "machine/placing.py",
     "policy/slurm.py",
-    "scheduler/on_machine.py",
-    "scheduler/on_slurm.py",
+    "simulation/on_machine.py",
+    "simulation/on_slurm.py",
 )
 """What only the results of cells with a machine of several pools depend on."""
 

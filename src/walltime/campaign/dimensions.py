@@ -13,7 +13,7 @@ from walltime.estimates import OVERRUN, parse_estimates
 from walltime.logs.filters import parse_span, select
 from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
-from walltime.scheduler.specification import parse_scheduler
+from walltime.simulation.specification import parse_scheduler
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME
 from walltime.workload.models import parse_model

@@ -56,7 +56,7 @@ def run(
     from walltime.cli import common
     from walltime.errors import PolicyError
     from walltime.report import human_number
-    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation.specification import Scheduler
 
     if len(policy) > 1 and out.suffix == ".json" and not out.is_dir():
         raise PolicyError(f"{out} would be one file, but each of the {len(policy)} schedulers has its own; name a folder")

@@ -50,7 +50,7 @@ def calibrate(
     """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted."""
     from walltime.cli import common
     from walltime.machine import read_machine
-    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation.specification import Scheduler
     from walltime.whatif import Setting
     from walltime.whatif import calibrate as run
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from walltime.machine import Machine
     from walltime.policy import Dialect
     from walltime.schedule import Schedule
-    from walltime.scheduler.specification import Scheduler
     from walltime.simulation import Fairness, Spread
+    from walltime.simulation.specification import Scheduler
     from walltime.workload import Workload
     from walltime.workload.synthetic import WorkloadModel
 
@@ -135,7 +135,7 @@ def schedulers(
     Raises PolicyError for an invalid specification, and for an option that none of them can use.
     """
     from walltime.policy import takes
-    from walltime.scheduler.specification import parse_scheduler, split_scheduler
+    from walltime.simulation.specification import parse_scheduler, split_scheduler
 
     defaults = {"order": order, "backfill-order": backfill_order, "predictor": predictor}
     used = {"believe": (believe, "regular"), "correction": (correction, "tsafrir07"), "history": (history, "simulation")}
@@ -165,8 +165,8 @@ def run_policy(
     machine: Machine | None = None,
 ) -> Schedule:
     """Simulate, with a progress bar if it takes long."""
-    from walltime.scheduler.specification import Scheduler
     from walltime.simulation import simulate
+    from walltime.simulation.specification import Scheduler
 
     scheduler = Scheduler.of(policy)
     with progress_bar(len(workload), scheduler.label) as progress:

@@ -33,6 +33,7 @@ def demo(
     """Generate a log whose users overestimate, replay it under three policies, and explain the longest wait; no files needed."""
     from walltime.cli import common
     from walltime.cli.compare import as_object, print_comparison, write_page
+    from walltime.explanation import explain, longest_waits
     from walltime.report.caveats import caveats_of
 
     common.check_output(out, (".html", ".htm"))
@@ -43,8 +44,8 @@ def demo(
     spread = common.find_spread(schedules, "none")
     caveats = caveats_of(schedules, "none", spread=spread)
     easy = schedules[1]
-    waits = easy.longest_waits(1)
-    story = easy.explain(waits[0].job, sooner=False) if waits else None
+    waits = longest_waits(easy, 1)
+    story = explain(easy, waits[0].job, sooner=False) if waits else None
     commands = next_commands(log, easy, None if story is None else story.job)
     write_page(out, schedules, "none", spread, seed=seed)
     if as_json:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from walltime.cli.groups import Scheduling
     from walltime.metrics import Interval
     from walltime.schedule import Schedule
-    from walltime.scheduler.specification import Scheduler
     from walltime.simulation.first_look import Look
+    from walltime.simulation.specification import Scheduler
     from walltime.simulation.spread import Spread
 
 ALL = "all"

@@ -40,7 +40,8 @@ def explain(
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
     from walltime.cli import bars, common
-    from walltime.explanation.explain import explain as tell
+    from walltime.explanation import explain as explain_job
+    from walltime.explanation import longest_waits
 
     if (job is None) == (longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
@@ -60,7 +61,7 @@ def explain(
     schedule = common.run_policy(workload, chosen, **run.rules, machine=machine)
     told = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}
     if longest is not None:
-        waits = schedule.longest_waits(longest)
+        waits = longest_waits(schedule, longest)
         if as_json:
             common.print_json({**told, "longest_waits": [wait.as_dict() for wait in waits]})
             return
@@ -71,7 +72,7 @@ def explain(
         return
     assert job is not None, "or the longest waits were asked for"
     with bars.row("what would have helped", unit="runs") as row:
-        story = tell(schedule, job, sooner=not no_sooner, progress=row.update)
+        story = explain_job(schedule, job, sooner=not no_sooner, progress=row.update)
     if figure is not None:
         from walltime.report.explanation import write_explanation_figure
 

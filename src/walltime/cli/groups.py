@@ -16,7 +16,7 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.machine import Machine
-    from walltime.scheduler.specification import Scheduler
+    from walltime.simulation.specification import Scheduler
     from walltime.simulation.variation import Variation
     from walltime.workload import Workload
 

@@ -16,8 +16,8 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.cli.groups import Part, Scheduling
     from walltime.machine import Machine
-    from walltime.scheduler.specification import Scheduler
     from walltime.simulation.replication import Replications
+    from walltime.simulation.specification import Scheduler
     from walltime.simulation.variation import Variation
     from walltime.workload import Workload
 

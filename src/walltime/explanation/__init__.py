@@ -1,19 +1,32 @@
-"""Why a job waited: a simulation run again and watched (watch.py), what it shows (story.py), what would have helped (alternatives.py)."""
+"""Why a job waited (waits.py): the simulation is run again and observed (snapshots.py), and with one thing changed (alternatives.py)."""
 
-from walltime.explanation.explain import LongWait
-from walltime.explanation.machine_story import HeldBack, MachineStory
-from walltime.explanation.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
+from walltime.explanation.pools import MachineExplanation, Obstacles
+from walltime.explanation.records import (
+    Alternative,
+    Cause,
+    Change,
+    Explanation,
+    NumberExplanation,
+    Overtaker,
+    Reservation,
+    RunningJob,
+    Submission,
+)
+from walltime.explanation.waits import LongWait, explain, longest_waits
 
 __all__ = [
     "Alternative",
     "Cause",
     "Change",
-    "HeldBack",
+    "Explanation",
     "LongWait",
-    "MachineStory",
+    "MachineExplanation",
+    "NumberExplanation",
+    "Obstacles",
     "Overtaker",
-    "Reserved",
-    "Running",
-    "Story",
+    "Reservation",
+    "RunningJob",
     "Submission",
+    "explain",
+    "longest_waits",
 ]

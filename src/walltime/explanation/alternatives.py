@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from walltime.engine.reference.number import Reference
-from walltime.explanation.story import Alternative
-from walltime.explanation.watch import Result, scheduler_of
+from walltime.explanation.records import Alternative
 from walltime.policy import parse_policy
-from walltime.scheduler.engines import lowered_prediction, needs_reference, new_kernel, new_reference
-from walltime.scheduler.specification import Scheduler
+from walltime.schedule.schedule import Schedule
+from walltime.simulation.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -26,7 +26,7 @@ PIECE = 1_000_000
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf", "conservative")
 
 
-def alternatives(schedule: Result, job: int, progress: Callable[[int], None] | None = None) -> Iterator[Alternative]:
+def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] | None = None) -> Iterator[Alternative]:
     """Shorter requests, fewer processors, and other policies, each with the start (s) of the job (an index) that it gives.
 
     A request is one of `ROUND`, or as long as the job ran; none is so short that the job would be killed. Where the scheduler plans with
@@ -34,7 +34,7 @@ def alternatives(schedule: Result, job: int, progress: Callable[[int], None] | N
     run for as long as before. `progress` is called now and then with the number of those that are done.
     """
     was = int(schedule.start[job])
-    scheduler = scheduler_of(schedule)
+    scheduler = Scheduler.of_schedule(schedule)
     for done, (what, value, workload, other) in enumerate(_changes(schedule, job, scheduler)):
         alive = partial(progress, done) if progress is not None else _nobody_asks
         start = _start(schedule, workload, other, job, alive)
@@ -68,7 +68,7 @@ def sizes(procs: int) -> list[int]:
     return sorted(halves | powers, reverse=True)
 
 
-def _changes(schedule: Result, job: int, scheduler: Scheduler) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
+def _changes(schedule: Schedule, job: int, scheduler: Scheduler) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
     """What is changed, to which value, and the workload and the scheduler with it."""
     w = schedule.workload
     for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
@@ -85,7 +85,7 @@ def _nobody_asks() -> None:
     """Nobody wants to know how far it is."""
 
 
-def _start(schedule: Result, workload: Workload, scheduler: Scheduler, job: int, alive: Callable[[], None]) -> int:
+def _start(schedule: Schedule, workload: Workload, scheduler: Scheduler, job: int, alive: Callable[[], None]) -> int:
     """When the job starts in this workload, s; `alive` is called now and then."""
     rules = (schedule.dialect, schedule.overrun)
     if needs_reference(scheduler.policy, schedule.dialect, scheduler.prediction):

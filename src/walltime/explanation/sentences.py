@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from walltime.explanation.story import HOW, Alternative, Cause, Change, OfOneJob, Overtaker, Story
-from walltime.explanation.watch import Result
+from walltime.explanation.records import HOW, Alternative, Cause, Change, Explanation, NumberExplanation, Overtaker
+from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time, in_prose
 
 MOST = 3
@@ -22,7 +22,7 @@ WAYS = {"forward": "forward", "back": "back", "given up": "given up", "made": "m
 """How a reservation changes."""
 
 
-def sentences(story: Story) -> list[str]:
+def sentences(story: NumberExplanation) -> list[str]:
     """The story, a paragraph each on the job, its submission, its reservation, who overtook it, its start, and what would have helped."""
     told = [_job(story)]
     if story.wait == 0:
@@ -31,7 +31,7 @@ def sentences(story: Story) -> list[str]:
     return told + [" ".join(part) for part in map(list, parts) if part]
 
 
-def date_of(schedule: Result, seconds: int) -> str:
+def date_of(schedule: Schedule, seconds: int) -> str:
     """The local date and time of a time of the simulation; empty where the log does not say when it begins."""
     origin = schedule.workload.origin
     if origin.unix_start_time is None:
@@ -51,18 +51,18 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def at(story: OfOneJob, seconds: int) -> str:
+def at(story: Explanation, seconds: int) -> str:
     """A time, with its date where the log has one."""
     date = date_of(story.schedule, seconds)
     return f"{seconds:,} s" + (f" ({date})" if date else "")
 
 
-def _later(story: Story, seconds: int) -> str:
+def _later(story: NumberExplanation, seconds: int) -> str:
     """A time, counted from the submission."""
     return "at its submission" if seconds == story.submit else f"{human_time(seconds - story.submit)} after its submission"
 
 
-def _job(story: Story) -> str:
+def _job(story: NumberExplanation) -> str:
     planned = "" if story.believed == story.requested else f" (the scheduler planned with {human_time(story.believed)})"
     machine = story.schedule.workload.machine_procs
     asked = f"Job {story.job}{owner(story)} asked for {story.procs:,} of {count(machine, 'processor')}"
@@ -72,7 +72,7 @@ def _job(story: Story) -> str:
     return f"{asked}, and ran for {human_time(story.runtime)}. Under {in_prose(story.schedule.title)}, {times}{waited}."
 
 
-def owner(story: OfOneJob) -> str:
+def owner(story: Explanation) -> str:
     """Whose job it is, where the log has names."""
     w = story.schedule.workload
     if "user" not in w.origin.names or "user" not in w.columns:
@@ -81,7 +81,7 @@ def owner(story: OfOneJob) -> str:
     return f" of {w.origin.name_of('user', number)}" if number > 0 else ""
 
 
-def _started_at_once(story: Story) -> str:
+def _started_at_once(story: NumberExplanation) -> str:
     met = story.submission
     if story.kind != "backfilled":
         return f"When it was submitted, {_free(met.free)}, and nobody waited ahead of it."
@@ -92,14 +92,14 @@ def _free(number: int) -> str:
     return f"{count(number, 'processor')} {'was' if number == 1 else 'were'} free"
 
 
-def _reserved_for_others(story: Story) -> str:
+def _reserved_for_others(story: NumberExplanation) -> str:
     """The first reservations that others had when it was submitted, in a sentence; empty if there were none."""
     met = story.submission
     each = [f"{one.procs:,} for job {one.job} in {human_time(one.start - story.submit)}" for one in met.reserved[:MOST]]
     return f"Processors reserved for others: {', '.join(each)}{more(len(met.reserved))}." if each else ""
 
 
-def _submission(story: Story) -> Iterator[str]:
+def _submission(story: NumberExplanation) -> Iterator[str]:
     met = story.submission
     ran = f"{count(len(met.running), 'job')} ran" if met.running else "no job ran"
     ahead = f"{count(met.ahead, 'job')} waited ahead of it" if met.ahead else "nobody waited ahead of it"
@@ -127,7 +127,7 @@ def _submission(story: Story) -> Iterator[str]:
         yield _reserved_for_others(story)
 
 
-def _waiting(story: Story) -> Iterator[str]:
+def _waiting(story: NumberExplanation) -> Iterator[str]:
     if story.held:
         yield (
             f"Too few processors were free for {human_time(story.too_few)} of its wait; for {human_time(story.held)} enough were free, but "
@@ -143,7 +143,7 @@ def _waiting(story: Story) -> Iterator[str]:
         yield "It was first in the queue from the beginning."
 
 
-def _reservation(story: Story) -> Iterator[str]:
+def _reservation(story: NumberExplanation) -> Iterator[str]:
     who = story.schedule.policy.reservations
     made = story.reservations[0] if story.reservations else None
     if made is None:
@@ -164,7 +164,7 @@ def _reservation(story: Story) -> Iterator[str]:
     yield reserved_in_the_end(made.start, story)
 
 
-def reserved_in_the_end(reserved: int, story: OfOneJob) -> str:
+def reserved_in_the_end(reserved: int, story: Explanation) -> str:
     """How a start compares with the first reservation."""
     gap = story.start - reserved
     when = "exactly at" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'}"
@@ -177,7 +177,7 @@ def _size(pair: tuple[Change, Change]) -> float:
     return abs(change.start - before.start) if change.what in ("forward", "back") else math.inf
 
 
-def _change(story: Story, before: Change, change: Change) -> str:
+def _change(story: NumberExplanation, before: Change, change: Change) -> str:
     when = _later(story, change.time)
     if change.what == "given up":
         return f"{_upper(when)} it lost its reservation to others."
@@ -197,7 +197,7 @@ def _cause(cause: Cause) -> str:
     return f"job {cause.job} was now expected to run for {human_time(cause.seconds)} longer"
 
 
-def _overtaking(story: Story) -> Iterator[str]:
+def _overtaking(story: NumberExplanation) -> Iterator[str]:
     overtakers = story.overtaken_by
     if not overtakers:
         yield "No job that arrived later started before it."
@@ -230,7 +230,7 @@ def _worst(delays: Sequence[Overtaker]) -> list[Overtaker]:
     return sorted(delays, key=lambda one: -one.delay)[:MOST]
 
 
-def _start(story: Story) -> Iterator[str]:
+def _start(story: NumberExplanation) -> Iterator[str]:
     if not story.let_in:
         yield "No job ended at the moment at which it started."
         return
@@ -242,7 +242,7 @@ def _start(story: Story) -> Iterator[str]:
     yield f"It started when {', '.join(each)}{more(len(story.let_in))}."
 
 
-def sooner_sentences(story: OfOneJob) -> Iterator[str]:
+def sooner_sentences(story: Explanation) -> Iterator[str]:
     """What would have let it start sooner."""
     if not story.alternatives:
         return
@@ -275,11 +275,11 @@ def _value(one: Alternative) -> str:
     return f"a request of {human_time(value)}" if one.what == "request" else count(value, "processor")
 
 
-def _asked(story: OfOneJob, what: str) -> str:
+def _asked(story: Explanation, what: str) -> str:
     return human_time(story.requested) if what == "request" else f"{story.procs:,}"
 
 
-def _sooner_by(story: OfOneJob, one: Alternative) -> str:
+def _sooner_by(story: Explanation, one: Alternative) -> str:
     return "at once" if one.start == story.submit else f"{human_time(one.gain)} sooner"
 
 

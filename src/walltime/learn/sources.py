@@ -11,8 +11,8 @@ from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
 from walltime.learn.features import scales_of
 from walltime.policy import Policy
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 from walltime.workload.scaling import shake
 

@@ -208,3 +208,10 @@ class Prediction:
         if self.history != "simulation":
             parts.append(f"history={self.history}")
         return ",".join(parts)
+
+
+def with_prediction(label: str, prediction: Prediction | None) -> str:
+    """The specification of a policy, extended by that of the prediction."""
+    if prediction is None:
+        return label
+    return f"{label}{',' if ':' in label else ':'}{prediction.label}"

@@ -12,17 +12,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from walltime.explanation.explain import index_of
-from walltime.explanation.machine_story import MachineStory
+from walltime.explanation.pools import MachineExplanation
+from walltime.explanation.records import NumberExplanation
 from walltime.explanation.sentences import count
-from walltime.explanation.story import Story
+from walltime.explanation.waits import index_of
 from walltime.files import whole_file
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
 from walltime.report.workloads import figure_bytes
 from walltime.schedule.schedule import Schedule
 
 Array = np.ndarray
-AnyStory = Story | MachineStory
+AnyStory = NumberExplanation | MachineExplanation
 
 ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
 USERS = {
@@ -120,7 +120,7 @@ def _machine(figure: Figure, axes: Axes, story: AnyStory, schedule: Schedule, be
 
 def _machine_of(story: AnyStory, schedule: Schedule) -> tuple[int, Array]:
     """The processors of the machine and of each job; of a machine of several pools, those of the pools that the job can have."""
-    if isinstance(story, Story) or schedule.given is None or schedule.placement is None:
+    if isinstance(story, NumberExplanation) or schedule.given is None or schedule.placement is None:
         return schedule.workload.machine_procs, schedule.workload.procs
     places = [schedule.placement.machine.place_of(name) for name in story.pools]
     return story.capacity[0], schedule.given[:, places, 0].sum(axis=1)
@@ -159,7 +159,7 @@ def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> N
     left = np.array([one.start for one in story.overtaken_by]) - story.submit
     right = left + np.maximum([one.runtime for one in story.overtaken_by], _least(story))
     row = np.array(rows, float)
-    if isinstance(story, MachineStory):  # who put off whom is not known there
+    if isinstance(story, MachineExplanation):  # who put off whom is not known there
         names = {BLUE: "arrived later"}
     for colour in names:
         mine = (np.array(found) == colour) & (row < MOST_ROWS)

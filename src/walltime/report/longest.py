@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from walltime.explanation import longest_waits
 from walltime.report.tables import table, text
 from walltime.report.text import human_time
 from walltime.schedule.schedule import Schedule
@@ -16,7 +17,7 @@ def longest_section(names: Sequence[str], schedules: Sequence[Schedule]) -> str:
     """The longest waits of each schedule, the worst first; empty if no job waits."""
     rows, policies = [], []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
-        for one in schedule.longest_waits(MOST):
+        for one in longest_waits(schedule, MOST):
             job = f'<td><span data-job="{one.job}">{one.job}</span></td>'
             numbers = [f"{one.procs:,}", human_time(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
             rows.append([text(name), job, human_time(one.wait), *numbers, one.kind])

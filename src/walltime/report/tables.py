@@ -18,7 +18,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Month, Summary, relative_difference
 from walltime.report.text import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler, parse_scheduler
+from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.workload import Workload
 
 COLUMNS = (

@@ -2,10 +2,11 @@
 
 from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.files import read_schedule
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import PredictionRecord, Schedule
 
 __all__ = [
     "Comparison",
+    "PredictionRecord",
     "Schedule",
     "compare",
     "read_schedule",

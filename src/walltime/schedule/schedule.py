@@ -16,21 +16,30 @@ from walltime.auditor.known import known_to
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
+from walltime.predictors.prediction import Prediction, with_prediction
 from walltime.schedule.breakdown import MEASURES, breakdown
 from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
-from walltime.scheduler.specification import with_prediction
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.explanation.explain import LongWait
-    from walltime.explanation.machine_story import MachineStory
-    from walltime.explanation.story import Story
-    from walltime.scheduler.prediction import PredictionRecord
-
 Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionRecord:
+    """The predictions of a simulation; arrays have one entry per job.
+
+    `predicted`: int64 s, at submission, before any correction (the last one before the start, if the predictor predicts waiting
+    jobs again). `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, number of corrections while the job ran.
+    """
+
+    prediction: Prediction
+    predicted: Array
+    basis: Array
+    corrections: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,30 +280,6 @@ class Schedule:
         prediction = None if self.predictions is None else self.predictions.prediction
         rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect, "prediction": prediction}
         return audit(self.workload, columns, self.policy, placement=self.placement, slots=self.slots, **rules)
-
-    def explain(self, job: int, *, sooner: bool = True) -> Story | MachineStory:
-        """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.
-
-        The simulation runs again up to the job's start, so what is told is what the scheduler saw. `sooner`: also try what would have let
-        the job start sooner, some twenty whole simulations. On a machine of several pools the story is found from the schedule, and is a
-        `walltime.explanation.MachineStory`. Raises WorkloadError for a job that is not there, and EngineError where the
-        scheduler does not give this schedule again.
-
-        >>> from walltime import Easy, Workload, simulate
-        >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
-        >>> story = simulate(jobs, Easy()).explain(2)
-        >>> story.wait, story.submission.held_back, [one.job for one in story.overtaken_by]
-        (9, 'too few', [3])
-        """
-        from walltime.explanation.explain import explain
-
-        return explain(self, job, sooner=sooner)
-
-    def longest_waits(self, count: int = 10) -> list[LongWait]:
-        """The longest waits, the worst first, each printed as one line."""
-        from walltime.explanation.explain import longest_waits
-
-        return longest_waits(self, count)
 
     def table(self) -> pl.DataFrame:
         """The schedule as a polars table, one row per job, columns as in `walltime.workload.SCHEDULE_COLUMNS`."""

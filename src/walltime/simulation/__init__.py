@@ -1,41 +1,52 @@
-"""Running simulations: one (run.py), many (batch.py, replication.py), step by step (stepping.py), and what several show together."""
+"""Simulations: one (run.py), what it is told (specification.py), thousands (batch.py), step by step (stepping.py)."""
 
-from walltime.simulation.accuracy import WalltimeAccuracy, walltime_accuracy
-from walltime.simulation.adjusted import AdjustedWalltimes, adjust_walltimes
-from walltime.simulation.advice import UserAdvice, advise_users
-from walltime.simulation.batch import Batch, Case, simulate_many
-from walltime.simulation.dialects import DialectRow, DialectTable, compare_dialects, dialect_runs, readings_alone
-from walltime.simulation.fair_start import Fairness, fairness
-from walltime.simulation.replay import Replay, predict
-from walltime.simulation.replication import Replications, replicate
-from walltime.simulation.run import simulate
-from walltime.simulation.spread import Spread, shaking_spread
-from walltime.simulation.stepping import Simulation, State
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AdjustedWalltimes",
-    "Batch",
-    "Case",
-    "DialectRow",
-    "DialectTable",
-    "Fairness",
-    "Replay",
-    "Replications",
-    "Simulation",
-    "Spread",
-    "State",
-    "UserAdvice",
-    "WalltimeAccuracy",
-    "adjust_walltimes",
-    "advise_users",
-    "compare_dialects",
-    "dialect_runs",
-    "fairness",
-    "predict",
-    "readings_alone",
-    "replicate",
-    "shaking_spread",
-    "simulate",
-    "simulate_many",
-    "walltime_accuracy",
-]
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.simulation.accuracy import WalltimeAccuracy as WalltimeAccuracy
+    from walltime.simulation.accuracy import walltime_accuracy as walltime_accuracy
+    from walltime.simulation.adjusted import AdjustedWalltimes as AdjustedWalltimes
+    from walltime.simulation.adjusted import adjust_walltimes as adjust_walltimes
+    from walltime.simulation.advice import UserAdvice as UserAdvice
+    from walltime.simulation.advice import advise_users as advise_users
+    from walltime.simulation.batch import Batch as Batch
+    from walltime.simulation.batch import Case as Case
+    from walltime.simulation.batch import simulate_many as simulate_many
+    from walltime.simulation.dialects import DialectRow as DialectRow
+    from walltime.simulation.dialects import DialectTable as DialectTable
+    from walltime.simulation.dialects import compare_dialects as compare_dialects
+    from walltime.simulation.dialects import dialect_runs as dialect_runs
+    from walltime.simulation.dialects import readings_alone as readings_alone
+    from walltime.simulation.fair_start import Fairness as Fairness
+    from walltime.simulation.fair_start import fairness as fairness
+    from walltime.simulation.replay import Replay as Replay
+    from walltime.simulation.replay import predict as predict
+    from walltime.simulation.replication import Replications as Replications
+    from walltime.simulation.replication import replicate as replicate
+    from walltime.simulation.run import simulate as simulate
+    from walltime.simulation.specification import Scheduler as Scheduler
+    from walltime.simulation.specification import parse_scheduler as parse_scheduler
+    from walltime.simulation.spread import Spread as Spread
+    from walltime.simulation.spread import shaking_spread as shaking_spread
+    from walltime.simulation.stepping import Simulation as Simulation
+    from walltime.simulation.stepping import State as State
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "simulation.accuracy": ("WalltimeAccuracy", "walltime_accuracy"),
+        "simulation.adjusted": ("AdjustedWalltimes", "adjust_walltimes"),
+        "simulation.advice": ("UserAdvice", "advise_users"),
+        "simulation.batch": ("Batch", "Case", "simulate_many"),
+        "simulation.dialects": ("DialectRow", "DialectTable", "compare_dialects", "dialect_runs", "readings_alone"),
+        "simulation.fair_start": ("Fairness", "fairness"),
+        "simulation.replay": ("Replay", "predict"),
+        "simulation.replication": ("Replications", "replicate"),
+        "simulation.run": ("simulate",),
+        "simulation.specification": ("Scheduler", "parse_scheduler"),
+        "simulation.spread": ("Spread", "shaking_spread"),
+        "simulation.stepping": ("Simulation", "State"),
+    },
+)

@@ -15,9 +15,9 @@ from walltime.policy import SJF, Easy, Policy
 from walltime.policy.slurm import Slurm
 from walltime.predictors import Prediction
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler, parse_scheduler
 from walltime.simulation.replay import Replay, predict
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.spread import COPIES, Spread, shaking_spread
 from walltime.workload import Workload
 

@@ -19,10 +19,10 @@ from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.engines import check_dynamics, needs_reference
-from walltime.scheduler.prediction import for_kernel
-from walltime.scheduler.specification import Scheduler, with_prediction
+from walltime.simulation.engines import check_dynamics, needs_reference
+from walltime.simulation.prediction import for_kernel
 from walltime.simulation.run import dynamics_of, simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
@@ -71,7 +71,7 @@ class Case:
     @property
     def label(self) -> str:
         """The specification of the whole scheduler."""
-        return with_prediction(self.policy.label, self.prediction)
+        return Scheduler(self.policy, self.prediction).label
 
 
 @dataclass(frozen=True, eq=False)

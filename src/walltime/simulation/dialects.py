@@ -11,8 +11,8 @@ import numpy as np
 from walltime import metrics, notebook
 from walltime.policy import DIALECTS, FCFS, PAPERS, READINGS, Dialect
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import shake

@@ -13,8 +13,8 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload.draws import seed_fault, uniforms
 

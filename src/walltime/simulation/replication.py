@@ -14,8 +14,8 @@ from walltime.machine import Machine
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.draws import seed_fault

@@ -16,11 +16,10 @@ from walltime.machine import Machine
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.schedule import Schedule
-from walltime.scheduler.engines import check_dynamics, lowered_prediction, needs_reference, new_kernel, new_reference
-from walltime.scheduler.on_machine import run_on_machine
-from walltime.scheduler.prediction import PredictionRecord
-from walltime.scheduler.specification import Scheduler
+from walltime.schedule.schedule import PredictionRecord, Schedule
+from walltime.simulation.engines import check_dynamics, lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.simulation.on_machine import run_on_machine
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from walltime import metrics
 from walltime.errors import PolicyError, shown
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import shake

@@ -15,9 +15,9 @@ from walltime.estimates import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.engines import lowered_prediction, new_kernel, new_reference
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.engines import lowered_prediction, new_kernel, new_reference
 from walltime.simulation.run import chosen_engine, schedule_of
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:

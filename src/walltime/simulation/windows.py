@@ -12,8 +12,8 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.metrics import Summary, summarize
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 

@@ -14,8 +14,8 @@ from walltime.estimates import effective_times
 from walltime.metrics import Interval, halves_differ, summarize
 from walltime.policy import ORDERS, Policy, parse_order
 from walltime.provenance import version
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.windows import DAY, LEAST, check_cost, log_cost
 from walltime.tuning.fitting import change_interval
 from walltime.tuning.switching import Switching, can_switch

@@ -14,8 +14,8 @@ from walltime.metrics import Interval, halves_differ, series_interval
 from walltime.policy import ORDERS, Policy
 from walltime.policy.formulas import SCORES
 from walltime.provenance import version
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.windows import DAY, Window, check_cost, percent, windows
 from walltime.tuning.search import check_optimiser, make_order, search
 from walltime.tuning.trials import Kept, Trials, with_order

@@ -11,8 +11,8 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, PAPERS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
-from walltime.scheduler.engines import new_kernel
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.engines import new_kernel
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import OutputError, PolicyError
 from walltime.policy import Order, takes
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 

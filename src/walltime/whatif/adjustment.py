@@ -11,8 +11,8 @@ from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.policy import Slurm
 from walltime.predictors import Belief, Correction, Jobs, Prediction, Predictor, log_ends, parse_predictor
-from walltime.scheduler.specification import Scheduler
-from walltime.scheduler.without_scheduling import predict_beside
+from walltime.simulation.prediction import predict_beside
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray

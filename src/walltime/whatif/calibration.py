@@ -23,7 +23,7 @@ from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_wait
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import Island, islands
 from walltime.whatif.setting import Setting, without_warnings
 from walltime.whatif.wait_causes import Evidence, Waited, find_evidence

@@ -14,7 +14,7 @@ from walltime.logs.filters import parse_seconds
 from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
-from walltime.scheduler.specification import parse_scheduler
+from walltime.simulation.specification import parse_scheduler
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 

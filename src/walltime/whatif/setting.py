@@ -14,8 +14,8 @@ from walltime.estimates import parse_estimates
 from walltime.machine import Machine
 from walltime.policy import Policy, Slurm
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.run import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.whatif.adjustment import Adjustment, planned_by_time_min
 from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake

@@ -14,7 +14,7 @@ from walltime.errors import PolicyError, WalltimeError, WorkloadError, shown
 from walltime.machine import Machine
 from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.whatif.changes import Change
 from walltime.whatif.effects import MEASURES, measures_of, pairs

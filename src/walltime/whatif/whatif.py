@@ -16,7 +16,7 @@ from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.recorded import recorded_wait
 from walltime.schedule.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.whatif.calibration import Calibration, calibrate, left_out
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost

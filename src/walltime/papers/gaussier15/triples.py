@@ -16,8 +16,8 @@ from walltime.papers.subjects import Subject
 from walltime.policy import Dialect
 from walltime.predictors import Prediction, parse_predictor
 from walltime.predictors.gaussier15 import WEIGHTS, Gaussier15
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation.batch import Case, Lane, compile_for
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 DIALECT = "predictsim"

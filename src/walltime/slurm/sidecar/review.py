@@ -14,8 +14,8 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.provenance import plain
-from walltime.scheduler.specification import Scheduler
 from walltime.simulation import simulate
+from walltime.simulation.specification import Scheduler
 from walltime.slurm.sidecar.ledger import Event
 from walltime.whatif import WhatIf, what_if
 from walltime.whatif.adjustment import planned_by_time_min

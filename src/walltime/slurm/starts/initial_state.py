@@ -10,7 +10,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import Placement, place
 from walltime.policy import Slurm
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.workload import MISSING, Origin, Workload
@@ -107,7 +107,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     )
     wants: object = None
     if isinstance(scheduler.policy, Slurm):
-        from walltime.scheduler.on_slurm import place_on_nodes
+        from walltime.simulation.on_slurm import place_on_nodes
 
         placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm))
     else:

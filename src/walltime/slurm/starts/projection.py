@@ -13,7 +13,7 @@ from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
 from walltime.policy import Slurm
 from walltime.schedule import Schedule
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload
 
@@ -160,7 +160,7 @@ class Projection:
         """Nodes, settings, and priorities: waiting jobs have Slurm's own, and shares stay as they are at the snapshot."""
         from walltime.engine.inputs import Shares
         from walltime.policy.slurm import Settings
-        from walltime.scheduler.on_slurm import nodes_of, with_priorities
+        from walltime.simulation.on_slurm import nodes_of, with_priorities
 
         state, policy = self.state, self.scheduler.policy
         assert isinstance(policy, Slurm)

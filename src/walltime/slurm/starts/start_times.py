@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.explanation import HeldBack, MachineStory
+from walltime.explanation import MachineExplanation, Obstacles, explain
 from walltime.policy import Policy, Slurm
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
@@ -184,7 +184,7 @@ class Reasons:
     """
 
     job: str
-    held_back: HeldBack
+    held_back: Obstacles
     sentences: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -200,8 +200,8 @@ def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Poli
     if not places:
         raise PolicyError(why_not(snapshot, label))
     schedule = projection.schedule(Runtimes(state.history, state.ended, wanted(state)).typical())
-    story = schedule.explain(FIRST_NUMBER + places[0], sooner=False)
-    assert isinstance(story, MachineStory), "it has a placement"
+    story = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
+    assert isinstance(story, MachineExplanation), "it has a placement"
 
     def named(sentence: str) -> str:
         return re.sub(r"\b1\d{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.policy.slurm import seconds_of
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.slurm.jobs import MOST, WAITING, SnapshotJob, memory_of
 from walltime.slurm.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from walltime.explanation.watch import Result
+from walltime.schedule.schedule import Schedule
 
 HELD_BACK = {
     "nothing": "it started at once",
@@ -29,7 +29,7 @@ HOW = {
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningJob:
     """A job that ran: when it was expected to end at that time, and when it did, s."""
 
     job: int
@@ -39,7 +39,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Reserved:
+class Reservation:
     """A reservation of a waiting job: from when (s), and for how many processors."""
 
     job: int
@@ -104,8 +104,8 @@ class Submission:
     free: int
     ahead: int
     held_back: str
-    running: tuple[Running, ...]
-    reserved: tuple[Reserved, ...]
+    running: tuple[RunningJob, ...]
+    reserved: tuple[Reservation, ...]
     extra: int | None = None
 
 
@@ -123,7 +123,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OfOneJob:
+class Explanation:
     """What is told of any job, on one pool of processors or on a machine of several.
 
     `alternatives`: what was tried to let it start sooner; `sooner` are those that do. `sentences`: all of it in words, a paragraph each;
@@ -140,7 +140,7 @@ class OfOneJob:
     kind: str
     policy: str
     alternatives: tuple[Alternative, ...]
-    schedule: Result = field(repr=False)
+    schedule: Schedule = field(repr=False)
     sentences: tuple[str, ...] = ()
 
     @property
@@ -163,7 +163,7 @@ class OfOneJob:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Story(OfOneJob):
+class NumberExplanation(Explanation):
     """What happened to one job; jobs are numbers of the log, times s of the simulation.
 
     `head_since`: when it became first in the queue, None if it never was while it waited. `reservations`: its first one, and each change.
@@ -178,7 +178,7 @@ class Story(OfOneJob):
     overtaken_by: tuple[Overtaker, ...]
     too_few: int
     held: int
-    let_in: tuple[Running, ...]
+    let_in: tuple[RunningJob, ...]
 
     @property
     def delayed_by(self) -> tuple[Overtaker, ...]:

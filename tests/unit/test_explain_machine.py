@@ -7,7 +7,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
-from walltime.explanation import HeldBack
+from walltime.explanation import Obstacles
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
 
 POOLS = (Pool("a", 4, 1), Pool("b", 2, 1, 1))
@@ -23,14 +23,14 @@ def workload(rows, **columns):
 
 def story(rows, job, *, policy="easy", outages=(), limits=(), sooner=False, **columns):
     machine = Machine(POOLS, PARTITIONS, outages, limits)
-    return wt.simulate(workload(rows, **columns), policy, machine=machine).explain(job, sooner=sooner)
+    return wt.explain(wt.simulate(workload(rows, **columns), policy, machine=machine), job, sooner=sooner)
 
 
 def test_too_few__until_another_one_ends():
     told = story([(0, 10, 3, 1), (1, 10, 2, 1), (2, 5, 1, 1), (3, 5, 2, 2)], 2)
     assert (told.start, told.kind, told.partition, told.pools) == (10, "reserved", "1", ("a",))
     assert (told.capacity, told.free, told.ahead) == ((4, 0), (1, 0), 0)
-    assert told.held_back == HeldBack(too_few=9)
+    assert told.held_back == Obstacles(too_few=9)
     assert [one.job for one in told.overtaken_by] == [3], "job 4 is on the pool b, which job 2 cannot have"
     assert [change.start for change in told.reservations] == [20]
     text = str(told)
@@ -43,13 +43,13 @@ def test_too_few__until_another_one_ends():
 def test_outage_and_limit_and_order():
     outage = (Outage("a", 10, 30, announced=0),)
     told = story([(0, 4, 4, 1), (12, 5, 2, 1)], 2, outages=outage)
-    assert (told.start, told.held_back, told.free) == (30, HeldBack(outage=18), (0, 0))
+    assert (told.start, told.held_back, told.free) == (30, Obstacles(outage=18), (0, 0))
     told = story([(0, 10, 1, 1), (1, 5, 1, 1)], 2, limits=(Limit(("user",), jobs=1),), user=[7, 7])
-    assert (told.start, told.held_back) == (10, HeldBack(limit=9))
+    assert (told.start, told.held_back) == (10, Obstacles(limit=9))
     assert "a limit held it back (at most 1 jobs at a time)" in str(told)
     told = story([(0, 10, 3, 1), (1, 5, 4, 1), (2, 30, 1, 1)], 3)
     assert (told.start, told.ahead) == (15, 1)
-    assert told.held_back == HeldBack(others=8, too_few=5), "one is free until 10 s, and then the head has all"
+    assert told.held_back == Obstacles(others=8, too_few=5), "one is free until 10 s, and then the head has all"
 
 
 def test_dependency__waits_from_the_end_of_the_other():
@@ -79,7 +79,7 @@ def test_spans__add_up_to_the_wait(policy):
     machine = Machine(POOLS, PARTITIONS, (Outage("a", 30, 90, 2),), (Limit(("user",), jobs=3),))
     schedule = wt.simulate(workload(rows, user=rng.integers(1, 4, 40)), policy, machine=machine)
     for job in schedule.workload.job_id.tolist():
-        told = schedule.explain(job, sooner=False)
+        told = wt.explain(schedule, job, sooner=False)
         held = told.held_back
         assert held.limit + held.outage + held.too_few + held.others == told.wait
         assert told.sentences

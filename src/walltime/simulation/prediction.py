@@ -1,33 +1,18 @@
-"""Predictions in the form that the engines take, and the predictions made in a simulation."""
+"""Predictions in the form that the engines take, and predictions for given starts and ends, where nothing is scheduled."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from walltime.engine.kernel import prediction_memory as engine
 from walltime.engine.reference.predictions import Predictions as ReferencePredictions
-from walltime.errors import WorkloadError
-from walltime.predictors import Correction, History, Jobs, LogHistory, Prediction, check_columns, log_ends
-from walltime.scheduler.without_scheduling import compiled, predict_beside
+from walltime.errors import PolicyError, WorkloadError
+from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
 from walltime.workload import Workload
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class PredictionRecord:
-    """The predictions of a simulation; arrays have one entry per job.
-
-    `predicted`: int64 s, at submission, before any correction (the last one before the start, if the predictor predicts waiting
-    jobs again). `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, number of corrections while the job ran.
-    """
-
-    prediction: Prediction
-    predicted: Array
-    basis: Array
-    corrections: Array
+Ends = tuple[Array, Array, Array]
+"""Start and end of each job, int64 s, and where they are known, bool."""
 
 
 def limits(requested: Array, believed: Array) -> Array:
@@ -85,3 +70,50 @@ def _correction(correction: Correction) -> int:
 def _check_feedback(prediction: Prediction, workload: Workload) -> None:
     if prediction.history == "log" and workload.feedback:
         raise WorkloadError("with feedback jobs are not submitted when they were in the log; learn from the simulation instead")
+
+
+def compiled(predictor: Predictor, jobs: Jobs) -> engine.Compiled:
+    """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
+    check_columns(predictor, jobs.workload)
+    found = predictor.compiled(jobs)
+    if found is None:
+        raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
+    return found
+
+
+def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
+    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python.
+
+    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    """
+    return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends, arrivals_first)
+
+
+def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
+    from walltime.engine.interface.load import load, load_predictor
+
+    start, end, known = ends
+    count, runtime = len(start), end - start
+    given = predictor.made_in_advance(jobs.workload, jobs.requested, runtime, jobs.limit)
+    if given is not None:
+        return given, np.ones(count, np.uint8)
+    prediction = engine.nothing_predicted()._replace(compiled=compiled(predictor, jobs))
+    predicting, addresses = engine.new_predicting(count, prediction), load_predictor(prediction.compiled)
+    shown = np.flatnonzero(known)
+    ending = shown[np.lexsort((shown, start[shown], end[shown]))]
+    starting = shown[np.lexsort((shown, start[shown]))]
+    columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
+    load("replay")(*(addresses.get(name, 0) for name in ("predict", "started", "observe")), predicting, *columns, int(arrivals_first))
+    return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
+
+
+def _predict_plainly(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
+    submit = jobs.workload.submit
+    start, end, known = ends
+    history = History(predictor, jobs.workload, jobs.requested, jobs.limit, end - start)
+    past = Past(history, submit, start, end, known, arrivals_first)
+    predicted, basis = np.empty(len(submit), np.int64), np.empty(len(submit), np.uint8)
+    for job, now in enumerate(submit.tolist()):
+        past.show_until(now)
+        predicted[job], basis[job] = history.predict(job, now, now)
+    return predicted, basis

@@ -9,58 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from walltime.auditor.known import known_to
 from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
-from walltime.machine import Placement
-from walltime.policy import FCFS, Dialect, Policy
-from walltime.scheduler.engines import lowered_prediction, needs_reference, new_kernel, new_reference
-from walltime.scheduler.prediction import PredictionRecord
-from walltime.scheduler.specification import Scheduler
-from walltime.workload import Workload
+from walltime.policy import FCFS, Policy
+from walltime.schedule.schedule import Schedule
+from walltime.simulation.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.simulation.specification import Scheduler
 
 Array = np.ndarray
-
-
-class Result(Protocol):
-    """What is asked of a schedule here: see `walltime.Schedule`."""
-
-    @property
-    def workload(self) -> Workload: ...  # noqa: D102
-    @property
-    def policy(self) -> Policy: ...  # noqa: D102
-    @property
-    def predictions(self) -> PredictionRecord | None: ...  # noqa: D102
-    @property
-    def submit(self) -> Array: ...  # noqa: D102
-    @property
-    def start(self) -> Array: ...  # noqa: D102
-    @property
-    def end(self) -> Array: ...  # noqa: D102
-    @property
-    def runtime(self) -> Array: ...  # noqa: D102
-    @property
-    def kind(self) -> Array: ...  # noqa: D102
-    @property
-    def label(self) -> str: ...  # noqa: D102
-    @property
-    def title(self) -> str: ...  # noqa: D102
-    @property
-    def overrun(self) -> str: ...  # noqa: D102
-    @property
-    def dialect(self) -> Dialect: ...  # noqa: D102
-    @property
-    def placement(self) -> Placement | None: ...  # noqa: D102
-    @property
-    def given(self) -> Array | None: ...  # noqa: D102
-    @property
-    def reserved_start(self) -> Array: ...  # noqa: D102
-    @property
-    def engine(self) -> str: ...  # noqa: D102
 
 
 @dataclass
@@ -86,17 +47,12 @@ class Snapshot:
     """Jobs that come before it in the queue; None once it has started."""
 
 
-def scheduler_of(schedule: Result) -> Scheduler:
-    """The scheduler that made it."""
-    return Scheduler(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
-
-
-def watch(schedule: Result, job: int) -> Iterator[Snapshot]:
+def watch(schedule: Schedule, job: int) -> Iterator[Snapshot]:
     """What there was after each event from the submission of the job (an index) until its start, the last.
 
     Raises EngineError if it starts at another time than in the schedule, which then is not the one that this scheduler makes.
     """
-    scheduler = scheduler_of(schedule)
+    scheduler = Scheduler.of_schedule(schedule)
     reference = needs_reference(scheduler.policy, schedule.dialect, scheduler.prediction)
     for seen in (_watch_reference if reference else _watch_kernel)(schedule, scheduler, job):
         started = job in seen.lengths
@@ -114,7 +70,7 @@ def watch(schedule: Result, job: int) -> Iterator[Snapshot]:
 # ------------------------------------------------------------------ the compiled engine
 
 
-def _watch_kernel(schedule: Result, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
+def _watch_kernel(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
     lowered = lowered_prediction(schedule.workload, scheduler, schedule.overrun)
     simulation = new_kernel(schedule.workload, scheduler, schedule.dialect, schedule.overrun, lowered, log=True)
     state, jobs, queue, notes = (getattr(simulation.memory, name) for name in ("state", "jobs", "queue", "notes"))
@@ -168,7 +124,7 @@ def _note_reservations(seen: Snapshot, policy: Policy, memory: Any, entries: Any
 class _Rank:
     """What sorts waiting jobs as the queue does."""
 
-    def __init__(self, schedule: Result, scheduler: Scheduler, length: Array):
+    def __init__(self, schedule: Schedule, scheduler: Scheduler, length: Array):
         self._order, self._length = scheduler.policy.order, length
         self._submit, self._procs = schedule.submit, schedule.workload.procs
         self._first = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
@@ -243,7 +199,7 @@ class _Watched(Reference):
             raise _Started
 
 
-def _watch_reference(schedule: Result, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
+def _watch_reference(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
     engine = new_reference(_Watched, schedule.workload, scheduler, schedule.dialect, schedule.overrun)
     engine.watched, engine.seen = job, []
     with suppress(_Started):

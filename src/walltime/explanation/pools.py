@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from walltime.explanation.alternatives import requests, sizes, with_procs, with_request
+from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
 from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences
-from walltime.explanation.story import Alternative, Change, OfOneJob, Overtaker
-from walltime.explanation.watch import Result, scheduler_of
 from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
-from walltime.scheduler.on_machine import run_on_machine
-from walltime.scheduler.specification import Scheduler, parse_scheduler
+from walltime.schedule.schedule import Schedule
+from walltime.simulation.on_machine import run_on_machine
+from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
 
@@ -28,7 +28,7 @@ MOST = 3
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class Obstacles:
     """How long of its wait what held a job back, s.
 
     `limit`: one of its limits. `outage`: too little was free because of an outage. `too_few`: too little was free. `others`: enough was
@@ -43,7 +43,7 @@ class HeldBack:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MachineStory(OfOneJob):
+class MachineExplanation(Explanation):
     """What happened to one job on a machine of several pools; jobs are numbers of the log, times s of the simulation.
 
     `submit`: from when it waited, the ends of the jobs on which it depends considered. `pools`: those of its partition; `capacity`: their
@@ -59,12 +59,12 @@ class MachineStory(OfOneJob):
     free: tuple[int, int]
     ahead: int
     depended: bool
-    held_back: HeldBack
+    held_back: Obstacles
     reservations: tuple[Change, ...]
     overtaken_by: tuple[Overtaker, ...]
 
 
-def machine_story(schedule: Result, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineStory:
+def machine_story(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:
     """The story of a job, by its index; `sooner`: also simulate what would have let it start sooner."""
     placement, given, w = schedule.placement, schedule.given, schedule.workload
     assert placement is not None, "or it is told otherwise"
@@ -80,7 +80,7 @@ def machine_story(schedule: Result, job: int, sooner: bool, progress: Callable[[
     waited = int(start[job]) > int(submit[job])
     free, held = _held_back(schedule, placement, job, places)
     reserved = int(schedule.reserved_start[job])
-    story = MachineStory(
+    story = MachineExplanation(
         job=int(w.job_id[job]),
         submit=int(submit[job]),
         start=int(start[job]),
@@ -122,7 +122,7 @@ def _pair(values: Any) -> tuple[int, int]:
 # ---------------------------------------------------------------------------------------------- what held it back
 
 
-def _held_back(schedule: Result, placement: Placement, job: int, places: list[int]) -> tuple[tuple[int, int], HeldBack]:
+def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> tuple[tuple[int, int], Obstacles]:
     """What was free in these pools when the job was submitted, just before any job started then, and what held it back how long."""
     begin, end, given = int(schedule.submit[job]), int(schedule.start[job]), schedule.given
     assert given is not None
@@ -152,13 +152,13 @@ def _held_back(schedule: Result, placement: Placement, job: int, places: list[in
     lengths = np.diff(np.append(moments, max(end, begin)))
     fits, would_fit = (with_outages >= need).all(axis=1), (without >= need).all(axis=1)
     spans = {"limit": over, "outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, "others": ~over & fits}
-    held = HeldBack(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
+    held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
     return _pair(np.maximum(capacity - at_first[:, 0] - missing[:, 0], 0).sum(axis=0)), held
 
 
-def _running(schedule: Result, jobs: Array, amounts: Array, moments: Array) -> Array:
+def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) -> Array:
     """What these jobs use together from each moment on; `amounts`: a row per job. Shape (moments, kinds of amounts)."""
     by_start, by_end = np.argsort(schedule.start[jobs], kind="stable"), np.argsort(schedule.end[jobs], kind="stable")
     zero = np.zeros((1, amounts.shape[1]), np.int64)
@@ -172,7 +172,7 @@ def _running(schedule: Result, jobs: Array, amounts: Array, moments: Array) -> A
 # ---------------------------------------------------------------------------------------------- what would have helped
 
 
-def _alternatives(schedule: Result, job: int, progress: Callable[[int], None] | None) -> Iterator[Alternative]:
+def _alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] | None) -> Iterator[Alternative]:
     """Shorter requests, fewer processors, other partitions and other policies, each with the start of the job that it gives."""
     was, number = int(schedule.start[job]), schedule.workload.job_id[job]
     placement = schedule.placement
@@ -190,9 +190,9 @@ def _tell(progress: Callable[[int], None], done: int, _started: int) -> None:
     progress(done)
 
 
-def _changes(schedule: Result, placement: Placement, job: int) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
+def _changes(schedule: Schedule, placement: Placement, job: int) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
     """What is changed, to which value, and the workload and the scheduler with it."""
-    w, scheduler = schedule.workload, scheduler_of(schedule)
+    w, scheduler = schedule.workload, Scheduler.of_schedule(schedule)
     for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
         yield "request", seconds, with_request(w, job, seconds), scheduler
     for procs in sizes(int(w.procs[job])):
@@ -211,7 +211,7 @@ def _changes(schedule: Result, placement: Placement, job: int) -> Iterator[tuple
 # ---------------------------------------------------------------------------------------------- in words
 
 
-def _sentences(story: MachineStory) -> Iterator[str]:
+def _sentences(story: MachineExplanation) -> Iterator[str]:
     second = story.schedule.placement.machine.second if story.schedule.placement is not None else ""
     asked = f"Job {story.job}{owner(story)} asked for {count(story.procs, 'processor')}"
     asked += f" and {story.second:,} {second}" if story.second else ""
@@ -233,7 +233,7 @@ def _sentences(story: MachineStory) -> Iterator[str]:
         yield helped
 
 
-def _holding(story: MachineStory) -> str:
+def _holding(story: MachineExplanation) -> str:
     held = story.held_back
     node = "; it may not have been on the nodes that it needs, or no scheduler had looked yet" if story.policy.startswith("slurm") else ""
     words = {
@@ -248,7 +248,7 @@ def _holding(story: MachineStory) -> str:
     return f"Of its wait, {', '.join(f'for {human_time(seconds)} {text}' for seconds, text in sorted(spans, key=lambda one: -one[0]))}."
 
 
-def _limits(story: MachineStory) -> str:
+def _limits(story: MachineExplanation) -> str:
     """The limits that the job counts towards, in words."""
     placement = story.schedule.placement
     assert placement is not None
@@ -260,7 +260,7 @@ def _limits(story: MachineStory) -> str:
     return f"at most {', or '.join(dict.fromkeys(found))} at a time"
 
 
-def _overtaking(story: MachineStory) -> str:
+def _overtaking(story: MachineExplanation) -> str:
     if not story.overtaken_by:
         return "No job that arrived later started before it there."
     largest = sorted(story.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST]

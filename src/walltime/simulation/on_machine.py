@@ -15,8 +15,9 @@ from walltime.estimates import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy, Slurm
-from walltime.scheduler.prediction import PredictionRecord, for_kernel, for_reference
-from walltime.scheduler.specification import Scheduler
+from walltime.schedule.schedule import PredictionRecord
+from walltime.simulation.prediction import for_kernel, for_reference
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -27,7 +28,7 @@ Found = dict[str, Any]
 def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
     """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
     if isinstance(policy, Slurm):
-        from walltime.scheduler.on_slurm import place_on_nodes
+        from walltime.simulation.on_slurm import place_on_nodes
 
         return place_on_nodes(workload, machine, policy.settings(machine.slurm))[:2]
     return place(workload, machine)
@@ -40,7 +41,7 @@ def run_on_machine(
     if isinstance(scheduler.policy, Slurm):
         if scheduler.prediction is not None:
             raise PolicyError("Slurm's scheduling knows no predicted runtimes but time_min; leave the predictor out")
-        from walltime.scheduler.on_slurm import run_on_slurm
+        from walltime.simulation.on_slurm import run_on_slurm
 
         return run_on_slurm(workload, scheduler.policy, machine, overrun, engine, progress)
     passes = scheduler.policy.passes

@@ -10,17 +10,31 @@ import numpy as np
 
 from walltime.errors import WorkloadError, shown
 from walltime.explanation.alternatives import alternatives
-from walltime.explanation.gathering import story_of
-from walltime.explanation.machine_story import MachineStory, machine_story
+from walltime.explanation.number import story_of
+from walltime.explanation.pools import MachineExplanation, machine_story
+from walltime.explanation.records import NumberExplanation
 from walltime.explanation.sentences import sentences
-from walltime.explanation.story import Story
-from walltime.explanation.watch import Result
 from walltime.policy import Kind
+from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time
 
 
-def explain(schedule: Result, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None) -> Story | MachineStory:
-    """The story of a job, by its number in the log; see `walltime.Schedule.explain`."""
+def explain(
+    schedule: Schedule, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None
+) -> NumberExplanation | MachineExplanation:
+    """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.
+
+    The simulation runs again up to the job's start, so what is told is what the scheduler saw. `sooner`: also try what would have let
+    the job start sooner, some twenty whole simulations; `progress` is called now and then with how many of them are done. On a machine of
+    several pools the explanation is found from the schedule, and is a `walltime.explanation.MachineExplanation`. Raises WorkloadError for
+    a job that is not there, and EngineError where the scheduler does not give this schedule again.
+
+    >>> from walltime import Easy, Workload, simulate
+    >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> why = explain(simulate(jobs, Easy()), 2)
+    >>> why.wait, why.submission.held_back, [one.job for one in why.overtaken_by]
+    (9, 'too few', [3])
+    """
     index = index_of(schedule, job)
     if schedule.placement is not None:
         return machine_story(schedule, index, sooner, progress)
@@ -29,7 +43,7 @@ def explain(schedule: Result, job: int, *, sooner: bool = True, progress: Callab
     return replace(story, sentences=tuple(sentences(story)))
 
 
-def index_of(schedule: Result, job: int) -> int:
+def index_of(schedule: Schedule, job: int) -> int:
     """Where a job number stands in order of arrival; raises WorkloadError where there is none, saying which there are."""
     ids = schedule.workload.job_id
     found = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
@@ -71,8 +85,11 @@ class LongWait:
         )
 
 
-def longest_waits(schedule: Result, count: int = 10) -> list[LongWait]:
-    """The longest waits, the worst first; of equal ones that of the job that arrived first. Jobs that did not wait are left out."""
+def longest_waits(schedule: Schedule, count: int = 10) -> list[LongWait]:
+    """The longest waits, the worst first, each printed as one line; of equal ones that of the job that arrived first.
+
+    Jobs that did not wait are left out.
+    """
     w, submit, start = schedule.workload, schedule.submit, schedule.start
     worst = np.argsort(submit - start, kind="stable")[: max(count, 0)]
     place = np.arange(len(w))

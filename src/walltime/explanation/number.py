@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from walltime.explanation.story import Alternative, Cause, Change, Overtaker, Reserved, Running, Story, Submission
-from walltime.explanation.watch import Result, Snapshot, watch
+from walltime.explanation.records import Alternative, Cause, Change, NumberExplanation, Overtaker, Reservation, RunningJob, Submission
+from walltime.explanation.snapshots import Snapshot, watch
 from walltime.policy import Kind
+from walltime.schedule.schedule import Schedule
 
 
-def story_of(schedule: Result, job: int, alternatives: Iterable[Alternative] = ()) -> Story:
+def story_of(schedule: Schedule, job: int, alternatives: Iterable[Alternative] = ()) -> NumberExplanation:
     """The story of a job, by its index; raises EngineError where the schedule cannot be made again."""
     w = schedule.workload
     facts = _Facts(schedule, job)
     for seen in watch(schedule, job):
         facts.add(seen)
     assert facts.submission is not None, "the last snapshot is its start"
-    return Story(
+    return NumberExplanation(
         job=int(w.job_id[job]),
         submit=int(schedule.submit[job]),
         start=int(schedule.start[job]),
@@ -42,7 +43,7 @@ def story_of(schedule: Result, job: int, alternatives: Iterable[Alternative] = (
 class _Facts:
     """What is gathered from one event to the next."""
 
-    def __init__(self, schedule: Result, job: int):
+    def __init__(self, schedule: Schedule, job: int):
         self.schedule, self.job = schedule, job
         self.w, self.policy = schedule.workload, schedule.policy
         self.procs = int(self.w.procs[job])
@@ -52,7 +53,7 @@ class _Facts:
         self.changes: list[Change] = []
         self.overtakers: list[Overtaker] = []
         self.too_few = self.held = 0
-        self.let_in: tuple[Running, ...] = ()
+        self.let_in: tuple[RunningJob, ...] = ()
         self._before: Snapshot | None = None
 
     def add(self, seen: Snapshot) -> None:
@@ -87,7 +88,7 @@ class _Facts:
             ahead=seen.ahead or 0,
             held_back=self._held_back(seen) if waits else "nothing",
             running=tuple(sorted(running, key=lambda one: (one.expected_end, one.job))),
-            reserved=tuple(Reserved(self._id(one), int(self.w.procs[one]), start) for start, one in sorted(others)),
+            reserved=tuple(Reservation(self._id(one), int(self.w.procs[one]), start) for start, one in sorted(others)),
             extra=seen.extra if seen.head != self.job else None,
         )
 
@@ -170,8 +171,8 @@ class _Facts:
             return "in time" if seen.now + length <= seen.reserved[seen.head] else "extra"
         return "fits" if reserved == "nobody" else "hole"
 
-    def _ran(self, job: int, expected: int) -> Running:
-        return Running(self._id(job), int(self.w.procs[job]), expected, int(self.schedule.end[job]))
+    def _ran(self, job: int, expected: int) -> RunningJob:
+        return RunningJob(self._id(job), int(self.w.procs[job]), expected, int(self.schedule.end[job]))
 
     def _id(self, job: int) -> int:
         return int(self.w.job_id[job])

@@ -11,8 +11,8 @@ from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
-from walltime.scheduler.prediction import for_kernel, for_reference
-from walltime.scheduler.specification import Scheduler
+from walltime.simulation.prediction import for_kernel, for_reference
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from walltime.errors import PolicyError
 from walltime.policy import Policy, build, split, takes
 from walltime.predictors import Prediction, Predictor
+from walltime.predictors.prediction import with_prediction
+
+if TYPE_CHECKING:
+    from walltime.schedule.schedule import Schedule
 
 PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
 ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
@@ -29,6 +34,11 @@ class Scheduler:
     def label(self) -> str:
         """The specification of the scheduler."""
         return with_prediction(self.policy.label, self.prediction)
+
+    @classmethod
+    def of_schedule(cls, schedule: Schedule) -> Scheduler:
+        """The scheduler that made a schedule."""
+        return cls(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
 
     @classmethod
     def of(cls, given: Scheduler | Policy | str, prediction: Prediction | Predictor | str | None = None) -> Scheduler:
@@ -78,10 +88,3 @@ def split_scheduler(text: str) -> tuple[type[Policy] | Policy, dict[str, str]]:
     {'backfill-order': 'sjf', 'predictor': 'tsafrir07'}
     """
     return split(ALIASES.get(text.strip().lower(), text), PREDICTION_WORDS)
-
-
-def with_prediction(label: str, prediction: Prediction | None) -> str:
-    """The specification of a policy, extended by that of the prediction."""
-    if prediction is None:
-        return label
-    return f"{label}{',' if ':' in label else ':'}{prediction.label}"
