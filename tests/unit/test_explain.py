@@ -273,7 +273,7 @@ def test_longest_waits__the_worst_first():
 def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
     from walltime.report.explanation import explanation_figure
 
-    told = wt.simulate(JOBS, policy).explain(job, sooner=False)
+    told = wt.explain(wt.simulate(JOBS, policy), job, sooner=False)
     figure = explanation_figure(told)
     assert figure.axes[0].get_title(loc="left").startswith(f"job {job} under")
     assert len(figure.axes) == (2 if told.overtaken_by else 1)
