@@ -25,6 +25,7 @@ import os
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -136,13 +137,16 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
     Raises KeyFaultError for the first unknown or wrong key, else with all that are missing; and the errors of the dataclass itself.
     """
     reading = _Reading(words)
-    value: T = reading.table(content, kind, "")
+    value: Any = None
+    with suppress(_Wrong):
+        value = reading.table(content, kind, "")
     if reading.faults:
         raise reading.faults[0]
     missing = [*reading.missing, *(f"{key} ({what})" for key, what in needed.items() if key not in content)]
     if missing:
         raise KeyFaultError(f"missing: {', '.join(missing)}")
-    return value
+    found: T = value
+    return found
 
 
 def wrong_field(value: Any) -> str:
@@ -181,7 +185,7 @@ def key_tables(kind: type, title: str = "") -> str:
 
 
 class _Wrong(Exception):  # noqa: N818 (it never leaves this module)
-    """A value is wrong, which has been noted."""
+    """A value is wrong, or lacks a key, which has been noted."""
 
 
 class _Reading:
@@ -193,31 +197,39 @@ class _Reading:
         self.missing: list[str] = []
 
     def table(self, content: Any, kind: Any, where: str) -> Any:
-        """The instance of a dataclass that a table is; None after a fault."""
+        """The instance of a dataclass that a table is."""
         keys = {name.format_map(self.words): one for name, one in _keys_of(kind).items()}
-        given = self.entries(content, {name: (one.kind, one.key) for name, one in keys.items()}, where)
         lacking = [f"[[{name}]]" if _tables_in(one.kind) else name for name, one in keys.items() if one.needed and name not in content]
         self.missing += [f"{name} in {where}" if where else name for name in lacking]
-        if self.faults or self.missing:
-            return None
+        given = self.entries(content, {name: (one.kind, one.key) for name, one in keys.items()}, where)
+        if lacking:
+            raise _Wrong
         try:
             return kind(**{keys[name].field: value for name, value in given.items()})
         except WalltimeError as fault:
-            self.faults.append(fault)
+            raise self.wrong(where, str(fault)) from fault
 
     def entries(self, content: Mapping[str, Any], keys: Mapping[str, tuple[Any, Key]], where: str) -> dict[str, Any]:
         """The values of the keys that are there."""
-        given = {}
-        for name, value in content.items():
-            if name in keys:
-                try:
-                    given[name] = self.value(value, *keys[name], _below(where, name))
-                except _Wrong:
-                    continue
-            else:
-                inside = f" in {where}" if where else ""
-                self.faults.append(KeyFaultError(f"unknown key {shown(name)}{inside}{_nearest(name, keys)}; known are {', '.join(keys)}"))
-        return given
+        unknown = [name for name in content if name not in keys]
+        for name in unknown:
+            inside = f" in {where}" if where else ""
+            self.faults.append(KeyFaultError(f"unknown key {shown(name)}{inside}{_nearest(name, keys)}; known are {', '.join(keys)}"))
+        known = {name: value for name, value in content.items() if name in keys}
+        values = self.values([(value, *keys[name], _below(where, name)) for name, value in known.items()])
+        if unknown:
+            raise _Wrong
+        return dict(zip(known, values, strict=True))
+
+    def values(self, given: Sequence[tuple[Any, Any, Key, str]]) -> list[Any]:
+        """What several values say; the arguments of `value` for each. All of them are looked at, even if one is wrong."""
+        values = []
+        for one in given:
+            with suppress(_Wrong):
+                values.append(self.value(*one))
+        if len(values) < len(given):
+            raise _Wrong
+        return values
 
     def value(self, value: Any, kind: Any, key: Key, where: str) -> Any:
         """What the value of a key says, by its type and the Key beside it."""
@@ -246,15 +258,16 @@ class _Reading:
         if get_origin(kind) is tuple:
             element = _unwrapped(get_args(kind)[0])
             places = [_numbered(where, number, one) if _is_table(element[0]) else where for number, one in enumerate(value, 1)]
-            return tuple([self.value(one, *element, place) for one, place in zip(value, places, strict=True)])
+            return tuple(self.values([(one, *element, place) for one, place in zip(value, places, strict=True)]))
         if get_origin(kind) is Mapping:
             element = _unwrapped(get_args(kind)[1])
-            return {name: self.value(one, *element, _below(where, name)) for name, one in value.items()}
+            return dict(zip(value, self.values([(one, *element, _below(where, name)) for name, one in value.items()]), strict=True))
         return float(value) if kind is float else value
 
     def wrong(self, where: str, text: str) -> _Wrong:
         """Note a fault."""
-        self.faults.append(KeyFaultError(f"{where} {text}" if text.startswith(("must ", "names ", "is ")) else f"{where}: {text}"))
+        between = " " if text.startswith(("must ", "names ", "needs ", "is ")) else ": " if where else ""
+        self.faults.append(KeyFaultError(f"{where}{between}{text}"))
         return _Wrong()
 
 
