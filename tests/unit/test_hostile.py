@@ -51,10 +51,10 @@ def test_trial__finds_a_hang(monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('by = ["user"]', "by = 0.5", "by cannot be 0.5"),
-        ("nodes = 4", "nodes = 9223372036854775808", "nodes cannot be 9223372036854775808"),
+        ('by = ["user"]', "by = 0.5", "by must be a text or a list of texts, not 0.5"),
+        ("nodes = 4", "nodes = 9223372036854775808", "nodes must be a whole number of 1 or more, not 9223372036854775808"),
         ("nodes = 4", f"nodes = {2**53}", "more than the 9,007,199,254,740,992 that can be counted"),
-        ("begin = 40", "begin = 1e400", "a time must be"),
+        ("begin = 40", "begin = 1e400", "begin must be a date and time"),
         ('name = "site"', f"name = {'[' * 5000}", "this is no TOML"),
     ],
     ids=["by a number", "beyond int64", "beyond counting", "no time", "deep"],

@@ -166,16 +166,16 @@ def test_mapping__formats_patterns_and_times_without_a_beginning(written):
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("procs = 128", "procs = 0", "procs: is 0, it must be a whole number of at least 1"),
-        ("procs = 128", "cores = 1", "cores: is unknown; the keys are columns, status"),
-        ('unit = "h"', 'unit = "y"', "columns.requested.unit: is 'y'; units are ms, s, min, h, d"),
-        ("times = 64", "times = -1", "columns.allocated_procs.times: is -1, it must be a positive number"),
-        ("times = 64", 'pattern = "x"', "columns.allocated_procs.pattern: must have one group, in parentheses"),
+        ("procs = 128", "procs = 0", "procs must be a whole number of 1 or more, not 0"),
+        ("procs = 128", "cores = 1", "unknown key 'cores', did you mean 'columns'?; known are columns, status"),
+        ('unit = "h"', 'unit = "y"', "columns.requested.unit: unknown value 'y'; known are ms, s, min, h, d"),
+        ("times = 64", "times = -1", "columns.allocated_procs.times must be a number above 0, not -1"),
+        ("times = 64", 'pattern = "x"', "columns.allocated_procs.pattern must have one group, in parentheses"),
         ('submit = "submitted"', "", "columns: there is no submit (nor start and wait)"),
-        ('other = "failed"', 'other = "bad"', "status.other: is 'bad'; it must be one of completed"),
+        ('other = "failed"', 'other = "bad"', "status.other: unknown value 'bad'; known are completed"),
         ("Europe/Stockholm", "Mars/Olympus", "time_zone: 'Mars/Olympus' is no time zone"),
-        ("[columns]", "[columns", "the mapping is no TOML"),
-        ('user = "who"', '"a b" = "who"', "columns.a b: is no name for a column"),
+        ("[columns]", "[columns", "this is no TOML"),
+        ('user = "who"', '"a b" = "who"', "columns: 'a b' is no name for a column"),
     ],
 )
 def test_mapping__error_is_one_line_that_names_the_key(written, old, new, why):

@@ -153,17 +153,19 @@ def test_limits_and_jobs_that_run_at_first():
     ("change", "what"),
     [
         (("nodes = 2", "nodes = 0"), "pool 'thin': nodes must be a whole number of 1 or more, not 0"),
-        (("procs = 4", "procs = 4.5"), "[[pool]] number 1: procs cannot be 4.5"),
+        (("procs = 4", "procs = 4.5"), "pool 'thin': procs must be a whole number of 1 or more, not 4.5"),
         (('name = "fat"', 'name = "thin"'), "pool 'thin' is there twice"),
         (('pools = ["thin"]', 'pools = ["thick"]'), "partition '1' names the pool 'thick'; known are thin, fat"),
         (('pools = ["thin"]', 'pools = ["thin", "fat"]'), "must have nodes of one size, not of 4, 8 processors"),
-        (("max_time", "maxtime"), "[[partition]] number 1: unknown key 'maxtime'"),
-        (('"1:00"', '"soon"'), "max_time must be seconds, or as in '1-12:00:00', not 'soon'"),
-        (("announced = 10", "announced = true"), "a time must be a date and time"),
+        (("max_time", "maxtime"), "unknown key 'maxtime' in partition '1', did you mean 'max_time'?"),
+        (('"1:00"', '"soon"'), "max_time: a length of time is seconds, or as in '1-12:00:00', not 'soon'"),
+        (("announced = 10", "announced = true"), "announced must be a date and time, or seconds from the start of the log, not True"),
         (('by = ["user", "partition"]', 'by = "wall"'), "a limit cannot be counted by 'wall'"),
         (("jobs = 2\ngpus = 3", ""), "a limit must limit jobs, procs or the second resource"),
         (('name = "two kinds"', 'machine = "x"'), "unknown key 'machine'"),
         (("[[pool]]", "[pool"), "this is no TOML"),
+        (("nodes = 2\n", ""), "missing: nodes in pool 'thin'"),
+        (("[[partition]]", "[[partitions]]"), "unknown key 'partitions', did you mean 'partition'?"),
     ],
 )
 def test_file__what_is_wrong_in_one_line(tmp_path, change, what):

@@ -301,7 +301,7 @@ def test_hostile_names_are_harmless(tmp_path):
         (NODES + RESERVATIONS.replace("2026-03-10T08:00:00", "1772442000"), "StartTime is '1772442000', it must be a time"),
         (NODES + RESERVATIONS.replace("n[3-4]", "n[3-999999999]"), "has more than 1,000,000 nodes"),
         (NODES + RESERVATIONS.replace("n[3-4]", "n[a-b]"), "is no list of nodes"),
-        (PARTITIONS.replace("7-00:00:00", "long") + NODES, "max_time must be seconds"),
+        (PARTITIONS.replace("7-00:00:00", "long") + NODES, "a length of time is seconds"),
         ('{"jobs": []}', "is no output of sinfo --json"),
         ("{", "is no JSON"),
         ('{"a":' * 100_000, "is no JSON"),

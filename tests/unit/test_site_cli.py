@@ -100,7 +100,7 @@ def test_wrong_files__get_one_line(capsys, site, tmp_path):
     log, cluster, _ = site
     bare = tmp_path / "bare.toml"
     bare.write_text("".join(line for line in Path(cluster).read_text().splitlines(True) if not line.startswith("policy")))
-    assert "does not say how the site schedules" in one_line(*call(capsys, "calibrate", log, "--cluster", bare))
+    assert "missing: policy (how the site schedules" in one_line(*call(capsys, "calibrate", log, "--cluster", bare))
     assert "cannot be read" in one_line(*call(capsys, "calibrate", log, "--cluster", tmp_path / "none.toml"))
     other = tmp_path / "other.json"
     other.write_text("{}")

@@ -3,102 +3,123 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Annotated
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.simulation.windows import DAY, Window, check_cost, windows
+from walltime.toml_file import Key, TomlFile
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users
 
+__all__ = ["SUITES", "SUITE_FILE", "Subject", "Suite", "parse_suite", "read_suite"]
+
 SUITES = ("classic", "archive", "overload", "estimates")
+Count = Annotated[int, Key(least=0)]
+
+
+def _cost(metric: str) -> str:
+    check_cost(metric)
+    return metric
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Jobs of a suite: `name`; how they are made (`made`); and the checksum of each window."""
+    """Jobs of a suite: windows of a log, or workloads that a model makes, one for each seed."""
 
     name: str
-    made: Mapping[str, Any]
-    checksums: tuple[str, ...]
+    checksums: Annotated[tuple[str, ...], Key("windows")] = ()
+    """of the jobs of each window; written by tools/freeze_suites.py"""
+    log: str | None = None
+    """of the catalogue"""
+    days: Count = 30
+    """of a log: the length of a window"""
+    warm_days: Count = 7
+    """of a log: days before and after a window, whose jobs run and are not measured"""
+    model: str | None = None
+    """in place of a log"""
+    jobs: Count = 3000
+    """that a model makes"""
+    load: float = 1.0
+    """offered load of a model's jobs"""
+    first_seed: Count = 1
+    seeds: Annotated[int, Key(least=1)] = 5
+    """how many, from the first one on"""
+    warm_jobs: Count = 0
+    """of a model: the first and the last ones, which are not measured"""
+    users: Annotated[int, Key(least=1)] = 1
+    """to whom a model's jobs are given"""
+    procs: Annotated[int | None, Key(least=1)] = None
+    """processors of the machine; without it as the log says"""
+    estimates: str = "user"
+    """what the scheduler is told of runtimes"""
+
+    def __post_init__(self) -> None:
+        if (self.log is None) == (self.model is None) or (self.model is not None and self.procs is None):
+            raise PolicyError("needs either a log, or a model and procs")
 
     def windows(self, check: bool = True) -> list[Window]:
         """The windows, made of the log or by the model.
 
         Raises WorkloadError if they are not those of the suite (not with `check=False`), LogError for a log that is not on this machine.
         """
-        found = self._of_log() if "log" in self.made else self._of_model()
+        found = self._of_model(self.model, self.procs) if self.model is not None and self.procs is not None else self._of_log()
         if check and tuple(one.checksum for one in found) != self.checksums:
             raise WorkloadError(f"the jobs of {self.name} are not those of the suite: another version of the log, or of numpy's generators")
         return found
 
     def _of_log(self) -> list[Window]:
-        made = self.made
-        jobs = read(made["log"], procs=made.get("procs"))
-        return windows(self._estimated(jobs, 0), made["days"] * DAY, made["warm_days"] * DAY, made["warm_days"] * DAY)
+        assert self.log is not None, "there is no model"
+        jobs = self._estimated(read(self.log, procs=self.procs), 0)
+        return windows(jobs, self.days * DAY, self.warm_days * DAY, self.warm_days * DAY)
 
-    def _of_model(self) -> list[Window]:
+    def _of_model(self, name: str, procs: int) -> list[Window]:
         """A window for each seed: a generated workload, without its first and last jobs."""
-        made, found = self.made, []
-        for seed in range(made["first_seed"], made["first_seed"] + made["seeds"]):
-            model = parse_model(made["model"])
-            jobs = with_users(model.generate(made["jobs"], made["procs"], made["load"], seed), made["users"], seed)
-            jobs = self._estimated(jobs, seed)
-            inside = slice(made["warm_jobs"], len(jobs) - made["warm_jobs"])
+        found, model = [], parse_model(name)
+        for seed in range(self.first_seed, self.first_seed + self.seeds):
+            jobs = self._estimated(with_users(model.generate(self.jobs, procs, self.load, seed), self.users, seed), seed)
+            inside = slice(self.warm_jobs, len(jobs) - self.warm_jobs)
             found.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
         return found
 
     def _estimated(self, jobs: Workload, seed: int) -> Workload:
-        return jobs.with_estimates(parse_estimates(self.made.get("estimates", "user")), seed)
+        return jobs.with_estimates(parse_estimates(self.estimates), seed)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, as its file says.
-
-    `title`: what it is about. `metrics`: the first decides. `baselines`: schedulers that a leaderboard should have. `definition`: SHA-256
-    of the file.
-    """
+    """A suite, as its file says."""
 
     name: str
     version: int
     title: str
-    metrics: tuple[str, ...]
+    """what it is about"""
+    metrics: tuple[Annotated[str, Key(read=_cost)], ...]
+    """of each window; the first one decides"""
     overrun: str
+    """what becomes of jobs that run longer than requested"""
     baselines: tuple[str, ...]
-    subjects: tuple[Subject, ...]
-    definition: str
+    """schedulers that a leaderboard should have"""
+    subjects: Annotated[tuple[Subject, ...], Key("subject")]
+    definition: Annotated[str, Key(inside=True)] = ""
+    """SHA-256 of the file"""
+
+
+SUITE_FILE = TomlFile(Suite, "a suite", "the guide on the benchmark", PolicyError)
 
 
 def read_suite(name: str) -> Suite:
     """The suite with this name; raises PolicyError, listing them, for an unknown one."""
     if name not in SUITES:
         raise PolicyError(f"unknown suite {name!r}; known are {', '.join(SUITES)}")
-    return parse_suite((files("walltime.benchmark") / "suites" / f"{name}.toml").read_bytes())
+    return parse_suite((files("walltime.benchmark") / "suites" / f"{name}.toml").read_bytes(), f"{name}.toml")
 
 
-def parse_suite(data: bytes) -> Suite:
-    """The suite that a file defines."""
-    found = tomllib.loads(data.decode())
-    subjects = []
-    for made in found["subject"]:
-        own = {key: value for key, value in made.items() if key not in ("name", "windows")}
-        subjects.append(Subject(made["name"], own, tuple(made.get("windows", ()))))
-    for metric in found["metrics"]:
-        check_cost(metric)
-    return Suite(
-        name=found["name"],
-        version=found["version"],
-        title=found["title"],
-        metrics=tuple(found["metrics"]),
-        overrun=found["overrun"],
-        baselines=tuple(found["baselines"]),
-        subjects=tuple(subjects),
-        definition=hashlib.sha256(data).hexdigest(),
-    )
+def parse_suite(data: bytes, where: str = "the suite") -> Suite:
+    """The suite that a file with these bytes defines, named `where` in errors; raises PolicyError."""
+    suite = SUITE_FILE.value(SUITE_FILE.content(data.decode(), where), where)
+    return replace(suite, definition=hashlib.sha256(data).hexdigest())

@@ -53,11 +53,12 @@ def calibrate(
     from walltime.simulation.specification import Scheduler
     from walltime.whatif import Setting
     from walltime.whatif import calibrate as run
+    from walltime.whatif.setting import NEEDED
 
     for path, ending in ((out, (".json",)), (report, (".html", ".htm"))):
         if path is not None:
             common.check_output(path, ending)
-    machine = read_machine(cluster)
+    machine = read_machine(cluster, NEEDED if policy is None else {})
     scheduler: Scheduler = Setting.of(machine, policy).scheduler()
     workload, _ = reading.load(trace, machine)
     workload = part.of(workload, machine)

@@ -61,6 +61,7 @@ def what_if(
     from walltime.machine import read_machine
     from walltime.whatif import parse_change, read_calibration, runs
     from walltime.whatif import what_if as run
+    from walltime.whatif.setting import NEEDED
     from walltime.whatif.simulations import settings_of
 
     if not change:
@@ -69,7 +70,7 @@ def what_if(
         if path is not None:
             common.check_output(path, endings)
     changes = [parse_change(text) for text in change]
-    machine = read_machine(cluster)
+    machine = read_machine(cluster, NEEDED if policy is None else {})
     settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
     found = None if calibration is None else read_calibration(calibration)
     workload, _ = reading.load(trace, machine)

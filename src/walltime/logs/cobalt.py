@@ -11,7 +11,7 @@ from typing import ClassVar
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapped import heading_of, read_table
-from walltime.logs.mapping import STATUS, Source, TableMapping
+from walltime.logs.mapping import Source, Status, TableMapping
 
 _COLUMNS = {
     "submit": "QUEUED_TIMESTAMP",
@@ -48,7 +48,7 @@ def cobalt_mapping(titles: Sequence[str]) -> TableMapping:
             columns["job_id"] = Source(spelled[title], pattern=r"^(\d{1,15})(?:[.\[].*)?$")
             break
     status = next((spelled[title] for title in ("EXIT_STATUS", "EXIT_CODE") if title in spelled), None)
-    return TableMapping(columns, status, {"0": STATUS["completed"], "0.0": STATUS["completed"]}, STATUS["failed"])
+    return TableMapping(columns, None if status is None else Status(status, completed=("0", "0.0"), other="failed"))
 
 
 def _recognises(head: bytes) -> bool:

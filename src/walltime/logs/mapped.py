@@ -29,7 +29,7 @@ from walltime.logs.accounting import (
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.input import LogFile, parquet_reader
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
-from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, TableMapping, read_mapping
+from walltime.logs.mapping import MAPPING_FILE, SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.slurm.fields import durations
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
@@ -69,8 +69,8 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
     is_parquet = file.head.startswith(PARQUET)
     bad = BadLines(file, options, "record" if is_parquet else "line")
     wanted = dict.fromkeys(source.column for source in mapping.columns.values() if source.column is not None)
-    if mapping.status_column is not None:
-        wanted[mapping.status_column] = None
+    if mapping.status is not None:
+        wanted[mapping.status.column] = None
     table = _parquet(file, list(wanted), name) if is_parquet else _csv(file, list(wanted), mapping.delimiter, name, bad, counts)
     zone = options.time_zone or mapping.time_zone
     reader = _Reader(table, mapping, zone)
@@ -105,8 +105,8 @@ class _Reader:
                 self.times[name] = self._times(name, source)
             else:
                 self.values[name] = self._numbers(name, source)
-        if self.mapping.status_column is not None:
-            self._read_status(self.table.columns[self.mapping.status_column])
+        if self.mapping.status is not None:
+            self._read_status(self.mapping.status)
         good = np.ones(self.rows, bool)
         good[list(self.reasons)] = False
         for name, column in texts.items():
@@ -191,16 +191,15 @@ class _Reader:
         self.local |= column.is_not_null().to_numpy()
         return to_unix(column, self.zone)
 
-    def _read_status(self, column: pl.Series) -> None:
+    def _read_status(self, status: Status) -> None:
+        column = self.table.columns[status.column]
         texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
         found = texts.unique(maintain_order=True).to_list()
-        other = self.mapping.other
-        kinds = [self.mapping.status.get(text, MISSING if text in BLANK else -99 if other is None else other) for text in found]
+        words, other = status.kinds, -99 if status.other is None else STATUS[status.other]
+        kinds = [words.get(text, MISSING if text in BLANK else other) for text in found]
         self.status = texts.replace_strict(found, kinds, return_dtype=pl.Int64).to_numpy().copy()
-        source = Source(self.mapping.status_column)
-        self._bad(
-            source, texts, self.status == -99, "which the mapping does not name; name it, or the kind of all others with status.other"
-        )
+        unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
+        self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
     def log(self, kind: type[JobLog], file: LogFile, options: ReadOptions, good: Array, counts: Counts, bad: BadLines) -> JobLog:
         """The log of the good rows."""
@@ -372,7 +371,7 @@ def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
 
 def _read(file: LogFile, options: ReadOptions) -> JobLog:
     assert options.mapping is not None, "this format is chosen by the mapping"
-    return read_table(MappedLog, file, options, read_mapping(options.mapping), f"the mapping {options.mapping}")
+    return read_table(MappedLog, file, options, MAPPING_FILE.read(options.mapping), f"the mapping {options.mapping}")
 
 
 MAPPED = LogFormat("mapped", "a table with a mapping", (), lambda head: False, _read)

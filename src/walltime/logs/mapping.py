@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
-from walltime.errors import LogError, PolicyError, shown
-from walltime.files import printable
+from walltime.errors import LogError
 from walltime.logs.clock import parse_zone
 from walltime.logs.joblog import is_further_name
+from walltime.toml_file import Key, TomlFile
 from walltime.workload import SWF_BY_NAME
+
+__all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "Source", "Status", "TableMapping"]
 
 TIMES = ("submit", "eligible", "start", "end")
 """Columns that are times of day."""
@@ -24,162 +24,117 @@ TEXTS = ("user", "group", "executable", "queue", "partition")
 UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, "pending": -10, "running": -11}
 """Kinds of status: the numbers of the Standard Workload Format, and those of jobs that have not ended."""
-KEYS = ("columns", "status", "time_zone", "relative_times", "procs", "computer", "delimiter")
+Words = tuple[str | int, ...]
+
+
+def _pattern(text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise LogError(f"is no regular expression ({error})") from None
+    if groups != 1:
+        raise LogError("must have one group, in parentheses")
+    return text
+
+
+def _factor(number: float) -> float:
+    if not 0 < number < 2**40:
+        raise LogError(f"must be a number above 0, not {number:g}")
+    return number
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the values of a column come from.
+    """Where the values of a column come from."""
 
-    `column`: its title in the table; None for a `constant`. `unit`: of a length of time or a time in numbers. `format`: of a time, as
-    Python spells it. `factor`: numbers are multiplied by it. `pattern`: the first group of this expression is the value. `text`: the
-    values are names.
-    """
-
-    column: str | None
-    unit: str = "s"
+    column: str | None = None
+    """its title in the table"""
+    unit: Annotated[str, Key(known=tuple(UNITS))] = "s"
+    """of a length of time, or of a time in numbers"""
     format: str | None = None
-    factor: float = 1.0
-    pattern: str | None = None
-    text: bool = False
-    constant: Any = None
+    """of a time, as Python spells it; without it such as 2026-11-20 21:33:45, or seconds since 1970"""
+    factor: Annotated[float, Key("times", read=_factor)] = 1.0
+    """numbers are multiplied by it"""
+    pattern: Annotated[str | None, Key(read=_pattern)] = None
+    """the first group of this regular expression is the value"""
+    text: bool | None = None
+    """whether the values are names, as those of user, group, executable, queue and partition are without it"""
+    constant: int | float | str | None = None
+    """in place of a column: the value of all jobs"""
+
+    def __post_init__(self) -> None:
+        if (self.column is None) == (self.constant is None):
+            raise LogError("needs either a column or a constant")
+
+
+def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
+    """The source of each column, of which a title alone is one."""
+    sources = {}
+    for name, one in given.items():
+        if name == "status":
+            raise LogError("status goes into a table [status]")
+        if not (name in SWF_BY_NAME or name in TIMES or is_further_name(name)):
+            raise LogError(f"{name!r} is no name for a column; use lower case letters, digits and underscores")
+        source = Source(one) if isinstance(one, str) else one
+        sources[name] = replace(source, text=name in TEXTS if source.text is None else source.text)
+        if sources[name].text and name in (*TIMES, *SPANS):
+            raise LogError(f"{name} is a time, so it has no text = true")
+    return sources
+
+
+@dataclass(frozen=True)
+class Status:
+    """How jobs ended: which words of a column mean what."""
+
+    column: str
+    """its title in the table"""
+    completed: Words = ()
+    failed: Words = ()
+    cancelled: Words = ()
+    pending: Words = ()
+    """not jobs yet"""
+    running: Words = ()
+    other: Literal["completed", "failed", "cancelled", "pending", "running"] | None = None
+    """what all other words mean; without it they are bad lines"""
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The number of each word, as in `STATUS`."""
+        return {str(word): number for kind, number in STATUS.items() for word in getattr(self, kind)}
 
 
 @dataclass(frozen=True)
 class TableMapping:
-    """What the columns of a table mean; `status`: the kind of each word in `status_column`, `other`: that of all others."""
+    """What the columns of a table mean; raises LogError where they do not suffice for a log."""
 
-    columns: Mapping[str, Source]
-    status_column: str | None = None
-    status: Mapping[str, int] = field(default_factory=dict)
-    other: int | None = None
-    time_zone: str | None = None
+    columns: Annotated[Mapping[str, Source], Key(takes=Mapping[str, str | Source], read=_sources)]
+    """of each column of a log where it comes from: a title, or a table"""
+    status: Status | None = None
+    time_zone: Annotated[str | None, Key(read=parse_zone)] = None
+    """of times without one, such as Europe/Stockholm"""
     relative_times: bool = False
-    header: Mapping[str, str] = field(default_factory=dict)
-    delimiter: str = ","
+    """whether times count from an unknown beginning"""
+    procs: Annotated[int | None, Key(least=1)] = None
+    """processors of the machine"""
+    computer: str | None = None
+    """its name"""
+    delimiter: Annotated[str, Key(least=1, most=1)] = ","
+    """between the columns of CSV"""
+
+    def __post_init__(self) -> None:
+        there = set(self.columns)
+        if "submit" not in there and not {"start", "wait"} <= there:
+            raise LogError("columns: there is no submit (nor start and wait); a log needs the times of submission")
+        if "runtime" not in there and not {"start", "end"} <= there:
+            raise LogError("columns: there is no runtime (nor start and end)")
+        if not {"allocated_procs", "requested_procs"} & there:
+            raise LogError("columns: there is neither allocated_procs nor requested_procs")
+
+    @property
+    def header(self) -> dict[str, str]:
+        """What it says of the machine, under the keys of a header."""
+        said = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
+        return {key: str(value) for key, value in said.items() if value}
 
 
-def read_mapping(path: str) -> TableMapping:
-    """The mapping in a TOML file; raises LogError, one line that names the key that is wrong."""
-    where = printable(path)
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (getattr(error, "strerror", None) or "it is no text").lower()
-        raise LogError(f"{where}: the mapping cannot be read ({reason}); name a TOML file") from error
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists thousands deep
-        raise LogError(f"{where}: the mapping is no TOML ({' '.join(str(error).split())}); see the guide on logs of clusters") from error
-    return _Parser(where).mapping(content)
-
-
-class _Parser:
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def wrong(self, key: str, why: str) -> LogError:
-        return LogError(f"{self.where}: {printable(key)}: {why}")
-
-    def mapping(self, content: Mapping[str, Any]) -> TableMapping:
-        for key in content:
-            if key not in KEYS:
-                raise self.wrong(key, f"is unknown; the keys are {', '.join(KEYS)}")
-        columns = self.table(content.get("columns"), "columns")
-        sources = {name: self.source(name, value) for name, value in columns.items()}
-        missing = [name for name in ("submit",) if name not in sources and not {"start", "wait"} <= set(sources)]
-        if missing:
-            raise self.wrong("columns", "there is no submit (nor start and wait); a log needs the times of submission")
-        if "runtime" not in sources and not {"start", "end"} <= set(sources):
-            raise self.wrong("columns", "there is no runtime (nor start and end)")
-        if not {"allocated_procs", "requested_procs"} & set(sources):
-            raise self.wrong("columns", "there is neither allocated_procs nor requested_procs")
-        status_column, words, other = self.status(content.get("status"))
-        zone = self.text(content, "time_zone", "time_zone")
-        if zone is not None:
-            try:
-                zone = parse_zone(zone)
-            except PolicyError as error:
-                raise self.wrong("time_zone", str(error)) from None
-        header = {}
-        if "procs" in content:
-            size = content["procs"]
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise self.wrong("procs", f"is {shown(size)}, it must be a whole number of at least 1")
-            header["MaxProcs"] = str(size)
-        if computer := self.text(content, "computer", "computer"):
-            header["Computer"] = " ".join(computer.split())
-        relative = content.get("relative_times", False)
-        if not isinstance(relative, bool):
-            raise self.wrong("relative_times", "must be true or false")
-        delimiter = self.text(content, "delimiter", "delimiter") or ","
-        if len(delimiter) != 1:
-            raise self.wrong("delimiter", f"is {shown(delimiter)}, it must be one character")
-        return TableMapping(sources, status_column, words, other, zone, relative, header, delimiter)
-
-    def source(self, name: str, value: Any) -> Source:
-        key = f"columns.{name}"
-        if name == "status":
-            raise self.wrong(key, "goes into a table [status]")
-        if not (name in SWF_BY_NAME or name in TIMES or is_further_name(name)):
-            raise self.wrong(key, "is no name for a column; use lower case letters, digits and underscores")
-        if isinstance(value, str):
-            return Source(value, text=name in TEXTS)
-        table = self.table(value, key)
-        known = {"column", "constant", "unit", "format", "times", "pattern", "text"}
-        for word in table:
-            if word not in known:
-                raise self.wrong(f"{key}.{word}", f"is unknown; the keys are {', '.join(sorted(known))}")
-        if ("column" in table) == ("constant" in table):
-            raise self.wrong(key, "needs either a column or a constant")
-        unit = self.text(table, "unit", key) or "s"
-        if unit not in UNITS:
-            raise self.wrong(f"{key}.unit", f"is {shown(unit)}; units are {', '.join(UNITS)}")
-        factor = table.get("times", 1)
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 2**40:
-            raise self.wrong(f"{key}.times", f"is {shown(factor)}, it must be a positive number")
-        pattern = self.text(table, "pattern", key)
-        if pattern is not None:
-            try:
-                groups = re.compile(pattern).groups
-            except re.error as error:
-                raise self.wrong(f"{key}.pattern", f"is no regular expression ({error})") from None
-            if groups != 1:
-                raise self.wrong(f"{key}.pattern", "must have one group, in parentheses")
-        constant = table.get("constant")
-        if constant is not None and (isinstance(constant, bool) or not isinstance(constant, int | float | str)):
-            raise self.wrong(f"{key}.constant", f"is {shown(constant)}, it must be a number or a text")
-        text = table.get("text", name in TEXTS)
-        if not isinstance(text, bool) or (text and name in (*TIMES, *SPANS)):
-            raise self.wrong(f"{key}.text", "must be true or false, and not for times")
-        return Source(self.text(table, "column", key), unit, self.text(table, "format", key), float(factor), pattern, text, constant)
-
-    def status(self, value: Any) -> tuple[str | None, dict[str, int], int | None]:
-        if value is None:
-            return None, {}, None
-        table = self.table(value, "status")
-        words: dict[str, int] = {}
-        for kind, listed in table.items():
-            if kind in ("column", "other"):
-                continue
-            if kind not in STATUS:
-                raise self.wrong(f"status.{kind}", f"is unknown; the keys are column, other, {', '.join(STATUS)}")
-            if not isinstance(listed, list) or not all(isinstance(word, str | int) for word in listed):
-                raise self.wrong(f"status.{kind}", "must be a list of words")
-            words |= {str(word): STATUS[kind] for word in listed}
-        other = self.text(table, "other", "status")
-        if other is not None and other not in STATUS:
-            raise self.wrong("status.other", f"is {shown(other)}; it must be one of {', '.join(STATUS)}")
-        column = self.text(table, "column", "status")
-        if column is None:
-            raise self.wrong("status.column", "is missing")
-        return column, words, None if other is None else STATUS[other]
-
-    def table(self, value: Any, key: str) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise self.wrong(key, "is missing" if value is None else "must be a table")
-        return value
-
-    def text(self, table: Mapping[str, Any], name: str, key: str) -> str | None:
-        value = table.get(name)
-        if value is not None and not isinstance(value, str):
-            raise self.wrong(key if key == name else f"{key}.{name}", f"is {shown(value)}, it must be a text")
-        return value
+MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "the guide on logs of clusters", LogError)

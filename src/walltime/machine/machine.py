@@ -5,101 +5,142 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated, Any
 
 from walltime.errors import WorkloadError
+from walltime.toml_file import MOST, Key, wrong_field
 
-MOST = 2**53
-"""The most processors or units of the second resource of a machine: as of a log's numbers."""
+__all__ = ["Limit", "Machine", "Outage", "Partition", "Pool", "Qos", "Share", "length_of"]
+
 MEMBERS = ("user", "group", "queue", "partition", "array_job")
 """The columns by which a limit may be counted."""
+Name = Annotated[str, Key(least=1)]
+Time = Annotated[int | datetime, Key(said="a date and time, or seconds from the start of the log")]
+"""A date and time without a zone is local time of the site."""
+Count = Annotated[int, Key(least=0)]
+
+
+def length_of(value: int | str) -> int:
+    """Seconds of a length, a number of seconds or as Slurm writes it, days-hours:minutes:seconds; raises WorkloadError.
+
+    >>> length_of("1-12:00:00"), length_of("30:00"), length_of(90), length_of("45")
+    (129600, 1800, 90, 2700)
+    """
+    if isinstance(value, int):
+        return value
+    days, dash, rest = value.rpartition("-")
+    try:
+        parts = [int(part) for part in rest.split(":")]
+        if dash:
+            hours, minutes, seconds = [*parts, 0, 0][:3]
+        elif len(parts) == 1:
+            hours, minutes, seconds = 0, parts[0], 0
+        else:
+            hours, minutes, seconds = ([0, *parts] if len(parts) == 2 else parts)[:3]
+        return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+    except ValueError:
+        raise WorkloadError(f"a length of time is seconds, or as in '1-12:00:00', not {value!r}") from None
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name: {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value) for name, value in given.items()}
+
+
+def _names(by: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (by,) if isinstance(by, str) else by
+
+
+def _column(name: str) -> str:
+    if not name.isidentifier() or name in ("name", "nodes", "procs", "by", "partition", "jobs"):
+        raise WorkloadError(f"must be the name of a column, such as gpus, not {name!r}")
+    return name
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Equal nodes. `procs`, `second`: processors and units of the second resource of each node."""
+    """Equal nodes."""
 
-    name: str
-    nodes: int
-    procs: int
-    second: int = 0
+    name: Name
+    nodes: Annotated[int, Key(least=1)]
+    """how many"""
+    procs: Annotated[int, Key(least=1)]
+    """processors of each"""
+    second: Annotated[int, Key("{second}", least=0)] = 0
+    """units of the second resource of each, under its name"""
 
     def __post_init__(self) -> None:
-        for name, least in (("nodes", 1), ("procs", 1), ("second", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise WorkloadError(f"pool {self.name!r}: {name} must be a whole number of {least} or more, not {value!r}")
+        _check(self, f"pool {self.name!r}")
 
 
 @dataclass(frozen=True)
 class Partition:
-    """What jobs are submitted to: pools, in the order in which they are taken.
+    """What jobs are submitted to."""
 
-    `exclusive`: a job gets whole nodes. `tier`: jobs of a partition of a higher tier are considered first. `max_time`: the longest
-    request, s; a longer one is cut to it, None for no limit. `job_factor`: the partition's part of a job's priority, as Slurm's
-    PriorityJobFactor.
-    """
-
-    name: str
+    name: Name
     pools: tuple[str, ...]
+    """in the order in which they are taken"""
     exclusive: bool = False
+    """whether a job gets whole nodes"""
     tier: int = 0
-    max_time: int | None = None
+    """jobs of a partition of a higher one are considered first"""
+    max_time: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
+    """the longest request (s); a longer one is cut to it"""
     job_factor: int = 1
+    """the partition's part of a job's priority, as Slurm's PriorityJobFactor"""
 
 
 @dataclass(frozen=True)
 class Share:
-    """An account, or a user of one, and its part in the machine beside its brothers, as in Slurm's fair share.
+    """An account, or a user of one, and its part in the machine beside its brothers, as in Slurm's fair share."""
 
-    `parent`: the account that it belongs to, None for the top. `user`: None for an account itself.
-    """
-
-    account: str
-    user: str | None = None
-    parent: str | None = None
-    shares: int = 1
+    account: Name
+    user: Name | None = None
+    """none for the account itself"""
+    parent: Name | None = None
+    """the account that it belongs to, none for the top"""
+    shares: Count = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.shares, int) or isinstance(self.shares, bool) or self.shares < 0:
-            raise WorkloadError(f"shares of {self.user or self.account!r} must be a whole number of 0 or more, not {self.shares!r}")
+        _check(self, f"share of {self.user or self.account!r}")
 
 
 @dataclass(frozen=True)
 class Qos:
-    """A quality of service: its name, and its part of a job's priority."""
+    """A quality of service."""
 
-    name: str
+    name: Name
     priority: int = 0
+    """its part of a job's priority"""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """Nodes of a pool that are missing from `begin` until `end`: maintenance, a reservation for others, a failure.
+    """Nodes of a pool that are missing from `begin` until `end`: maintenance, a reservation for others, a failure."""
 
-    `nodes`: how many, None for all. Times are seconds from the start of the log, or dates, local times of the site if they have no zone.
-    `announced`: from when on the scheduler knows of it; by default only when it begins. `end`: None for ever.
-    """
-
-    pool: str
-    begin: int | datetime
-    end: int | datetime | None = None
+    pool: Name
+    begin: Time
+    end: Time | None = None
+    """without it, for ever"""
     nodes: int | None = None
-    announced: int | datetime | None = None
+    """how many are missing; without it, all"""
+    announced: Time | None = None
+    """from when on the scheduler knows of it; without it, only when it begins"""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that may run at the same time for each user, group, queue, partition or job array, or for each combination of these.
+    """The most that may run at the same time for each user, group, queue, partition or job array, or for each combination of these."""
 
-    `by`: columns whose values are counted apart; none for one count of all jobs. `partition`: only jobs of this one. `jobs`, `procs`,
-    `second`: the most that run, None for no limit.
-    """
-
-    by: tuple[str, ...] = ("user",)
-    partition: str | None = None
+    by: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_names)] = ("user",)
+    """what is counted apart: user, group, queue, partition, array_job, several of them, or nothing, `[]`"""
+    partition: Name | None = None
+    """only jobs of this one"""
     jobs: int | None = None
+    """the most that run"""
     procs: int | None = None
-    second: int | None = None
+    """the most processors that they have"""
+    second: Annotated[int | None, Key("{second}")] = None
+    """the most units of the second resource, under its name"""
 
     def __post_init__(self) -> None:
         for name in self.by:
@@ -111,12 +152,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Machine:
-    """Pools of nodes and the partitions that share or split them.
-
-    `second`: the name of the second resource, such as `gpus`, and of the column of the log that has the jobs' needs of it. Jobs of no
-    known partition go to the first one. `policy`: how the site schedules, as on the command line, None if that is not known; `slurm`:
-    settings of its Slurm by their names in `scontrol show config`, such as SchedulerParameters; `shares`, `qos`: what they say of
-    accounts, users and qualities of service.
+    """Pools of nodes and the partitions that share or split them. Jobs of no known partition go to the first one.
 
     Raises WorkloadError for names that are unknown or used twice.
 
@@ -126,16 +162,27 @@ class Machine:
     (2560, 32)
     """
 
-    pools: tuple[Pool, ...]
-    partitions: tuple[Partition, ...]
-    outages: tuple[Outage, ...] = ()
-    limits: tuple[Limit, ...] = ()
-    second: str = "gpus"
+    pools: Annotated[tuple[Pool, ...], Key("pool")]
+    """equal nodes"""
+    partitions: Annotated[tuple[Partition, ...], Key("partition")]
+    """what jobs are submitted to"""
+    outages: Annotated[tuple[Outage, ...], Key("outage")] = ()
+    """nodes that are missing for a time"""
+    limits: Annotated[tuple[Limit, ...], Key("limit")] = ()
+    """on what runs at the same time"""
     name: str = "machine"
+    second: Annotated[str, Key(read=_column)] = "gpus"
+    """the name of the second resource, and of the column of the log that has the jobs' needs of it"""
     policy: str | None = None
-    slurm: Mapping[str, str] = field(default_factory=dict, hash=False)
-    shares: tuple[Share, ...] = ()
+    """how the site schedules, as on the command line"""
+    slurm: Annotated[Mapping[str, str], Key(takes=Mapping[str, str | int | float | bool], read=_settings)] = field(
+        default_factory=dict, hash=False
+    )
+    """settings of its Slurm by their names in `scontrol show config`, such as SchedulerParameters"""
+    shares: Annotated[tuple[Share, ...], Key("share")] = ()
+    """of accounts and users"""
     qos: tuple[Qos, ...] = ()
+    """qualities of service"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -190,3 +237,8 @@ def _distinct(what: str, names: Sequence[str]) -> None:
     for name in names:
         if list(names).count(name) > 1:
             raise WorkloadError(f"{what} {name!r} is there twice")
+
+
+def _check(value: Any, where: str) -> None:
+    if wrong := wrong_field(value):
+        raise WorkloadError(f"{where}: {wrong}")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.files import length_of, write_machine
-from walltime.machine.machine import Machine, Outage, Partition, Pool, Qos, Share
+from walltime.machine.files import write_machine
+from walltime.machine.machine import Machine, Outage, Partition, Pool, Qos, Share, length_of
 from walltime.slurm.cluster_limits import limits_of
 from walltime.slurm.records import ClusterRecords, Record, expand, read_records
 from walltime.wording import harmless

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
-from walltime.machine.files import length_of
+from walltime.machine.machine import length_of
 from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob, expanded, gather, gpus_of, tasks_of, why_left_out
 from walltime.wording import harmless
 

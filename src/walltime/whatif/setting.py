@@ -22,7 +22,8 @@ from walltime.workload.scaling import scale_load, shake
 
 SHAKE = 30
 """Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
-NO_POLICY = 'the machine\'s file does not say how the site schedules; add a line such as policy = "easy", or give a policy'
+NEEDED = {"policy": 'how the site schedules, such as policy = "easy"; or give one with --policy'}
+"""What a machine's file must say besides, unless a policy is given."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Setting:
         """Today's setting: the policy of the machine's file unless another one is given; raises PolicyError without any."""
         chosen = machine.policy if policy is None else policy
         if chosen is None:
-            raise PolicyError(NO_POLICY)
+            raise PolicyError('the machine does not say how the site schedules; give it a policy such as "easy"')
         setting = cls(machine, chosen)
         setting.scheduler()
         return setting
