@@ -53,10 +53,9 @@ KINDS: Mapping[str, IntervalKind] = {
         (
             "simulation.replication.Replications.difference",
             "campaign.comparison._difference",
-            "papers.gaussier15.shaken._difference",
+            "papers.shaken.difference",
             "papers.gaussier15.shaken._claims",
-            "papers.tang13.easypp._relative",
-            "papers.zhang20.comparison.under_easy",
+            "papers.zhang20.under_easy",
         ),
     ),
     "replications.band": IntervalKind(
@@ -146,7 +145,7 @@ MAKERS: Mapping[str, str] = {
     "paired_difference": "metrics.confidence.paired_difference",
     "bootstrap": "metrics.confidence.bootstrap",
     "batch_means": "metrics.batches.batch_means",
-    "published_batch_means": "papers.mualem01.batches.published_batch_means",
+    "published_batch_means": "papers.mualem01.models.published_batch_means",
     "series_interval": "metrics.series.series_interval",
     "stratified_interval": "metrics.series.stratified_interval",
     "behind_best": "benchmark.best.behind_best",
