@@ -19,7 +19,7 @@ from walltime.learn import Task
 from walltime.learn.evaluation import SCHEDULERS
 from walltime.learn.training import simple_outcomes
 from walltime.metrics import BatchMeans, batch_means, halves_differ, jobs_needed, prediction_interval, series_interval, stratified_interval
-from walltime.papers.mualem01.batches import published_batch_means
+from walltime.papers.mualem01.models import published_batch_means
 from walltime.simulation.windows import log_cost
 from walltime.workloads import Lublin99
 

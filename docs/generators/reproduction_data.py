@@ -16,7 +16,7 @@ from typing import Any
 
 from reproduction_tables import load
 
-from walltime.papers.names import paper_name
+from walltime.papers.printed import paper_name
 
 FILE = Path(__file__).with_name("reproduction.json")
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from walltime.papers.names import PAPERS
+from walltime.papers.printed import PAPERS
 
 FILE = Path(__file__).with_name("reproduction.json")
 MARKS = {"reproduced": "", "chaos": " ~", "off": " **!**", "": ""}

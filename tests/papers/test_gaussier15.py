@@ -5,10 +5,10 @@ import pytest
 
 from tests.published.test_schedules import LOGS
 from tests.traces import published_folder, published_path, trace_path
-from walltime.papers.gaussier15.published import published_metrics
+from walltime.papers.gaussier15.agreement import published_metrics
 from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, MEASURES, deterministic, measure, triples
 from walltime.papers.items import items_of
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import printed
 from walltime.papers.run import run_paper
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject

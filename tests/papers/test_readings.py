@@ -7,7 +7,7 @@ import pytest
 import walltime as wt
 from tests.traces import trace_path
 from walltime.papers.mualem01.readings import later_number_first, printed_of, readings_table
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import printed
 
 PINNED = {
     # reading: EASY response and bounded slowdown, conservative response and bounded slowdown; None where it has none

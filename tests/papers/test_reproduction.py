@@ -7,12 +7,12 @@ import pytest
 
 from tests.traces import trace_folder, trace_path
 from walltime.papers.items import items_of
-from walltime.papers.printed_numbers import printed
-from walltime.papers.results import Value
+from walltime.papers.printed import printed
+from walltime.papers.results import Claims, Value
 from walltime.papers.run import describe
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
-from walltime.papers.sweep import Sweep, run_sweep
+from walltime.papers.tsafrir06.sweep import Sweep, run_sweep
 
 FILES = {
     "KTH": "KTH-SP2-1996-2",
@@ -35,7 +35,7 @@ def study(paper: str, log: str, folder) -> Study:
 def run(paper: str, item: str, log: str, folder):
     found = items_of(paper, item)[0].run(study(paper, log, folder))
     values = [v for part in found if hasattr(part, "values") and not hasattr(part, "figure") for v in part.values()]
-    claims = [claim for part in found if hasattr(part, "claims") for claim in part.claims]
+    claims = [claim for part in found if isinstance(part, Claims) for claim in part]
     return values, claims, found
 
 

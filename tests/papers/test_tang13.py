@@ -8,7 +8,7 @@ import pytest
 from tests.traces import trace_folder, trace_path
 from walltime.metrics import paired_difference
 from walltime.papers.items import items_of
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import printed
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
 from walltime.papers.tang13.scheduling import gains, run_months

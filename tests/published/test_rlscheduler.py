@@ -11,7 +11,7 @@ from benchmarks.published import own_steps
 from tests.traces import published_path
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.sources import as_episodes
-from walltime.papers.zhang20.windows import FORMULAS, windows
+from walltime.papers.zhang20 import FORMULAS, windows
 
 PRINTED = {
     ("lublin_256", "fcfs"): (7273.77, 235.82),

@@ -11,7 +11,7 @@ from walltime.errors import WorkloadError
 from walltime.metrics import batch_means
 from walltime.metrics.batches import PRECISE, SATURATED, TOO_SHORT, WIDE, correlated_values, jobs_needed
 from walltime.metrics.series import neighbour_correlation, widening
-from walltime.papers.mualem01.batches import published_batch_means
+from walltime.papers.mualem01.models import published_batch_means
 
 
 def autoregressive(share: float, count: int, seed: int) -> np.ndarray:

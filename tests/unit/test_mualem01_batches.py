@@ -8,7 +8,7 @@ from scipy import stats
 
 from walltime.errors import WorkloadError
 from walltime.metrics import mean_interval
-from walltime.papers.mualem01.batches import ALL_BATCHES, OUT_OF_JOBS, PRECISE, SATURATED, published_batch_means
+from walltime.papers.mualem01.models import ALL_BATCHES, OUT_OF_JOBS, PRECISE, SATURATED, published_batch_means
 
 
 def batches(*means: float, batch: int = 10) -> np.ndarray:

@@ -19,16 +19,15 @@ from tests.cli import call
 from tests.profiles import PROFILE
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
-from walltime.papers.items import ITEMS, items_of
+from walltime.papers.items import Item, items_of
 from walltime.papers.mualem01.experiment import chaos
 from walltime.papers.mualem01.months import infer_start, rank_correlation
-from walltime.papers.names import PAPERS, paper_name
-from walltime.papers.printed_numbers import Printed, printed
+from walltime.papers.printed import PAPERS, Printed, paper_name, printed
 from walltime.papers.results import Value
 from walltime.papers.run import run_paper
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject, find_subjects
-from walltime.papers.sweep import Sweep, smooth
+from walltime.papers.tsafrir06.sweep import Sweep, smooth
 
 JOBS = 400
 
@@ -48,9 +47,9 @@ def small(tmp_path_factory) -> Subject:
 @pytest.fixture
 def tiny(monkeypatch) -> None:
     """Few jobs, seeds and values of f everywhere, so that all items of a paper run in seconds."""
-    from walltime.papers import subjects, sweep
+    from walltime.papers import subjects
     from walltime.papers.mualem01 import models
-    from walltime.papers.tsafrir06 import performance
+    from walltime.papers.tsafrir06 import performance, sweep
 
     for paper in PAPERS:
         given = printed(paper)
@@ -216,7 +215,7 @@ def test_items__every_printed_table_and_figure_is_there():
     assert names["tsafrir06"] >= {"T1", "T2", *(f"F{k}" for k in range(1, 14))}
     assert names["gaussier15"] >= {"triples", "best", "shaken", "readings"}
     assert names["tang13"] >= {"T1", "T2", "T3", "F1", "F2", *(f"F{k}" for k in range(4, 18)), "easypp"}
-    assert len({(item.paper, item.name) for item in ITEMS}) == len(ITEMS)
+    assert len({(item.paper, item.name) for paper in PAPERS for item in items_of(paper)}) == sum(len(items_of(paper)) for paper in PAPERS)
 
 
 def test_paper_name__in_any_case():
@@ -227,8 +226,9 @@ def test_paper_name__in_any_case():
 
 
 def test_items__come_in_the_order_of_the_papers_and_lie_in_their_folders():
-    assert list(dict.fromkeys(item.paper for item in ITEMS)) == list(PAPERS)
-    assert all(item.run.__module__.startswith(f"walltime.papers.{item.paper}.") for item in ITEMS)
+    for paper in PAPERS:
+        assert {item.paper for item in items_of(paper)} == {paper}
+        assert items_of(paper) == sorted(items_of(paper), key=Item.place)
 
 
 def test_reproduction_tables__read_files_that_name_papers_by_label(tmp_path, monkeypatch):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.papers.carastan17.sequences import FIRST, LENGTH, sequences
+from walltime.papers import zhang20
+from walltime.papers.carastan17 import FIRST, LENGTH, sequences
 from walltime.papers.items import items_of
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import printed
 from walltime.papers.results import Claims, Table
 from walltime.papers.run import run_paper
 from walltime.papers.subjects import find_subjects
-from walltime.papers.zhang20 import windows as zhang20
 
 
 def log(count: int, gap: int = 600) -> wt.Workload:

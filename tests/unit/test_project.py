@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from walltime.papers.names import PAPERS
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import PAPERS, printed
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -18,7 +18,7 @@ from walltime.papers.mualem01.readings import (
     requested_processors,
     uniform_estimates,
 )
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import printed
 from walltime.simulation import Case, simulate_many
 
 FEBRUARY = 855_446_400  # 9 February 1997, 12:00 UTC

@@ -241,14 +241,14 @@ def printed_log(name: str) -> str | None:
 
 def printed_rows(log: str) -> dict[str, int]:
     """The numbers of a log in mualem01, Table 2, by row."""
-    from walltime.papers.printed_numbers import printed
+    from walltime.papers.printed import printed
 
     return {row["quantity"]: int(row[log]) for row in printed("mualem01").tables["T2"].rows if row["quantity"] in ROWS}
 
 
 def _zero_jobs(log: str, total: int) -> list[str]:
     """The row of zero jobs in mualem01, Table 2, and its percentage; logs in this format lack the data for it."""
-    from walltime.papers.printed_numbers import printed
+    from walltime.papers.printed import printed
 
     count = printed("mualem01").tables["T2"].value(log, quantity="zero_jobs")
     return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]

@@ -29,8 +29,7 @@ def list_items(
     """List the papers and their items."""
     from walltime.cli import common
     from walltime.papers.items import items_of
-    from walltime.papers.names import PAPERS, paper_name
-    from walltime.papers.printed_numbers import printed
+    from walltime.papers.printed import PAPERS, paper_name, printed
 
     papers = [paper_name(paper)] if paper is not None else list(PAPERS)
     found = {name: items_of(name) for name in papers}
@@ -85,8 +84,7 @@ def run(
     from walltime.cli import common
     from walltime.errors import OutputError, PolicyError
     from walltime.papers.items import items_of
-    from walltime.papers.names import paper_name
-    from walltime.papers.printed_numbers import printed
+    from walltime.papers.printed import paper_name, printed
     from walltime.papers.run import run_paper
     from walltime.papers.subjects import find_subjects
 
@@ -132,7 +130,7 @@ def _tell(result: Result) -> None:
 
 
 def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
-    from walltime.papers.printed_numbers import printed
+    from walltime.papers.printed import printed
     from walltime.provenance import version
 
     items = []

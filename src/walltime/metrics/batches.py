@@ -93,7 +93,7 @@ def batch_means(
     more were asked for. `least`: values that a run needs whatever they show, as a short one may lack the long queue that others have
     (`jobs_needed`). The lower end of positive values is not below 0. Raises WorkloadError if fewer than two batches remain.
 
-    Source: batches as in mualem01, section 3.1, whose own rules for when to stop are in `walltime.papers.mualem01.batches`; the integrated
+    Source: batches as in mualem01, section 3.1, whose own rules for when to stop are in `walltime.papers.mualem01.models`; the integrated
     autocorrelation time with the window of Sokal, in: Functional Integration, 1997, section 3 (up to five times the estimate). That a run
     of a hundred such times is long enough is ours, by experiment with the waits of a single server (M/M/1); the experiments of
     `validation/coverage_selection.py` are with other streams.

@@ -1,4 +1,4 @@
-"""Every kind of interval that the program prints: what it is of, at which level, by which method, and where it is made.
+"""Every kind of interval that the program prints: what it is of, at which level, and by which method.
 
 An interval speaks of one thing and is silent about others: that of shaken copies says nothing of other logs. So each kind is declared
 here, pages, terminal and JSON take their words from here, and `validation/coverage.py` measures for each how often it holds the truth.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+__all__ = ["KINDS", "LEVEL", "SCOPES", "SHOWN_LEVEL", "IntervalKind"]
 
 LEVEL = 0.90
 """Of all intervals, unless it is said beside the number."""
@@ -32,127 +34,43 @@ SCOPES: Mapping[str, str] = {
 class IntervalKind:
     """A kind of interval. `of`: one of `SCOPES`. `level`: its nominal share; None where that depends on the number of runs, which is said.
 
-    `method`: in a few words. `made_by`: the functions that make such intervals, in `walltime`, as module and name.
+    `method`: in a few words.
     """
 
     of: str
     method: str
-    made_by: tuple[str, ...]
     level: float | None = LEVEL
 
 
 KINDS: Mapping[str, IntervalKind] = {
-    "replications.mean": IntervalKind(
-        "other seeds",
-        "mean over runs, Student's t",
-        ("simulation.replication.Replications.interval", "campaign.comparison.compare_cells"),
-    ),
-    "replications.difference": IntervalKind(
-        "other seeds",
-        "mean over pairs of runs with the same seed, Student's t",
-        (
-            "simulation.replication.Replications.difference",
-            "campaign.comparison._difference",
-            "papers.gaussier15.shaken._difference",
-            "papers.gaussier15.shaken._claims",
-            "papers.tang13.easypp._relative",
-            "papers.zhang20.comparison.under_easy",
-        ),
-    ),
+    "replications.mean": IntervalKind("other seeds", "mean over runs, Student's t"),
+    "replications.difference": IntervalKind("other seeds", "mean over pairs of runs with the same seed, Student's t"),
     "replications.band": IntervalKind(
-        "other seeds",
-        "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more",
-        ("simulation.replication.Replications.band", "campaign.comparison.compare_cells", "report.replicated.draw_bands"),
-        level=None,
+        "other seeds", "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more", level=None
     ),
     "shaken.range": IntervalKind(
-        "this log, shaken",
-        "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
-        ("simulation.dialects._band",),
-        level=None,
+        "this log, shaken", "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more", level=None
     ),
-    "runs.percentiles": IntervalKind(
-        "these runs",
-        "5th to 95th percentile, as in tsafrir06",
-        (
-            "metrics.confidence.percentile_band",
-            "papers.gaussier15.shaken.shaken",
-            "papers.gaussier15.shaken.shaken.draw",
-            "papers.tang13.easypp.easypp",
-            "papers.tang13.easypp.easypp.draw",
-            "papers.sweep.Sweep.band",
-            "papers.mualem01.experiment.chaos",
-        ),
-        level=None,
-    ),
-    "shaken.copy": IntervalKind(
-        "this log, shaken",
-        "one further copy, or the difference in it, Student's t",
-        ("simulation.spread.Spread.difference", "simulation.first_look._interval", "site.effects.differences"),
-    ),
+    "runs.percentiles": IntervalKind("these runs", "5th to 95th percentile, as in tsafrir06", level=None),
+    "shaken.copy": IntervalKind("this log, shaken", "one further copy, or the difference in it, Student's t"),
     "weeks": IntervalKind(
-        "such weeks",
-        "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue",
-        ("site.weeks.over_weeks", "site.effects.differences", "site.effects.group_effects", "site.calibration._agreement"),
+        "such weeks", "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue"
     ),
-    "weeks.logs": IntervalKind(
-        "logs of its weeks",
-        "one further such log: smallest to largest of those simulated",
-        ("site.effects._ends",),
-        level=None,
-    ),
+    "weeks.logs": IntervalKind("logs of its weeks", "one further such log: smallest to largest of those simulated", level=None),
     "start-times": IntervalKind(
-        "this job",
-        "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them",
-        ("live.start_times.start_times", "live.trying.try_jobs", "live.scores.with_factors"),
+        "this job", "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them"
     ),
-    "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", ("estimates.suggestion._suggestion",), level=0.95),
-    "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled", ("metrics.confidence.bootstrap",)),
+    "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", level=0.95),
+    "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled"),
     "batch-means": IntervalKind(
         "the long run",
         "Student's t over five blocks of batches, merged until they hardly correlate; withheld where fewer than ten would be left",
-        ("schedule.schedule.Schedule.batch_means", "cli.simulate.simulate"),
     ),
-    "batch-means.published": IntervalKind(
-        "the long run", "as in mualem01: batches taken for independent", ("papers.mualem01.models.run_model",)
-    ),
-    "benchmark.total": IntervalKind(
-        "such windows",
-        "geometric mean over windows, Student's t within subjects",
-        ("benchmark.result.totals", "benchmark.standings.leaderboard"),
-    ),
-    "benchmark.behind": IntervalKind(
-        "such windows", "paired over windows, for all pairs of schedulers at once", ("benchmark.standings._behind",)
-    ),
-    "tuning.change": IntervalKind(
-        "such windows", "paired, Student's t over five blocks of windows", ("tuning.fitting.change_interval", "report.tuning._figure")
-    ),
-    "learn.windows": IntervalKind(
-        "such windows",
-        "paired, Student's t over five blocks of windows",
-        ("learn.evaluation._compared", "learn.evaluation._importances"),
-    ),
-    "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t", ("learn.evaluation._compared",)),
+    "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent"),
+    "benchmark.total": IntervalKind("such windows", "geometric mean over windows, Student's t within subjects"),
+    "benchmark.behind": IntervalKind("such windows", "paired over windows, for all pairs of schedulers at once"),
+    "tuning.change": IntervalKind("such windows", "paired, Student's t over five blocks of windows"),
+    "learn.windows": IntervalKind("such windows", "paired, Student's t over five blocks of windows"),
+    "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t"),
 }
 """By name. A new interval is declared here, has an experiment in `validation/`, and is shown in the words of its scope."""
-
-MAKERS: Mapping[str, str] = {
-    "Interval": "metrics.confidence.Interval",
-    "mean_interval": "metrics.confidence.mean_interval",
-    "prediction_interval": "metrics.confidence.prediction_interval",
-    "percentile_band": "metrics.confidence.percentile_band",
-    "range_of_runs": "metrics.confidence.range_of_runs",
-    "ends_of_runs": "metrics.confidence.ends_of_runs",
-    "paired_difference": "metrics.confidence.paired_difference",
-    "bootstrap": "metrics.confidence.bootstrap",
-    "batch_means": "metrics.batches.batch_means",
-    "published_batch_means": "papers.mualem01.batches.published_batch_means",
-    "series_interval": "metrics.series.series_interval",
-    "stratified_interval": "metrics.series.stratified_interval",
-    "behind_best": "benchmark.best.behind_best",
-    "over_weeks": "site.weeks.over_weeks",
-    "quantiles_of": "live.start_times.quantiles_of",
-    "adjusted": "live.horizons.adjusted",
-    "wilson_upper": "estimates.suggestion.wilson_upper",
-}
-"""The functions that make intervals of whatever they are given, and where they are; a function that calls one is `made_by` of a kind."""

@@ -1,28 +1,76 @@
-"""All items: each table and figure of the papers, by name, with the function that makes it."""
+"""An item is one table or figure of a paper: a function of a module in the paper's folder, marked by `item`."""
 
 from __future__ import annotations
 
-from walltime.errors import PolicyError
-from walltime.papers.carastan17.items import ITEMS as CARASTAN17
-from walltime.papers.feitelson98.items import ITEMS as FEITELSON98
-from walltime.papers.gaussier15.items import ITEMS as GAUSSIER15
-from walltime.papers.item import Item
-from walltime.papers.mualem01.items import ITEMS as MUALEM01
-from walltime.papers.names import paper_name
-from walltime.papers.tang13.items import ITEMS as TANG13
-from walltime.papers.tsafrir06.items import ITEMS as TSAFRIR06
-from walltime.papers.zhang20.items import ITEMS as ZHANG20
+import functools
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-ITEMS: tuple[Item, ...] = tuple(sorted((*FEITELSON98, *MUALEM01, *TSAFRIR06, *TANG13, *GAUSSIER15, *CARASTAN17, *ZHANG20), key=Item.place))
+from walltime.errors import PolicyError
+from walltime.papers.printed import paper_name
+from walltime.papers.results import Part
+from walltime.papers.study import Study
+
+__all__ = ["Item", "item", "items_of"]
+
+Run = Callable[[Study], Sequence[Part]]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of a paper, and the function that makes it from a study."""
+
+    name: str
+    """as printed: F4 for Fig. 4, T1 for Table 1; a word for items without a number"""
+    title: str
+    run: Run
+    where: str = ""
+    """its input, if not logs: worked examples, a formula, workload models"""
+
+    @property
+    def paper(self) -> str:
+        """The paper's name, such as mualem01."""
+        return self.run.__module__.split(".")[2]
+
+    @property
+    def needs_log(self) -> bool:
+        """Whether its input is logs."""
+        return not self.where
+
+    def place(self) -> tuple[int, int, str]:
+        """Sorts tables before figures before the rest, each by number."""
+        match = re.fullmatch(r"([TF])(\d+)(\w*)", self.name)
+        return (3, 0, self.name) if match is None else (1 if match[1] == "T" else 2, int(match[2]), match[3])
+
+
+def item(name: str, *, title: str = "", where: str = "") -> Callable[[Run], Item]:
+    """Make the function below an item; its docstring begins with the title, unless that is given."""
+
+    def make(run: Run) -> Item:
+        return Item(name, title or (run.__doc__ or "").splitlines()[0].removesuffix("."), run, where)
+
+    return make
 
 
 def items_of(paper: str, name: str | None = None) -> list[Item]:
     """The items of a paper, or the one with this name, such as F4 or T1; raises PolicyError listing the known ones."""
     paper = paper_name(paper)
-    mine = [item for item in ITEMS if item.paper == paper]
-    if name is None:
-        return mine
-    found = [item for item in mine if item.name.lower() == name.strip().lower()]
-    if not found:
-        raise PolicyError(f"{paper} has no item {name!r}; it has {', '.join(item.name for item in mine)}")
-    return found
+    items = _items(paper)
+    chosen = [item for item in items if name is None or item.name.lower() == name.strip().lower()]
+    if not chosen:
+        raise PolicyError(f"{paper} has no item {name!r}; it has {', '.join(item.name for item in items)}")
+    return chosen
+
+
+@functools.cache
+def _items(paper: str) -> list[Item]:
+    """The items in the modules of the paper's folder, in their order."""
+    package = importlib.import_module(f"walltime.papers.{paper}")
+    modules = [
+        package,
+        *(importlib.import_module(f"{package.__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__)),
+    ]
+    return sorted((value for module in modules for value in vars(module).values() if isinstance(value, Item)), key=Item.place)

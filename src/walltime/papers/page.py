@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walltime.papers.printed_numbers import Printed
+from walltime.papers.printed import Printed
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
 from walltime.papers.subjects import GENERATED, Subject
 from walltime.report import shell
@@ -109,7 +109,7 @@ def _claims(part: Claims) -> str:
     words = {True: "holds", False: "does not hold", None: "not decided"}
     lines = [
         f'<li><b title="{words[holds]}">{marks[holds]}</b>{text(claim)} <small>{text(evidence)}</small></li>'
-        for claim, holds, evidence in part.claims
+        for claim, holds, evidence in part
     ]
     return f'<ul class="claims">{"".join(lines)}</ul>'
 

@@ -76,25 +76,33 @@ class Chart:
     data: Mapping[str, Sequence[Any]]
 
 
+def by_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    """The columns of rows, by name, as the data of a chart.
+
+    >>> by_column(["log", "jobs"], [("KTH", 1), ("CTC", 2)])
+    {'log': ['KTH', 'CTC'], 'jobs': [1, 2]}
+    """
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
 Claim = tuple[str, bool | None, str]
 """A claim of a paper, whether it holds here (None: undecided), and the supporting numbers."""
 
 
-@dataclass(frozen=True)
-class Claims:
+class Claims(list[Claim]):
     """Claims of the paper, and whether they hold."""
 
-    claims: Sequence[Claim]
+    def __init__(self, *claims: Claim) -> None:
+        super().__init__(claims)
 
-    @property
-    def hold(self) -> int:
-        """The number that hold."""
-        return sum(holds is True for _, holds, _ in self.claims)
+    def add(self, claim: str, holds: bool | None, evidence: str) -> None:
+        """Append a claim."""
+        self.append((claim, holds, evidence))
 
     @property
     def decided(self) -> int:
         """The number that are decided."""
-        return sum(holds is not None for _, holds, _ in self.claims)
+        return sum(holds is not None for _, holds, _ in self)
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,8 @@ class Result:
     @property
     def claims(self) -> list[Claim]:
         """All claims, each as text, whether it holds, and the numbers."""
-        found = [claim for part in self.parts if isinstance(part, Claims) for claim in part.claims]
-        return [(what, None if holds is None else bool(holds), evidence) for what, holds, evidence in found]
+        claims = (claim for part in self.parts if isinstance(part, Claims) for claim in part)
+        return [(what, None if holds is None else bool(holds), evidence) for what, holds, evidence in claims]
 
     def values(self) -> list[Value]:
         """All numbers that have a printed counterpart."""

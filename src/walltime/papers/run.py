@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walltime.files import whole_file
-from walltime.papers.item import Item
+from walltime.papers.items import Item
 from walltime.papers.page import render
-from walltime.papers.printed_numbers import printed
+from walltime.papers.printed import printed
 from walltime.papers.results import Chart, Entry, Notes, Result, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject

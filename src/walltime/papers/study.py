@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.campaign import DIMENSIONS, Plan, Progress, Store, Threads, plan_keys, run_campaign
 from walltime.campaign.cell import engine_version
 from walltime.files import whole_file
-from walltime.papers.printed_numbers import Printed
+from walltime.papers.printed import Printed
 from walltime.papers.subjects import Subject
 from walltime.simulation.threads import in_threads
 from walltime.syntax import syntax_hash

@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 from walltime.estimates import Tsafrir05, largest_estimate
 from walltime.logs import read, write_swf
 from walltime.logs.catalogue import find_log, log_folder
-from walltime.papers.printed_numbers import Printed
+from walltime.papers.printed import Printed
 from walltime.workload import Workload
 from walltime.workload.lublin99 import Lublin99
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from walltime.papers.gaussier15.published import published_metrics
+from walltime.papers.gaussier15.agreement import published_metrics
 from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, FCFS, SJBF, Triple, measure, subjects_with_users, triples
-from walltime.papers.item import Item
-from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.items import item
+from walltime.papers.results import Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 
@@ -22,12 +22,13 @@ def slowdowns(study: Study, subject: Subject, chosen: Sequence[Triple]) -> dict[
     return {triple.key: found["avgbsld"] for triple, found in zip(chosen, measure(study, subject, chosen), strict=True)}
 
 
+@item("best")
 def best(study: Study) -> list[Part]:
-    """The best learned triples beside EASY, EASY++ and the paper's choice; claims on what makes them good."""
+    """The best triples, and what is gained."""
     chosen = triples(study.quick)
     rows: list[list[Entry]] = []
     gains: list[list[Entry]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for subject in subjects_with_users(study):
         ours = slowdowns(study, subject, chosen)
         theirs = {key: values["avgbsld"] for key, values in published_metrics(subject).items() if "avgbsld" in values}
@@ -44,7 +45,7 @@ def best(study: Study) -> list[Part]:
     return [
         Table("best", f"EASY, EASY++, the paper's choice, and our best {SHOWN}", columns, rows, note),
         Table("best-gains", "How much lower the mean bounded slowdown is (%)", ["log", "scheduler", "than EASY", "than EASY++"], gains),
-        Claims(claims),
+        claims,
         Notes([_remembered(study)]),
     ]
 
@@ -72,23 +73,23 @@ def _gains(log: str, ours: Slowdowns, theirs: Slowdowns, winner: Triple) -> list
     return found
 
 
-def _claims(log: str, ours: Slowdowns, theirs: Slowdowns, chosen: Sequence[Triple]) -> list[Claim]:
+def _claims(log: str, ours: Slowdowns, theirs: Slowdowns, chosen: Sequence[Triple]) -> Claims:
     learned = [triple for triple in chosen if triple.is_learned]
     winner = min(learned, key=lambda triple: ours[triple.key])
-    claims: list[Claim] = [
+    claims = Claims(
         (f"{log}: the paper's choice beats EASY", gain(ours, E_LOSS, EASY) > 0, f"by {gain(ours, E_LOSS, EASY):.1f} %"),
         (f"{log}: the paper's choice beats EASY++", gain(ours, E_LOSS, EASY_PP) > 0, f"by {gain(ours, E_LOSS, EASY_PP):.1f} %"),
         (f"{log}: the best triple backfills the shortest first", winner.policy == SJBF, winner.label),
-    ]
+    )
     pairs = [(triple, Triple((*_other_scheduler(triple.key),), FCFS, triple.prediction)) for triple in learned if triple.policy == SJBF]
     better = sum(ours[one.key] < ours[other.key] for one, other in pairs)
     told = f"for {better} of {len(pairs)} pairs of correction and predictor"
-    claims.append((f"{log}: backfilling the shortest first is better than in order", better > len(pairs) / 2, told))
+    claims.add(f"{log}: backfilling the shortest first is better than in order", better > len(pairs) / 2, told)
     if theirs:
         known = [triple for triple in learned if triple.key in theirs]
         first = min(known, key=lambda triple: theirs[triple.key])
         told = f"published best {first.label}: {theirs[first.key]:.2f}, ours {ours[first.key]:.2f}; our best {ours[winner.key]:.2f}"
-        claims.append((f"{log}: the published best triple is our best", first == winner, told))
+        claims.add(f"{log}: the published best triple is our best", first == winner, told)
     return claims
 
 
@@ -100,6 +101,3 @@ def _remembered(study: Study) -> str:
     printed = study.printed.tables["gains"]
     told = ", ".join(f"{row['percent']} % below {row['than']}" for row in printed.rows)
     return f"The paper's choice is the E-Loss with increments and the shortest first; printed: {told} ({printed.source})."
-
-
-ITEMS: Sequence[Item] = (Item("gaussier15", "best", "The best triples, and what is gained", best),)

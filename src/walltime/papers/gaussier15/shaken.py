@@ -12,14 +12,13 @@ from walltime.metrics import paired_difference, percentile_band
 from walltime.papers import drawing
 from walltime.papers.gaussier15.best import slowdowns
 from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, Triple, subjects_with_users, triples
-from walltime.papers.item import Item
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.items import item
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.shaken import METRIC, SHAKE, bars, difference, of_scheduler, seeds_by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 
 Array = np.ndarray
-SHAKE = 30
-"""Seconds by which submissions are shaken."""
 SHAKES, FEW_SHAKES = 20, 3
 BEST, FEW_BEST = 20, 3
 METHOD = (
@@ -29,11 +28,12 @@ METHOD = (
 NAMES = {EASY: "EASY", EASY_PP: "EASY++", E_LOSS: "the paper's choice"}
 
 
+@item("shaken")
 def shaken(study: Study) -> list[Part]:
-    """How often the best triple of the log is the best on shaken logs, and by how much it differs from the others there."""
+    """Beyond the paper: do the best triples stay the best?"""
     subjects = subjects_with_users(study)
     rows: list[list[Entry]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     found: dict[str, dict[Triple, Array]] = {}
     for subject in subjects:
         as_recorded = slowdowns(study, subject, triples(study.quick))
@@ -45,75 +45,46 @@ def shaken(study: Study) -> list[Part]:
             band = percentile_band(mine)
             line: list[Entry] = [subject.name, NAMES.get(triple, triple.label), Value(as_recorded[triple.key], digits=1)]
             line += [Value(band.mean, digits=1), f"{band.low:,.1f} to {band.high:,.1f}", int((firsts == place).sum())]
-            rows.append([*line, *("" if triple == other else _difference(mine, values[other]) for other in (best[0], EASY_PP, EASY))])
+            rows.append([*line, *("" if triple == other else difference(mine, values[other]) for other in (best[0], EASY_PP, EASY))])
         claims += _claims(subject.name, best, values, firsts, as_recorded)
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         values = found[subjects[column].name]
-        bands = [percentile_band(mine) for mine in values.values()]
-        means = np.array([band.mean for band in bands])
-        spread = np.maximum([[band.mean - band.low for band in bands], [band.high - band.mean for band in bands]], 0)
-        axes.bar(np.arange(len(means)), means, 0.7, color=drawing.GREY, edgecolor=drawing.EDGE, linewidth=0.5)
-        axes.errorbar(np.arange(len(means)), means, spread, fmt="none", ecolor="black", elinewidth=1, capsize=2)
-        names = [NAMES.get(triple, str(place + 1)) for place, triple in enumerate(values)]
-        axes.set_xticks(np.arange(len(means)), names, rotation=75, fontsize=6.5, ha="right")
-        drawing.from_zero(axes)
+        bars(axes, {NAMES.get(triple, str(place)): mine for place, (triple, mine) in enumerate(values.items(), 1)})
 
     figure = drawing.panels([s.name for s in subjects], ["mean bounded slowdown"], draw, legend=False)
-    data: dict[str, list[object]] = {"log": [], "scheduler": [], "seed": [], "mean_bounded_slowdown": []}
-    for log, by_triple in found.items():
-        for triple, mine in by_triple.items():
-            for seed, value in enumerate(mine.tolist()):
-                for column, entry in zip(data.values(), (log, triple.label, seed, value), strict=True):
-                    column.append(entry)
+    data = seeds_by_column({log: {triple.label: mine for triple, mine in by_triple.items()} for log, by_triple in found.items()})
     columns = ["log", "scheduler", "as recorded", "shaken, mean", "5th to 95th percentile", "times best"]
     columns += ["against the best as recorded", "against EASY++", "against EASY"]
     seeds = FEW_SHAKES if study.quick else SHAKES
     return [
         Chart("shaken", figure, "Mean and band over shaken logs; the triples in the order of the log as recorded.", data),
         Table("shaken", "The best triples of the log, on shaken logs", columns, rows),
-        Claims(claims),
+        claims,
         Notes([f"{seeds} seeds, the same for all. {METHOD}"]),
     ]
 
 
 def _simulate(study: Study, subject: Subject, chosen: Sequence[Triple]) -> dict[Triple, Array]:
     """Mean bounded slowdown of each triple by seed."""
-    import polars as pl
-
     axes = [{"trace": str(subject.file.resolve()), **triple.words} for triple in chosen]
     table = study.cells(f"{subject.name}: shaken", subject, axes, [{"shake": SHAKE}], seeds=FEW_SHAKES if study.quick else SHAKES)
-    found = {}
-    for triple in chosen:
-        words: dict[str, Any] = {"predictor": None, "backfill_order": None, "correction": "tsafrir07"} | triple.words
-        mine = table
-        for name, value in words.items():
-            mine = mine.filter(pl.col(name).is_null() if value is None else pl.col(name) == value)
-        found[triple] = mine.sort("seed")["mean_bounded_slowdown"].to_numpy()
-    return found
+    return {triple: of_scheduler(table, triple.words)[METRIC].to_numpy() for triple in chosen}
 
 
-def _difference(values: Array, base: Array) -> str:
-    away, middle = paired_difference(values, base), float(base.mean())
-    return f"{100 * away.mean / middle:+.1f} % (+-{100 * away.half_width / middle:.1f})"
-
-
-def _claims(log: str, best: Sequence[Triple], values: dict[Triple, Array], firsts: Array, as_recorded: dict[Any, float]) -> list[Claim]:
+def _claims(log: str, best: Sequence[Triple], values: dict[Triple, Array], firsts: Array, as_recorded: dict[Any, float]) -> Claims:
     first, seeds = best[0], len(firsts)
     times = int((firsts == 0).sum())
     lead = as_recorded[best[0].key] / as_recorded[best[-1].key]
     told = f"best on {times} of {seeds}; as recorded it leads number {len(best)} by {100 * (1 - lead):.1f} %"
     means = {triple: float(mine.mean()) for triple, mine in values.items()}
     place = sorted(means.values()).index(means[first]) + 1
-    claims: list[Claim] = [
+    claims = Claims(
         (f"{log}: the best triple stays the best on most shaken logs", times > seeds / 2, told),
         (f"{log}: the best triple has the lowest mean over shaken logs", place == 1, f"place {place} of {len(means)}"),
-    ]
+    )
     for triple, name in ((first, "the best triple"), (E_LOSS, "the paper's choice")):
         away = paired_difference(values[triple], values[EASY_PP])
-        told = f"{_difference(values[triple], values[EASY_PP])} against EASY++, {_difference(values[triple], values[EASY])} against EASY"
-        claims.append((f"{log}: {name} is better than EASY++ on shaken logs, beyond chance", bool(away.high < 0), told))
+        told = f"{difference(values[triple], values[EASY_PP])} against EASY++, {difference(values[triple], values[EASY])} against EASY"
+        claims.add(f"{log}: {name} is better than EASY++ on shaken logs, beyond chance", bool(away.high < 0), told)
     return claims
-
-
-ITEMS: Sequence[Item] = (Item("gaussier15", "shaken", "Beyond the paper: do the best triples stay the best?", shaken),)

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from walltime.estimates import Mualem01
 from walltime.metrics.estimates import FAILED, OVER, estimate_use_table, use_histogram
 from walltime.papers import drawing
-from walltime.papers.item import Item
+from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import schedule_of
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.predictors import KEYS, Basis, Mualem01History
@@ -45,8 +45,9 @@ def killed_jobs(subject: Subject) -> Array | None:
     return killed if killed is not None and killed.any() else None
 
 
+@item("T2")
 def table_2(study: Study) -> list[Part]:
-    """Numbers of jobs in the parts of the histograms."""
+    """Table 2: the parts of the histograms."""
     printed = study.printed.tables["T2"]
     subjects = [s for s in study.subjects if s.has_estimates]
     found = {s.name: estimate_use_table(s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
@@ -71,8 +72,9 @@ def _only_printed(value: float | None) -> str:
     return "" if value is None else f"printed: {value:,.0f}"
 
 
+@item("F8")
 def figure_8(study: Study) -> list[Part]:
-    """Histogram of the used share, and runtime against estimate."""
+    """Fig. 8: users' estimates and runtimes."""
     subjects = [s for s in study.subjects if s.has_estimates]
     return [use_chart("fig8", subjects), Notes(["Left: how much of the request was used. Right: jobs that requested up to 2 h."])]
 
@@ -93,8 +95,9 @@ def use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
     return Chart(name, figure, "The last bin holds all jobs that used more than 100 %.", data)
 
 
+@item("S43")
 def section_43(study: Study) -> list[Part]:
-    """The model of section 4.3: generated from the runtimes alone, it reproduces the flat histogram."""
+    """Section 4.3: a model of users' estimates."""
     subjects = [s for s in study.subjects if s.has_estimates]
     model = Mualem01(cap=DAY)
     drawn = {s.name: model.draw(s.workload, 0) for s in subjects}
@@ -112,7 +115,7 @@ def section_43(study: Study) -> list[Part]:
         axes.set_ylim(0, 4)
 
     figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw, x="share of the estimate that was used (%)")
-    claims: list[Claim] = []
+    claims = Claims()
     data: dict[str, list[float]] = {"percent": list(range(OVER))}
     for subject in subjects:
         estimates = drawn[subject.name]
@@ -121,10 +124,10 @@ def section_43(study: Study) -> list[Part]:
         longer = w.runtime >= 90
         share = use_histogram(cut[longer], estimates[longer])[10:90] / max(int(longer.sum()), 1)
         flat = float(share.std() / share.mean())
-        claims.append((f"{subject.name}: flat from 10 to 90 %, jobs of 90 s and more", flat < 0.25, f"bins vary by {100 * flat:.0f} %"))
+        claims.add(f"{subject.name}: flat from 10 to 90 %, jobs of 90 s and more", flat < 0.25, f"bins vary by {100 * flat:.0f} %")
         data[subject.name] = (100 * use_histogram(cut, estimates)[:OVER] / len(w)).tolist()
     caption = "Share of the estimate that was used: the users', and the model's, made from the runtimes alone. Peaks are cut."
-    return [Chart("section43", figure, caption, data), Claims(claims)]
+    return [Chart("section43", figure, caption, data), claims]
 
 
 USUAL = "mean + 1.5 sd"
@@ -137,8 +140,9 @@ def _part_of(schedule: Schedule, kept: Array) -> Schedule:
     return replace(schedule, workload=schedule.workload.take(places, "not killed"), **arrays)
 
 
+@item("F9")
 def figure_9(study: Study) -> list[Part]:
-    """System estimates from the history of the same user and program."""
+    """Fig. 9: the system's estimates from history."""
     printed = study.printed.tables["F9"]
     subjects = [s for s in study.subjects if s.has_estimates]
     variants: dict[str, dict[str, Any]] = {
@@ -150,7 +154,7 @@ def figure_9(study: Study) -> list[Part]:
     }
     rows: list[list[Entry]] = []
     made: dict[str, tuple[Array, Array]] = {}
-    claims: list[Claim] = []
+    claims = Claims()
     keys: list[str] = []
     for subject in subjects:
         w, schedule = subject.workload, schedule_of(subject, "easy")
@@ -184,7 +188,7 @@ def figure_9(study: Study) -> list[Part]:
             percent = [100 * float(known.mean()), 100 * float(under.mean()), 100 * float((under & known).mean())]
             rows.append([*row, ", ".join(f"{p:.1f} %" for p in percent)])
         fewer = shares["mean + 3 sd"] < shares[USUAL]
-        claims.append((f"{subject.name}: 3 standard deviations give fewer under-estimates", fewer, f"{100 * shares['mean + 3 sd']:.1f} %"))
+        claims.add(f"{subject.name}: 3 standard deviations give fewer under-estimates", fewer, f"{100 * shares['mean + 3 sd']:.1f} %")
 
     with style():
         figure = Figure(figsize=(9.2, 3.1 * len(subjects) + 0.2), layout="constrained", facecolor="white")
@@ -205,14 +209,6 @@ def figure_9(study: Study) -> list[Part]:
     return [
         Chart("fig9", figure, "As Fig. 8, for the system's estimates.", data),
         Table("fig9", printed.title, columns, rows),
-        Claims(claims),
+        claims,
         Notes(notes),
     ]
-
-
-ITEMS = (
-    Item("mualem01", "T2", "Table 2: the parts of the histograms", table_2),
-    Item("mualem01", "F8", "Fig. 8: users' estimates and runtimes", figure_8),
-    Item("mualem01", "F9", "Fig. 9: the system's estimates from history", figure_9),
-    Item("mualem01", "S43", "Section 4.3: a model of users' estimates", section_43),
-)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from walltime.metrics import bounded_slowdown
+from walltime.errors import WorkloadError
+from walltime.metrics import Interval, bounded_slowdown, mean_interval
 from walltime.papers import drawing
-from walltime.papers.item import Item
-from walltime.papers.mualem01.batches import published_batch_means
+from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import POLICIES, schedule_of
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.policy import Kind, NoBackfilling
 from walltime.report.figures import INK
@@ -123,15 +124,8 @@ def curve_chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: 
             drawing.logarithmic(axes)
 
     figure = drawing.panels(models, list(metrics.values()), draw, x="load")
-    data: dict[str, list[Any]] = {"model": [], "policy": []}
-    for model, by_policy in curves.items():
-        for policy, rows in by_policy.items():
-            for row in rows:
-                data["model"].append(model)
-                data["policy"].append(policy)
-                for key, value in row.items():
-                    data.setdefault(key, []).append(value)
-    return Chart(name, figure, caption, data)
+    flat = [{"model": model, "policy": policy, **row} for model, of in curves.items() for policy, rows in of.items() for row in rows]
+    return Chart(name, figure, caption, by_column(list(flat[0]), [list(row.values()) for row in flat]))
 
 
 TWO = {"response": "average response (s)", "slowdown": "average bounded slowdown"}
@@ -147,7 +141,8 @@ def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: st
     return found
 
 
-def _difference_table(name: str, curves: Curves) -> Table:
+def _beside(name: str, curves: Curves, caption: str) -> list[Part]:
+    """Both metrics of EASY and of conservative backfilling over the load: a figure, and a table with the differences."""
     rows: list[list[Entry]] = []
     for model, by_policy in curves.items():
         for easy, conservative in zip(by_policy["easy"], by_policy["conservative"], strict=True):
@@ -157,17 +152,9 @@ def _difference_table(name: str, curves: Curves) -> Table:
                 saturated = easy["saturated"] or conservative["saturated"]
                 row += [*both, "saturated" if saturated else f"{100 * (conservative[metric] / easy[metric] - 1):+.1f} %"]
             rows.append(row)
-    columns = [
-        "model",
-        "load",
-        "response, EASY",
-        "response, conservative",
-        "difference",
-        "slowdown, EASY",
-        "slowdown, conservative",
-        "difference",
-    ]
-    return Table(name, "Differences of conservative to EASY", columns, rows)
+    columns = ["model", "load"]
+    columns += [head for metric in TWO for head in (f"{metric}, EASY", f"{metric}, conservative", "difference")]
+    return [curve_chart(name, curves, TWO, caption), Table(name, "Differences of conservative to EASY", columns, rows)]
 
 
 def largest(pairs: Sequence[tuple[float, float, float]]) -> float:
@@ -175,14 +162,15 @@ def largest(pairs: Sequence[tuple[float, float, float]]) -> float:
     return max((abs(away) for _, away, _ in pairs), default=0.0)
 
 
+@item("F4", where="workload models")
 def figure_4(study: Study) -> list[Part]:
-    """mualem01: the two models."""
+    """Fig. 4: EASY and conservative on two models."""
     curves = run_models(study, ["F", "J"], list(POLICIES))
     f, j = (differences(curves[name], "response") for name in ("F", "J"))
     slow = differences(curves["J"], "slowdown")
     away = largest(f)
     high = [d for load, d, _ in j if load >= 0.7]
-    claims: list[Claim] = [
+    claims = Claims(
         ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
         (
             "J: EASY has the lower response at high load",
@@ -190,38 +178,39 @@ def figure_4(study: Study) -> list[Part]:
             f"conservative {100 * max(high, default=0):+.1f} % at most",
         ),
         ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, _told(slow)),
-    ]
+    )
     caption = "Perfect estimates, with 90 % confidence intervals."
-    return [curve_chart("fig4", curves, TWO, caption), _difference_table("fig4", curves), Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [*_beside("fig4", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 def _told(pairs: Sequence[tuple[float, float, float]]) -> str:
     return ", ".join(f"{load:g}: {100 * away:+.1f} %" for load, away, _ in pairs) or "no load with a steady state"
 
 
+@item("F7", where="workload models")
 def figure_7(study: Study) -> list[Part]:
-    """mualem01: Feitelson's model with other sizes, other runtimes, and both."""
+    """Fig. 7: the modified models."""
     curves = run_models(study, ["F", "Fs", "Fl", "Fsl"], list(POLICIES))
     response = {name: differences(curves[name], "response") for name in curves}
     slowdown = {name: differences(curves[name], "slowdown") for name in curves}
     top = {name: largest(pairs) for name, pairs in response.items()}
-    size = largest(slowdown["Fs"])
-    base = largest(slowdown["F"])
-    claims: list[Claim] = [
+    size, base = largest(slowdown["Fs"]), largest(slowdown["F"])
+    claims = Claims(
         ("both changes together make the largest difference of response", max(top, key=lambda n: top[n]) == "Fsl", _shares(top)),
         ("the change of runtimes alone makes a small one", top["Fl"] < max(top["Fsl"], 0.05), _shares(top)),
         ("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %"),
-    ]
+    )
     caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasized; Fl: long ones; Fsl: both."
-    return [curve_chart("fig7", curves, TWO, caption), _difference_table("fig7", curves), Claims(claims), Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [*_beside("fig7", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 def _shares(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * value:.0f} %" for name, value in values.items())
 
 
+@item("F5")
 def figure_5(study: Study) -> list[Part]:
-    """mualem01: how much backfilling the two schedulers do."""
+    """Fig. 5: how much is backfilled."""
     curves = run_models(study, ["F", "J", "Fs", "Fl", "Fsl"], list(POLICIES))
     shares = {
         subject.name: {policy: schedule_of(subject, policy).summary().backfilled_percent for policy in POLICIES}
@@ -235,7 +224,7 @@ def figure_5(study: Study) -> list[Part]:
 
     figure = drawing.panels([""], ["backfilled jobs (%)"], draw)
     rows: list[list[Entry]] = [[log, *(Value(shares[log][policy], digits=1) for policy in POLICIES)] for log in logs]
-    claims: list[Claim] = []
+    claims = Claims()
     for name in ("F", "J"):
         pairs = [
             c["backfilled_percent"] - e["backfilled_percent"]
@@ -243,30 +232,28 @@ def figure_5(study: Study) -> list[Part]:
             if not e["saturated"] and not c["saturated"]
         ]
         told = f"conservative {min(pairs):+.1f} to {max(pairs):+.1f} points"
-        if name == "F":
-            claims.append(("F: both do the same amount", max(map(abs, pairs)) < 3, told))
-        else:
-            claims.append(("J: EASY does slightly more", float(np.mean(pairs)) < 0, told))
+        same = max(map(abs, pairs)) < 3 if name == "F" else float(np.mean(pairs)) < 0
+        claims.add("F: both do the same amount" if name == "F" else "J: EASY does slightly more", same, told)
     for log in logs:
         away = shares[log]["conservative"] - shares[log]["easy"]
         what = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"
-        claims.append((what, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points"))
+        claims.add(what, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points")
     models = curve_chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load.")
     logs_chart = Chart(
         "fig5-logs", figure, "Logs, with the original estimates.", {"log": logs} | {p: [shares[log][p] for log in logs] for p in POLICIES}
     )
-    return [models, logs_chart, Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows), Claims(claims), Notes([MODEL_NOTE])]
+    return [models, logs_chart, Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows), claims, Notes([MODEL_NOTE])]
 
 
+@item("F6")
 def figure_6(study: Study) -> list[Part]:
-    """mualem01: distributions of runtimes by size, in models and logs."""
+    """Fig. 6: runtimes by size."""
     sources: dict[str, tuple[Array, Array]] = {}
     for name, (model, procs, _) in MODELS.items():
         jobs = parse_model(model).generate(20_000, procs, None, seed=0)
         sources[name] = jobs.procs, jobs.runtime
     for subject in study.subjects:
         sources[subject.name] = subject.workload.procs, subject.workload.runtime
-    data: dict[str, list[Any]] = {"workload": [], "processors": [], "jobs": [], "median": [], "p90": []}
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         procs, runtime = sources[list(sources)[column]]
@@ -277,22 +264,76 @@ def figure_6(study: Study) -> list[Part]:
         axes.set_xscale("log")
 
     figure = drawing.panels(list(sources), ["share of jobs (%)"], draw, x="runtime (s)")
-    rows: list[list[Entry]] = []
+    lines: list[tuple[str, str, int, float, float]] = []
     for workload, (sizes, times) in sources.items():
         for name, (low, high) in CLASSES.items():
             mine = times[(sizes >= low) & (sizes <= high)]
             if len(mine):
-                median, p90 = (float(v) for v in np.percentile(mine, [50, 90]))
-                for key, value in zip(data, (workload, name, len(mine), median, p90), strict=True):
-                    data[key].append(value)
-                rows.append([workload, name, Value(len(mine)), Value(median), Value(p90)])
+                lines.append((workload, name, len(mine), *np.percentile(mine, [50, 90]).tolist()))
+    data = by_column(["workload", "processors", "jobs", "median", "p90"], lines)
+    rows: list[list[Entry]] = [[workload, name, *map(Value, numbers)] for workload, name, *numbers in lines]
     table = Table("fig6", "Runtimes (s) by processors", ["workload", "processors", "jobs", "median", "90th percentile"], rows)
     return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes([MODEL_NOTE])]
 
 
-ITEMS = (
-    Item("mualem01", "F4", "Fig. 4: EASY and conservative on two models", figure_4, where="workload models"),
-    Item("mualem01", "F5", "Fig. 5: how much is backfilled", figure_5),
-    Item("mualem01", "F6", "Fig. 6: runtimes by size", figure_6),
-    Item("mualem01", "F7", "Fig. 7: the modified models", figure_7, where="workload models"),
-)
+ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "saturated", "out of jobs"
+
+
+@dataclass(frozen=True)
+class PublishedBatchMeans:
+    """A mean from batch means: its confidence interval, the number of batches, and the stopping rule that applied."""
+
+    interval: Interval
+    batches: int
+    stopped: str
+
+
+def published_batch_means(
+    values: Array,
+    *,
+    batch: int = 3333,
+    discard: int = 1,
+    most: int = 100,
+    least: int = 10,
+    precision: float = 0.05,
+    saturation: float = 30_000,
+    confidence: float = 0.90,
+) -> PublishedBatchMeans:
+    """Steady-state mean with a confidence interval, from values in order of termination.
+
+    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as
+    warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done), `precise`
+    (the half-width is below `precision` of the mean, and `least` batches are done), `saturated` (the mean exceeds `saturation`,
+    so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if fewer than two batches remain.
+
+    Batches are taken for independent, whatever they correlate by, so the interval holds less than it says where they do; that is why
+    `walltime.metrics.batch_means` has other rules.
+
+    Source: mualem01, section 3.1. Interpretation: "smaller than 5 percent" refers to the half-width. `least` is ours: the width
+    of an interval over few batches is itself noisy, and stopping as soon as it happens to be small gives poor coverage.
+
+    >>> result = published_batch_means(np.tile([1.0, 3.0], 10_000), batch=1000)
+    >>> result.interval.mean, result.batches, result.stopped
+    (2.0, 10, 'precise')
+    """
+    if batch < 1 or discard < 0 or most < 2 or least < 2:
+        given = f"{batch=}, {discard=}, {most=}, {least=}"
+        raise WorkloadError(f"batch means need batches of 1 job or more, 2 of them at least, not {given}")
+    count = len(values) // batch
+    if count < discard + 2:
+        raise WorkloadError(f"{len(values)} jobs make {count} batches of {batch}; batch means need {discard + 2} with the warm-up")
+    means = np.asarray(values[: count * batch], np.float64).reshape(count, batch).mean(axis=1)[discard:]
+    stopped = OUT_OF_JOBS
+    for k in range(2, min(len(means), most) + 1):
+        used = means[:k]
+        interval = mean_interval(used, confidence)
+        if interval.mean > saturation:
+            stopped = SATURATED
+        elif k >= least and interval.half_width < precision * interval.mean:
+            stopped = PRECISE
+        elif k == most:
+            stopped = ALL_BATCHES
+        else:
+            continue
+        break
+    return PublishedBatchMeans(interval, k, stopped)

@@ -9,21 +9,24 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from walltime.metrics.months import Month, month_starts, monthly
-from walltime.papers.item import Item
+from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import NOTICEABLE, POLICIES, schedule_of
-from walltime.papers.printed_numbers import PrintedTable
+from walltime.papers.printed import PrintedTable
 from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, PAPER, Subject
 
 Array = np.ndarray
+KINDS = {"response": 0, "slowdown": 1}
+"""And the digits of each."""
 
 
+@item("T1")
 def table_1(study: Study) -> list[Part]:
-    """mualem01: results for each month."""
-    printed = study.printed.tables["T1"]
+    """Table 1: results for each month."""
+    printed, limits = study.printed.tables["T1"], study.printed.criteria
     rows: list[list[Entry]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     notes: list[str] = []
     for subject in study.subjects:
         begin, note = start_of(subject, printed)
@@ -37,85 +40,58 @@ def table_1(study: Study) -> list[Part]:
             line = next((row for row in lines if (row["year"], row["month"]) == (easy.year, easy.month)), None)
             if lines and line is None:
                 continue  # months at the ends that the paper leaves out
-            ours = {
-                "response_easy": easy.mean_response,
-                "response_conservative": conservative.mean_response,
-                "slowdown_easy": easy.mean_bounded_slowdown_p1,
-                "slowdown_conservative": conservative.mean_bounded_slowdown_p1,
-            }
-            given = {name: float(line[name]) if line is not None else None for name in ("load", "jobs", *ours)}
-            load, jobs = given["load"], given["jobs"]
-            row: list[Entry] = [subject.name, f"{easy.year}-{easy.month:02d}"]
-            row.append(Value(easy.load, load, study.printed.criteria["month_load"] / load if load else None, 3))
+            ours = {f"response_{name}": month.mean_response for name, month in zip(POLICIES, (easy, conservative), strict=True)}
+            ours |= {f"slowdown_{name}": month.mean_bounded_slowdown_p1 for name, month in zip(POLICIES, (easy, conservative), strict=True)}
+            print_ = {name: float(line[name]) if line is not None else None for name in ("load", "jobs", *ours)}
+            load, jobs = print_["load"], print_["jobs"]
             in_full = whole.get((easy.year, easy.month), float("nan"))
-            row.append(Value(in_full, load, study.printed.criteria["month_load"] / load if load else None, 3))
-            row.append(Value(easy.jobs, jobs, study.printed.criteria["month_jobs"]))
-            if load is not None and jobs is not None:
-                away = {"jobs": easy.jobs / jobs - 1, "load": easy.load - load, "whole": in_full - load}
-                worst = {name: max(worst[name], abs(value)) for name, value in away.items()}
-            row += [Value(value, given[name], digits=0 if name.startswith("response") else 1) for name, value in ours.items()]
-            for kind in ("response", "slowdown"):
-                row.insert(len(row) - (2 if kind == "response" else 0), _difference(kind, ours, given))
+            loads = [Value(one, load, limits["month_load"] / load if load else None, 3) for one in (easy.load, in_full)]
+            row: list[Entry] = [subject.name, f"{easy.year}-{easy.month:02d}", *loads, Value(easy.jobs, jobs, limits["month_jobs"])]
+            for kind, digits in KINDS.items():
+                row += [Value(ours[f"{kind}_{policy}"], print_[f"{kind}_{policy}"], digits=digits) for policy in POLICIES]
+                row.append(_difference(kind, ours, print_))
             rows.append(row)
+            if load is not None and jobs is not None:
+                off = {"jobs": easy.jobs / jobs - 1, "load": easy.load - load, "whole": in_full - load}
+                worst = {name: max(worst[name], abs(value)) for name, value in off.items()}
             for name, value in ours.items():
-                number = given[name]
+                number = print_[name]
                 if number is not None:
                     columns.setdefault(name, []).append((number, value))
-        for name, found in columns.items():
-            claims.append(
-                correlated(f"{subject.name}, {name.replace('_', ', ')}: months", found, study.printed.criteria["month_correlation"])
-            )
+        for name, pairs in columns.items():
+            claims.append(correlated(f"{subject.name}, {name.replace('_', ', ')}: months", pairs, limits["month_correlation"]))
         if columns:
-            limits = study.printed.criteria
-            claims.append(
-                (
-                    f"{subject.name}: jobs of each month within 1 %",
-                    worst["jobs"] <= limits["month_jobs"],
-                    f"at most {100 * worst['jobs']:.1f} %",
-                )
-            )
-            claims.append(
-                (f"{subject.name}: load of each month within 0.02", worst["load"] <= limits["month_load"], f"at most {worst['load']:.3f}")
-            )
+            away, told = worst["jobs"], f"at most {100 * worst['jobs']:.1f} %"
+            claims.add(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], told)
+            away, told = worst["load"], f"at most {worst['load']:.3f}"
+            claims.add(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], told)
             if not np.array_equal([m.load for m in months["easy"]], list(whole.values())):
                 told = f"at most {worst['whole']:.3f} off if overrunning jobs run on, {worst['load']:.3f} if they are killed"
-                claims.append(
-                    (f"{subject.name}: the printed loads are those of jobs that nobody kills", worst["whole"] < worst["load"], told)
-                )
+                claims.add(f"{subject.name}: the printed loads are those of jobs that nobody kills", worst["whole"] < worst["load"], told)
             claims += _favourites(subject.name, columns)
-    heads = [
-        "log",
-        "month",
-        "load",
-        "load, nobody killed",
-        "jobs",
-        "response, EASY",
-        "response, conservative",
-        "difference",
-        "slowdown, EASY",
-        "slowdown, conservative",
-    ]
+    heads = ["log", "month", "load", "load, nobody killed", "jobs"]
+    heads += [head for kind in KINDS for head in (f"{kind}, EASY", f"{kind}, conservative", "difference")]
     return [
-        Table("table1", printed.title, [*heads, "difference"], rows, "Single months are chaotic: response and slowdown have no criterion."),
-        Claims(claims),
+        Table("table1", printed.title, heads, rows, "Single months are chaotic: response and slowdown have no criterion."),
+        claims,
         Notes([*notes, "A job belongs to the calendar month of the site in which it ends in the simulation."]),
     ]
 
 
-def _difference(kind: str, ours: Mapping[str, float], given: Mapping[str, float | None]) -> str:
+def _difference(kind: str, ours: Mapping[str, float], printed: Mapping[str, float | None]) -> str:
     mine = 100 * (ours[f"{kind}_conservative"] / ours[f"{kind}_easy"] - 1)
-    a, b = given[f"{kind}_easy"], given[f"{kind}_conservative"]
+    a, b = printed[f"{kind}_easy"], printed[f"{kind}_conservative"]
     return f"{mine:+.1f} %" + (f" ({100 * (b / a - 1):+.1f} %)" if a and b else "")
 
 
-def _favourites(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> list[Claim]:
+def _favourites(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Claims:
     """Over all months, whether conservative is worse or better than EASY on average, as in print."""
-    claims = []
-    for kind in ("response", "slowdown"):
+    claims = Claims()
+    for kind in KINDS:
         easy, conservative = columns[f"{kind}_easy"], columns[f"{kind}_conservative"]
         theirs, mine = (100 * float(np.mean([b[k] / a[k] - 1 for a, b in zip(easy, conservative, strict=True)])) for k in (0, 1))
         same = None if abs(theirs) < 100 * NOTICEABLE else (theirs > 0) == (mine > 0)
-        claims.append((f"{log}, {kind}: mean monthly difference of conservative to EASY {theirs:+.1f} % in print", same, f"{mine:+.1f} %"))
+        claims.add(f"{log}, {kind}: mean monthly difference of conservative to EASY {theirs:+.1f} % in print", same, f"{mine:+.1f} %")
     return claims
 
 
@@ -176,10 +152,7 @@ def start_of(subject: Subject, printed: PrintedTable) -> tuple[int | None, str]:
             f"{subject.name}: the file does not say when it starts; {moment:%d %B %Y %H:%M} local time is inferred, at which the months' "
         )
         return begin, told + f"numbers of jobs come nearest to the printed ones ({away:,} jobs of {sum(counts):,} in other months)."
-    return (
-        0,
-        f"{subject.name}: the file does not say when it starts; its months are counted from 1 January 1970.",
-    )
+    return 0, f"{subject.name}: the file does not say when it starts; its months are counted from 1 January 1970."
 
 
 def infer_start(end: Array, counts: Sequence[int], first: tuple[int, int], zone: tzinfo) -> tuple[int, int]:
@@ -200,6 +173,3 @@ def infer_start(end: Array, counts: Sequence[int], first: tuple[int, int], zone:
     coarse = min(range(begin - 40 * day, begin + 31 * day, hour), key=away)
     best = min(range(coarse - hour, coarse + hour, 60), key=away)
     return best, away(best) // 2
-
-
-ITEMS = (Item("mualem01", "T1", "Table 1: results for each month", table_1),)

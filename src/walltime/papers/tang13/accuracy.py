@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from walltime.metrics import spread_within_groups, use_of_request
 from walltime.papers import drawing
-from walltime.papers.item import Item
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.items import item
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.tang13.schemes import (
     CLASSES,
@@ -34,8 +34,9 @@ from walltime.report.figures import COLOURS
 Array = np.ndarray
 
 
+@item("T1")
 def table_1(study: Study) -> list[Part]:
-    """The logs."""
+    """Table 1: the logs."""
     printed = study.printed.tables["T1"]
     rows: list[list[Entry]] = [["tang13: Intrepid, 30 months", *(Value(float(row["value"])) for row in printed.rows)]]
     for subject in study.subjects:
@@ -50,8 +51,9 @@ def table_1(study: Study) -> list[Part]:
     return [Table("table1", printed.title, columns, rows)]
 
 
+@item("F1")
 def figure_1(study: Study) -> list[Part]:
-    """How much of its request a job uses."""
+    """Fig. 1: how much of their requests jobs use."""
     printed = study.printed.tables["F1"]
     subjects = learnable(study)
     used = {s.name: use_of_request(s.workload.runtime, s.workload.requested) for s in subjects}
@@ -69,23 +71,18 @@ def figure_1(study: Study) -> list[Part]:
         ("at most 0.5", lambda r: r <= 0.5),
         ("under 0.2", lambda r: r < 0.2),
     ):
-        rows.append(
-            [
-                name,
-                Value(printed.value("value", quantity=name) or 0),
-                *(Value(100 * float(share(r).mean()), digits=1) for r in used.values()),
-            ]
-        )
+        ours = [Value(100 * float(share(r).mean()), digits=1) for r in used.values()]
+        rows.append([name, Value(printed.value("value", quantity=name) or 0), *ours])
     figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw, x="R = runtime / request", legend=False)
     data = {"from": edges[:-1].tolist()} | {name: np.histogram(r, edges)[0].tolist() for name, r in used.items()}
-    table = Table(
-        "fig1", printed.title, ["R", "tang13: Intrepid", *used], rows, "Close to 1: 0.95 and more; tang13 does not say what it is."
-    )
+    note = "Close to 1: 0.95 and more; tang13 does not say what it is."
+    table = Table("fig1", printed.title, ["R", "tang13: Intrepid", *used], rows, note)
     return [Chart("fig1", figure, "How much of their requests jobs used.", data), table]
 
 
+@item("F2")
 def figure_2(study: Study) -> list[Part]:
-    """Mean R by quarter."""
+    """Fig. 2: the same by quarter."""
     printed = study.printed.tables["F2"]
     subjects = learnable(study)
     rows: list[list[Entry]] = [["tang13: Intrepid", *(Value(float(row["value"]), digits=2) for row in printed.rows)]]
@@ -110,13 +107,14 @@ def figure_2(study: Study) -> list[Part]:
     return [Chart("fig2", figure, "Quarters of 91 days from the first submission on.", data), table]
 
 
+@item("T2")
 def table_2(study: Study) -> list[Part]:
-    """How alike similar jobs are."""
+    """Table 2: how alike similar jobs are."""
     printed = study.printed.tables["T2"]
     rows: list[list[Entry]] = [
         ["tang13: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))] for row in printed.rows
     ]
-    claims: list[Claim] = []
+    claims = Claims()
     for subject in learnable(study):
         w = subject.workload
         r = use_of_request(w.runtime, w.requested)
@@ -127,20 +125,15 @@ def table_2(study: Study) -> list[Part]:
             spread[name] = value
             rows.append([subject.name, name, Value(value, digits=3), Value(groups)])
         told = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())
-        claims.append((f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", told))
-        claims.append(
-            (f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], told)
-        )
+        claims.add(f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", told)
+        claims.add(f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], told)
     note = "Mean over the groups of at least 10 jobs, not weighted."
-    return [
-        Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note),
-        Claims(claims),
-        Notes([METHOD]),
-    ]
+    return [Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note), claims, Notes([METHOD])]
 
 
+@item("F4")
 def figure_4(study: Study) -> list[Part]:
-    """Mean accuracy by key and statistic, all history."""
+    """Fig. 4: accuracy by key and percentile."""
     subjects = learnable(study)
     found: dict[str, dict[str, list[float]]] = {}
     for subject in subjects:
@@ -159,7 +152,7 @@ def figure_4(study: Study) -> list[Part]:
 
     figure = drawing.panels([s.name for s in subjects], ["mean accuracy"], draw)
     rows: list[list[Entry]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for subject in subjects:
         base = float(own_accuracy(subject.workload).mean())
         by_key = found[subject.name]
@@ -169,18 +162,16 @@ def figure_4(study: Study) -> list[Part]:
             rows.append([subject.name, name, Value(base, digits=3), *(Value(v, digits=3) for v in values), gain])
         at = {name: values[STATISTICS.index("p85")] for name, values in by_key.items()}
         told = ", ".join(f"{name} {value:.3f}" for name, value in at.items())
-        claims.append((f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), told))
+        claims.add(f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), told)
         triple = by_key["triple"]
         falls = sum(b >= a for a, b in itertools.pairwise(triple))
-        claims.append(
-            (f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
-        )
-        claims.append((f"{subject.name}: every scheme beats the users", min(min(v) for v in by_key.values()) > base, f"users {base:.3f}"))
+        claims.add(f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
+        claims.add(f"{subject.name}: every scheme beats the users", min(min(v) for v in by_key.values()) > base, f"users {base:.3f}")
     columns = ["log", "key", "original", *STATISTICS, "best gain"]
     intrepid = ", ".join(f"{row['quantity']} {row['value']}" for row in study.printed.tables["F4"].rows)
     data = {"log": [row[0] for row in rows], "key": [row[1] for row in rows]}
     table = Table("fig4", "Mean accuracy, all history", columns, rows, f"tang13 on Intrepid: {intrepid} %.")
-    return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, Claims(claims), Notes([METHOD])]
+    return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, claims, Notes([METHOD])]
 
 
 def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tuple[Chart, dict[str, list[dict[str, float]]]]:
@@ -196,62 +187,44 @@ def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tupl
         base = np.zeros(len(STATISTICS))
         for k, kind in enumerate(CLASSES):
             values = np.array([share[kind] for share in shares])
-            colour, hatch = COLOURS[k], drawing.HATCHES[k]
-            axes.bar(
-                np.arange(len(STATISTICS)),
-                values,
-                0.8,
-                bottom=base,
-                label=kind,
-                color=colour,
-                hatch=hatch,
-                edgecolor="white",
-                linewidth=0.3,
-            )
+            look: dict[str, Any] = {"color": COLOURS[k], "hatch": drawing.HATCHES[k], "edgecolor": "white", "linewidth": 0.3}
+            axes.bar(np.arange(len(STATISTICS)), values, 0.8, bottom=base, label=kind, **look)
             base += values
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
     figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw)
-    data: dict[str, list[object]] = {"log": [], "statistic": [], **{kind: [] for kind in CLASSES}}
-    for log, shares in found.items():
-        for statistic, share in zip(STATISTICS, shares, strict=True):
-            for column, value in zip(data, (log, statistic, *share.values()), strict=True):
-                data[column].append(value)
+    lines = [(log, s, *share.values()) for log, shares in found.items() for s, share in zip(STATISTICS, shares, strict=True)]
+    data = by_column(["log", "statistic", *CLASSES], lines)
     caption = f"{key.capitalize()} key, all history, {'no threshold' if not threshold else f'threshold {threshold:g}'}."
     return Chart(name, figure, caption, data), found
 
 
+@item("F5")
 def figure_5(study: Study) -> list[Part]:
-    """Shares of jobs by outcome of the adjustment."""
+    """Fig. 5: over- and under-estimates."""
     triple, found = _classes_figure(study, "fig5-triple", "triple", 0.0)
     double, _ = _classes_figure(study, "fig5-double", "double", 0.0)
-    claims: list[Claim] = []
+    claims = Claims()
     ranges = {str(row["quantity"]): (float(row["low"]), float(row["high"])) for row in study.printed.tables["F5"].rows}
     for log, shares in found.items():
         middle = shares[STATISTICS.index("p90")], shares[STATISTICS.index("p80")]
         for kind in ("OE", "BE"):
             values = [share[kind] for share in middle]
             low, high = ranges[kind]
-            claims.append(
-                (
-                    f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %",
-                    low <= min(values) and max(values) <= high,
-                    f"{values[0]:.1f} to {values[1]:.1f} %",
-                )
-            )
+            inside, told = low <= min(values) and max(values) <= high, f"{values[0]:.1f} to {values[1]:.1f} %"
+            claims.add(f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %", inside, told)
         under = [share["UE"] + share["BE"] for share in shares]
-        claims.append(
-            (f"{log}: more are under-estimated the lower the percentile", under == sorted(under), ", ".join(f"{v:.0f}" for v in under))
-        )
+        told = ", ".join(f"{v:.0f}" for v in under)
+        claims.add(f"{log}: more are under-estimated the lower the percentile", under == sorted(under), told)
     parts: list[Part] = [triple, *([double] if double.data["log"] else [])]
-    return [*parts, Claims(claims), Notes([METHOD, "The shares in print are Intrepid's."])]
+    return [*parts, claims, Notes([METHOD, "The shares in print are Intrepid's."])]
 
 
 def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
     _, before = _classes_figure(study, f"{name}-plain", key, 0.0)
     chart, after = _classes_figure(study, name, key, THRESHOLD)
     rows: list[list[Entry]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     low, high = (float(v) for v in list(study.printed.tables["F6"].rows[0].values())[1:])
     for subject in learnable(study):
         if subject.name not in before:
@@ -265,43 +238,33 @@ def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
             fall = 100 * (1 - under[1] / under[0]) if under[0] else 0.0
             falls.append(fall)
             lost.append(exact[0] - exact[1])
-            rows.append(
-                [
-                    subject.name,
-                    statistic,
-                    Value(under[0], digits=1),
-                    Value(under[1], digits=1),
-                    f"{-fall:+.0f} %",
-                    *(Value(v, digits=3) for v in exact),
-                ]
-            )
+            wrong = [Value(v, digits=1) for v in under]
+            rows.append([subject.name, statistic, *wrong, f"{-fall:+.0f} %", *(Value(v, digits=3) for v in exact)])
         log = subject.name
-        claims.append(
-            (
-                f"{log}: the threshold reduces under-estimates",
-                min(falls[1:]) > 0,
-                f"by {min(falls):.0f} to {max(falls):.0f} % (tang13: {low:g} to {high:g} %)",
-            )
-        )
-        claims.append((f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}"))
+        told = f"by {min(falls):.0f} to {max(falls):.0f} % (tang13: {low:g} to {high:g} %)"
+        claims.add(f"{log}: the threshold reduces under-estimates", min(falls[1:]) > 0, told)
+        claims.add(f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}")
         same = all(abs(a["NA"] - b["NA"]) < 1e-9 for a, b in zip(before[log], after[log], strict=True))
-        claims.append((f"{log}: as many jobs without adjustment", same, f"{after[log][0]['NA']:.1f} %"))
+        claims.add(f"{log}: as many jobs without adjustment", same, f"{after[log][0]['NA']:.1f} %")
     columns = ["log", "statistic", "UE and BE (%)", "with threshold", "change", "accuracy", "with threshold"]
-    return [chart, Table(name, f"A threshold of {THRESHOLD:g}, {key} key", columns, rows), Claims(claims), Notes([METHOD])]
+    return [chart, Table(name, f"A threshold of {THRESHOLD:g}, {key} key", columns, rows), claims, Notes([METHOD])]
 
 
+@item("F6")
 def figure_6(study: Study) -> list[Part]:
-    """The threshold, triple key."""
+    """Fig. 6: a threshold, triple key."""
     return _threshold_figure(study, "fig6", "triple")
 
 
+@item("F7")
 def figure_7(study: Study) -> list[Part]:
-    """The threshold, double key."""
+    """Fig. 7: a threshold, double key."""
     return _threshold_figure(study, "fig7", "double")
 
 
+@item("T3", where="no simulation: a summary")
 def table_3(study: Study) -> list[Part]:
-    """Qualitative: what over- and under-estimates of waiting and running jobs do; see Fig. 12."""
+    """Table 3: what adjustment does."""
     rows: list[list[Entry]] = [
         ["waiting job", "over-estimate made smaller", "more jobs fit the backfill window; with an order by length, a fairer place", "-"],
         ["waiting job", "under-estimate", "backfilled too", "may hold its processors beyond the reservation it was to respect"],
@@ -309,19 +272,5 @@ def table_3(study: Study) -> list[Part]:
         ["running job", "under-estimate", "-", "smaller backfill window, and a reservation that is missed"],
     ]
     head = ["adjusted", "what it becomes", "gain", "loss"]
-    return [
-        Table("table3", "What adjustment does in the scheduler, in our words", head, rows, "tang13, Table 3 and section 5.1.", words=True)
-    ]
-
-
-ITEMS: Sequence[Item] = (
-    Item("tang13", "T1", "Table 1: the logs", table_1),
-    Item("tang13", "T2", "Table 2: how alike similar jobs are", table_2),
-    Item("tang13", "T3", "Table 3: what adjustment does", table_3, where="no simulation: a summary"),
-    Item("tang13", "F1", "Fig. 1: how much of their requests jobs use", figure_1),
-    Item("tang13", "F2", "Fig. 2: the same by quarter", figure_2),
-    Item("tang13", "F4", "Fig. 4: accuracy by key and percentile", figure_4),
-    Item("tang13", "F5", "Fig. 5: over- and under-estimates", figure_5),
-    Item("tang13", "F6", "Fig. 6: a threshold, triple key", figure_6),
-    Item("tang13", "F7", "Fig. 7: a threshold, double key", figure_7),
-)
+    title = "What adjustment does in the scheduler, in our words"
+    return [Table("table3", title, head, rows, "tang13, Table 3 and section 5.1.", words=True)]

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 
 from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
-from walltime.papers.item import Item
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.drawing import Example, example_chart
+from walltime.papers.items import item
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.papers.tang13.schemes import METHOD, SCHEMES, learnable, months_of, replays, simulated_scheme
-from walltime.papers.worked import Example, example_chart
 from walltime.policy import FCFS, WFP, Easy, Order
 from walltime.predictors import Prediction, Predictor
 from walltime.simulation import simulate
@@ -128,10 +128,12 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
                     drawing.line(axes, x, BASELINE[measure] * values / base, k, scheme, marker=drawing.MARKERS[k], markersize=3)
 
         figure = drawing.panels([s.name for s in subjects], list(MEASURES.values()), draw, x="month")
-        lines = (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode))
-        rows: list[list[Entry]] = [["tang13: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in lines]
-        claims: list[Claim] = []
-        data: dict[str, list[object]] = {"log": [], "scheme": [], "month": [], **{m: [] for m in MEASURES}}
+        printed = (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode))
+        rows: list[list[Entry]] = [
+            ["tang13: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in printed
+        ]
+        claims = Claims()
+        lines: list[tuple[object, ...]] = []
         for subject in subjects:
             results = found[subject.name]
             by_scheme = {s: gains(results, order, mode, s) for s in SCHEMES}
@@ -139,21 +141,21 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
                 broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))
                 rows.append([subject.name, scheme, *(Value(v, digits=1) for v in values.values()), Value(broken)])
             told = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
-            claims.append((f"{subject.name}: p85 shortens the average wait", by_scheme["p85"]["wait"] > 0, told))
+            claims.add(f"{subject.name}: p85 shortens the average wait", by_scheme["p85"]["wait"] > 0, told)
             if mode == "selective":
                 regular = gains(results, order, "regular", "p85")["wait"]
                 mine = by_scheme["p85"]["wait"]
                 told = f"{mine:+.1f} % against {regular:+.1f} %"
-                claims.append((f"{subject.name}: selective beats regular on the wait (p85)", mine > regular, told))
+                claims.add(f"{subject.name}: selective beats regular on the wait (p85)", mine > regular, told)
             for scheme in ("none", *SCHEMES):
-                for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), [])):
-                    for column, value in zip(data, (subject.name, scheme, k + 1, *(month[m] for m in MEASURES)), strict=True):
-                        data[column].append(value)
+                for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), []), 1):
+                    lines.append((subject.name, scheme, k, *(month[m] for m in MEASURES)))
         columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "reserved starts missed"]
         title = f"Average improvement, {order.upper()}, {mode} adjustment (%)"
         note = "Mean of the monthly gains; positive is better. Reservations broken: first reservations that a job started after."
-        parts: list[Part] = [Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)]
-        return [*parts, Table(name.lower(), title, columns, rows, note), Claims(claims), Notes([METHOD, MONTH_NOTE])]
+        data = by_column(["log", "scheme", "month", *MEASURES], lines)
+        chart = Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)
+        return [chart, Table(name.lower(), title, columns, rows, note), claims, Notes([METHOD, MONTH_NOTE])]
 
     return run
 
@@ -187,8 +189,9 @@ def figure_12_jobs(waiting: int) -> Workload:
     )
 
 
+@item("F12", where="a worked example")
 def figure_12(_study: Study) -> list[Part]:
-    """What adjusting waiting and running jobs does to backfilling."""
+    """Fig. 12: over- and under-estimates in backfilling."""
     starts: dict[tuple[int, str], list[int]] = {}
     reserved_start: dict[tuple[int, str], int] = {}
     for waiting in (3, 4, 5):
@@ -197,26 +200,18 @@ def figure_12(_study: Study) -> list[Part]:
         for mode in ("none", "selective", "regular"):
             done = simulate(jobs, Easy(), prediction=Prediction(Given(predicted), mode, "estimate"))
             starts[waiting, mode], reserved_start[waiting, mode] = done.start.tolist(), int(done.reserved_start[1])
-    claims: list[Claim] = [
-        ("not adjusted: only job 5 is backfilled", [starts[j, "none"][2] == 2 for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
-        ("waiting jobs adjusted: 3 and 4 are backfilled too", all(starts[j, "selective"][2] == 2 for j in (3, 4, 5)), "all start at 2"),
-        (
-            "job 3, over-estimated, keeps job 2's reservation",
-            starts[3, "selective"][1] <= reserved_start[3, "selective"],
-            f"2 starts at {starts[3, 'selective'][1]}",
-        ),
-        (
-            "job 4, under-estimated, delays job 2",
-            starts[4, "selective"][1] > reserved_start[4, "selective"],
-            f"2 starts at {starts[4, 'selective'][1]}",
-        ),
-        ("running jobs adjusted too: neither 3 nor 4 fits", all(starts[j, "regular"][2] > 2 for j in (3, 4)), "the window ends at 60"),
-        (
-            "and job 2 misses its reservation",
-            starts[3, "regular"][1] > reserved_start[3, "regular"],
-            f"at {starts[3, 'regular'][1]} instead of 60",
-        ),
-    ]
+    second = {key: start[1] for key, start in starts.items()}
+    at_once = {key for key, start in starts.items() if start[2] == 2}
+    late = {key for key, start in second.items() if start > reserved_start[key]}
+    at = {key: f"2 starts at {start}" for key, start in second.items()}
+    claims = Claims(
+        ("not adjusted: only job 5 is backfilled", [(j, "none") in at_once for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
+        ("waiting jobs adjusted: 3 and 4 are backfilled too", {(j, "selective") for j in (3, 4, 5)} <= at_once, "all start at 2"),
+        ("job 3, over-estimated, keeps job 2's reservation", (3, "selective") not in late, at[3, "selective"]),
+        ("job 4, under-estimated, delays job 2", (4, "selective") in late, at[4, "selective"]),
+        ("running jobs adjusted too: neither 3 nor 4 fits", not {(3, "regular"), (4, "regular")} & at_once, "the window ends at 60"),
+        ("and job 2 misses its reservation", (3, "regular") in late, f"at {second[3, 'regular']} instead of 60"),
+    )
     rows: list[list[Entry]] = []
     for (waiting, mode), start in starts.items():
         rows.append([str(waiting), mode, Value(start[1]), Value(reserved_start[waiting, mode]), Value(start[2])])
@@ -228,13 +223,10 @@ def figure_12(_study: Study) -> list[Part]:
         drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=["1", "2", str(waiting)]))
     chart = example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")
     columns = ["job behind", "adjustment", "2 starts at", "reserved at", "it starts at"]
-    return [chart, Table("fig12", "Starts", columns, rows), Claims(claims)]
+    return [chart, Table("fig12", "Starts", columns, rows), claims]
 
 
-ITEMS: Sequence[Item] = (
-    Item("tang13", "F12", "Fig. 12: over- and under-estimates in backfilling", figure_12, where="a worked example"),
-    Item("tang13", "F14", "Fig. 14: WFP, regular adjustment", _figure("F14")),
-    Item("tang13", "F15", "Fig. 15: WFP, selective adjustment", _figure("F15")),
-    Item("tang13", "F16", "Fig. 16: FCFS, regular adjustment", _figure("F16")),
-    Item("tang13", "F17", "Fig. 17: FCFS, selective adjustment", _figure("F17")),
-)
+F14 = item("F14", title="Fig. 14: WFP, regular adjustment")(_figure("F14"))
+F15 = item("F15", title="Fig. 15: WFP, selective adjustment")(_figure("F15"))
+F16 = item("F16", title="Fig. 16: FCFS, regular adjustment")(_figure("F16"))
+F17 = item("F17", title="Fig. 17: FCFS, selective adjustment")(_figure("F17"))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from walltime.metrics.estimates import accuracy
 from walltime.papers import drawing
-from walltime.papers.item import Item
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.items import item
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.tang13.schemes import (
     METHOD,
@@ -53,62 +53,52 @@ def _windows_figure(study: Study, name: str, measure: str, label: str) -> tuple[
     names = list(found)
 
     def draw(axes: Axes, _row: int, column: int) -> None:
-        for k, window in enumerate(WINDOWS):
-            marker = (*drawing.MARKERS, "v", "x")[k]
-            drawing.line(
-                axes, np.arange(len(STATISTICS)), found[names[column]][:, k], k, _window(window), marker=marker, markersize=3, linewidth=1
-            )
+        for k, (window, marker) in enumerate(zip(WINDOWS, (*drawing.MARKERS, "v", "x"), strict=True)):
+            values = found[names[column]][:, k]
+            drawing.line(axes, np.arange(len(STATISTICS)), values, k, _window(window), marker=marker, markersize=3, linewidth=1)
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
     figure = drawing.panels([f"{log}, {key}" for log, key in names], [label], draw)
-    data: dict[str, list[object]] = {"log": [], "key": [], "statistic": [], **{_window(w): [] for w in WINDOWS}}
-    for (log, key), measured in found.items():
-        for statistic, line in zip(STATISTICS, measured, strict=True):
-            for column, value in zip(data, (log, key, statistic, *line.tolist()), strict=True):
-                data[column].append(value)
+    lines = [(log, key, s, *line) for (log, key), of in found.items() for s, line in zip(STATISTICS, of.tolist(), strict=True)]
+    data = by_column(["log", "key", "statistic", *map(_window, WINDOWS)], lines)
     return Chart(name, figure, "By the months of history that count.", data), found
 
 
+@item("F8")
 def figure_8(study: Study) -> list[Part]:
-    """Accuracy by window."""
+    """Fig. 8: accuracy by window."""
     chart, found = _windows_figure(study, "fig8", "accuracy", "mean accuracy")
-    claims: list[Claim] = []
+    claims = Claims()
     for (log, key), values in found.items():
         if key == "triple":
             gains = values[:, 0] - values[:, -1]
             told = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
-            claims.append(
-                (f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), told)
-            )
-    return [chart, Claims(claims), Notes([METHOD])]
+            claims.add(f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), told)
+    return [chart, claims, Notes([METHOD])]
 
 
+@item("F9")
 def figure_9(study: Study) -> list[Part]:
-    """Bad estimates by window."""
+    """Fig. 9: bad estimates by window."""
     chart, found = _windows_figure(study, "fig9", "BE", "BE jobs (%)")
-    return [chart, Claims(_fewer(found, "bad estimates")), Notes([METHOD])]
+    return [chart, _fewer(found, "bad estimates"), Notes([METHOD])]
 
 
+@item("F10")
 def figure_10(study: Study) -> list[Part]:
-    """Under-estimates by window."""
+    """Fig. 10: under-estimates by window."""
     chart, found = _windows_figure(study, "fig10", "UE", "UE jobs (%)")
-    return [
-        chart,
-        Claims(_fewer(found, "under-estimates")),
-        Notes([METHOD, "tang13: 10 to 15 % fewer with one month, triple key, under p90."]),
-    ]
+    return [chart, _fewer(found, "under-estimates"), Notes([METHOD, "tang13: 10 to 15 % fewer with one month, triple key, under p90."])]
 
 
-def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> list[Claim]:
-    claims: list[Claim] = []
+def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> Claims:
+    claims = Claims()
     for (log, key), values in found.items():
         low = values[2:, :]
         with np.errstate(divide="ignore", invalid="ignore"):
             change = 100 * (low[:, 0] / low[:, -1] - 1)
         told = ", ".join(f"{s} {c:+.0f} %" for s, c in zip(STATISTICS[2:], change.tolist(), strict=True))
-        claims.append(
-            (f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), told)
-        )
+        claims.add(f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), told)
     return claims
 
 
@@ -116,8 +106,9 @@ def _median(printed: object) -> Entry:
     return Value(float(printed), digits=2) if isinstance(printed, int | float) else None
 
 
+@item("F11")
 def figure_11(study: Study) -> list[Part]:
-    """Distribution of the accuracy before and after adjustment, with the threshold."""
+    """Fig. 11: the distribution of accuracy."""
     printed = study.printed.tables["F11"]
     chosen = ("max", "p85", "median")
     subjects = learnable(study)
@@ -142,27 +133,28 @@ def figure_11(study: Study) -> list[Part]:
         ["tang13: Intrepid, triple", str(row["scheme"]), Value(float(row["at60"]), digits=2), _median(row["median"])]
         for row in printed.rows
     ]
-    claims: list[Claim] = []
+    claims = Claims()
     for (log, key), by_name in lines.items():
         medians = {name: float(np.median(values)) for name, values in by_name.items()}
         for name, values in by_name.items():
             rows.append([f"{log}, {key}", name, Value(float(np.percentile(values, 60)), digits=2), Value(medians[name], digits=2)])
         if key == "triple":
             gain = 100 * (medians["p85"] / medians["original"] - 1)
-            claims.append((f"{log}: p85 raises the median accuracy", gain > 0, f"{gain:+.0f} % (tang13: +42 %)"))
+            claims.add(f"{log}: p85 raises the median accuracy", gain > 0, f"{gain:+.0f} % (tang13: +42 %)")
     quantiles = list(range(0, 101, 5))
     data: dict[str, list[float]] = {"percent": [float(q) for q in quantiles]}
     for (log, key), by_name in lines.items():
         data |= {f"{log} {key} {name}": np.percentile(values, quantiles).tolist() for name, values in by_name.items()}
     table = Table("fig11", printed.title, ["log", "scheme", "accuracy at 60 % of the jobs", "median accuracy"], rows)
-    return [Chart("fig11", figure, f"All history, threshold {THRESHOLD:g}.", data), table, Claims(claims), Notes([METHOD])]
+    return [Chart("fig11", figure, f"All history, threshold {THRESHOLD:g}.", data), table, claims, Notes([METHOD])]
 
 
+@item("F13")
 def figure_13(study: Study) -> list[Part]:
-    """Mean accuracy of each month."""
+    """Fig. 13: accuracy by month."""
     subjects = learnable(study)
     lines: dict[str, dict[str, Array]] = {}
-    claims: list[Claim] = []
+    claims = Claims()
     for subject in subjects:
         w = subject.workload
         months = [(begin, end) for _, begin, end in months_of(subject)][1:13]
@@ -176,11 +168,9 @@ def figure_13(study: Study) -> list[Part]:
         if masks:
             mine = lines[subject.name]
             best = float(np.mean([max(SCHEMES, key=lambda s: mine[s][k]) == "p70" for k in range(len(masks))]))
-            claims.append(
-                (f"{subject.name}: p70 is the most accurate scheme in most months", best > 0.5, f"{100 * best:.0f} % of {len(masks)}")
-            )
+            claims.add(f"{subject.name}: p70 is the most accurate scheme in most months", best > 0.5, f"{100 * best:.0f} % of {len(masks)}")
             over = float((mine["p85"] > mine["original"]).mean())
-            claims.append((f"{subject.name}: p85 beats the users in every month", over == 1, f"{100 * over:.0f} % of {len(masks)}"))
+            claims.add(f"{subject.name}: p85 beats the users in every month", over == 1, f"{100 * over:.0f} % of {len(masks)}")
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         for k, (name, values) in enumerate(lines[subjects[column].name].items()):
@@ -188,22 +178,7 @@ def figure_13(study: Study) -> list[Part]:
         axes.set_ylim(0, 1)
 
     figure = drawing.panels([s.name for s in subjects], ["mean accuracy"], draw, x="month")
-    data: dict[str, list[object]] = {"log": [], "month": [], "original": [], **{s: [] for s in SCHEMES}}
-    for log, by_name in lines.items():
-        for k in range(len(by_name["original"])):
-            for column, value in zip(data, (log, k + 1, *(float(v[k]) for v in by_name.values())), strict=True):
-                data[column].append(value)
-    return [
-        Chart("fig13", figure, "Triple key, one month of history; the first month of each log is left out.", data),
-        Claims(claims),
-        Notes([METHOD]),
-    ]
-
-
-ITEMS: Sequence[Item] = (
-    Item("tang13", "F8", "Fig. 8: accuracy by window", figure_8),
-    Item("tang13", "F9", "Fig. 9: bad estimates by window", figure_9),
-    Item("tang13", "F10", "Fig. 10: under-estimates by window", figure_10),
-    Item("tang13", "F11", "Fig. 11: the distribution of accuracy", figure_11),
-    Item("tang13", "F13", "Fig. 13: accuracy by month", figure_13),
-)
+    months = [(log, k + 1, *values) for log, of in lines.items() for k, values in enumerate(np.array(list(of.values())).T.tolist())]
+    data = by_column(["log", "month", "original", *SCHEMES], months)
+    caption = "Triple key, one month of history; the first month of each log is left out."
+    return [Chart("fig13", figure, caption, data), claims, Notes([METHOD])]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from walltime.papers.item import Item
+from walltime.papers.items import item
 from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER
-from walltime.papers.sweep import FINE, Sweep, run_sweep, smooth
 from walltime.papers.tsafrir06.performance import sweep_data, sweep_figure
+from walltime.papers.tsafrir06.sweep import FINE, Sweep, run_sweep, smooth
 
 AT = 10.0
 """The f at which tsafrir06 gives numbers."""
@@ -38,15 +36,16 @@ def _rises(sweep: Sweep, metric: str, what: str) -> Claim:
     return f"{sweep.subject.name}: {what} rises with f", bool(coarse[-1] > coarse[0] and up >= 0.9 * (len(coarse) - 1)), told
 
 
+@item("F5")
 def figure_5(study: Study) -> list[Part]:
-    """Percent of backfilled jobs, and their mean runtime."""
+    """Fig. 5: how many jobs are backfilled, and how long they run."""
     sweeps = _sweeps(study)
     metrics = {"backfilled_percent": "backfilled", "mean_runtime_backfilled": "runtime"}
     units = {"backfilled_percent": "backfilled jobs (%)", "mean_runtime_backfilled": "their mean runtime (min)"}
     figure = sweep_figure(sweeps, metrics, units, {"backfilled_percent": 1.0, "mean_runtime_backfilled": 60.0})
     low, high = _range(study, "F5", "growth")
     rows: list[list[str | Value]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for sweep in sweeps:
         claims += [
             _rises(sweep, "backfilled_percent", "the share of backfilled jobs"),
@@ -60,35 +59,37 @@ def figure_5(study: Study) -> list[Part]:
             )
     columns = ["log", "of the backfilled jobs", "f = 0", "f = 10", "growth", "growth in print"]
     table = Table("fig5-growth", "From f = 0 to f = 10", columns, rows)
-    return [Chart("fig5", figure, "Backfilled jobs over f.", sweep_data(sweeps, metrics)), table, Claims(claims)]
+    return [Chart("fig5", figure, "Backfilled jobs over f.", sweep_data(sweeps, metrics)), table, claims]
 
 
+@item("F7")
 def figure_7(study: Study) -> list[Part]:
-    """Wildly backfilled jobs, and their mean runtime."""
+    """Fig. 7: wild backfills."""
     sweeps = _sweeps(study)
     metrics = {"wild_percent": "wild", "mean_runtime_wild": "runtime"}
     units = {"wild_percent": "wildly backfilled jobs (%)", "mean_runtime_wild": "their mean runtime (min)"}
     figure = sweep_figure(sweeps, metrics, units, {"wild_percent": 1.0, "mean_runtime_wild": 60.0})
     low, high = _range(study, "F7", "wild_percent")
-    claims: list[Claim] = []
+    claims = Claims()
     for sweep in sweeps:
         none, some = _at(sweep, "wild_percent", 0), _at(sweep, "wild_percent", AT)
         log = sweep.subject.name
-        claims.append((f"{log}: no wild backfill with perfect estimates", none == 0, f"{none:g} %"))
-        claims.append((f"{log}: {low:g} to {high:g} % at f = 10", low <= some <= high, f"{some:.1f} %"))
+        claims.add(f"{log}: no wild backfill with perfect estimates", none == 0, f"{none:g} %")
+        claims.add(f"{log}: {low:g} to {high:g} % at f = 10", low <= some <= high, f"{some:.1f} %")
         claims.append(_rises(sweep, "wild_percent", "the share of wildly backfilled jobs"))
-    return [Chart("fig7", figure, "Wildly backfilled jobs over f.", sweep_data(sweeps, metrics)), Claims(claims)]
+    return [Chart("fig7", figure, "Wildly backfilled jobs over f.", sweep_data(sweeps, metrics)), claims]
 
 
+@item("F8")
 def figure_8(study: Study) -> list[Part]:
-    """Jobs delayed by wild backfills, and by how much."""
+    """Fig. 8: the jobs that are delayed by them."""
     sweeps = _sweeps(study)
     metrics = {"delayed_percent": "delayed", "mean_delay": "delay"}
     units = {"delayed_percent": "delayed jobs (%)", "mean_delay": "their mean delay (min)"}
     figure = sweep_figure(sweeps, metrics, units, {"delayed_percent": 1.0, "mean_delay": 60.0})
     printed = study.printed.tables["F8"].value("value", quantity="delayed_percent")
     rows: list[list[str | Value]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for sweep in sweeps:
         share = _at(sweep, "delayed_percent", AT)
         moves = _at(sweep, "shadow_moves", AT) / max(_at(sweep, "measured_jobs", AT), 1) * 100
@@ -101,36 +102,37 @@ def figure_8(study: Study) -> list[Part]:
             ]
         )
         claims.append(_rises(sweep, "mean_delay", "the delay"))
-        claims.append((f"{sweep.subject.name}: around 1 % of the jobs are delayed", 0.5 <= share <= 2, f"{share:.2f} %"))
+        claims.add(f"{sweep.subject.name}: around 1 % of the jobs are delayed", 0.5 <= share <= 2, f"{share:.2f} %")
     columns = ["log", "delayed jobs (%)", "mean delay (s)", "moves of the real shadow per 100 jobs"]
     return [
         Chart("fig8", figure, "Delayed jobs over f.", sweep_data(sweeps, metrics)),
         Table("fig8-at-10", "At f = 10", columns, rows),
-        Claims(claims),
+        claims,
         Notes(["The paper says around 1 %; from 0.5 to 2 % counts as that here."]),
     ]
 
 
+@item("F9")
 def figure_9(study: Study) -> list[Part]:
-    """Runtime of the jobs that are not backfilled, and SJFness."""
+    """Fig. 9: the other jobs, and SJFness."""
     sweeps = _sweeps(study)
     metrics = {"mean_runtime_others": "runtime", "sjfness": "sjfness"}
     units = {"mean_runtime_others": "runtime of the others (min)", "sjfness": "SJFness (%)"}
     figure = sweep_figure(sweeps, metrics, units, {"mean_runtime_others": 60.0, "sjfness": 1.0})
     rows: list[list[str | Value]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for sweep in sweeps:
         log = sweep.subject.name
         first, last = _at(sweep, "mean_runtime_others", 0), _at(sweep, "mean_runtime_others", AT)
-        claims.append((f"{log}: the others' runtime becomes shorter", last < first, f"{first:,.0f} s to {last:,.0f} s"))
+        claims.add(f"{log}: the others' runtime becomes shorter", last < first, f"{first:,.0f} s to {last:,.0f} s")
         values = smooth(sweep.f, sweep.mean("sjfness"))
         top = int(np.argmax(values))
         rise, drop = values[top] - values[0], values[top] - values[-1]
         told = f"+{rise:.2f} points up to f = {sweep.f[top]:g}, then -{drop:.2f} up to f = {sweep.f[-1]:g}"
-        claims.append((f"{log}: SJFness rises, then falls (an inverted V)", bool(rise > 0 and drop > 0), told))
+        claims.add(f"{log}: SJFness rises, then falls (an inverted V)", bool(rise > 0 and drop > 0), told)
         twin, mean = sweep.twin("sjfness"), sweep.mean("sjfness")
         share = float((twin[1:] > mean[1:]).mean())
-        claims.append((f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f"))
+        claims.add(f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f")
         choices = [_at(sweep, name, AT) for name in ("sjfness", "sjfness_of_choices")]
         rows.append(
             [log, Value(values[0], digits=2), Value(values[top], digits=2), Value(choices[0], digits=2), Value(choices[1], digits=2)]
@@ -139,7 +141,7 @@ def figure_9(study: Study) -> list[Part]:
     return [
         Chart("fig9", figure, "Runtime of the jobs that are not backfilled, and SJFness, over f.", sweep_data(sweeps, metrics)),
         Table("fig9-sjfness", "SJFness (%): every start counted, and without those of jobs that were alone", columns, rows),
-        Claims(claims),
+        claims,
         Notes(["SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."]),
     ]
 
@@ -148,11 +150,3 @@ def _range(study: Study, table: str, quantity: str) -> tuple[float, float]:
     found = study.printed.tables[table].find(quantity=quantity)
     assert found is not None
     return float(found["low"]), float(found["high"])
-
-
-ITEMS: Sequence[Item] = (
-    Item("tsafrir06", "F5", "Fig. 5: how many jobs are backfilled, and how long they run", figure_5),
-    Item("tsafrir06", "F7", "Fig. 7: wild backfills", figure_7),
-    Item("tsafrir06", "F8", "Fig. 8: the jobs that are delayed by them", figure_8),
-    Item("tsafrir06", "F9", "Fig. 9: the other jobs, and SJFness", figure_9),
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,10 +10,10 @@ from matplotlib.axes import Axes
 from walltime.estimates.fmodel import wrong_order_probability
 from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
-from walltime.papers.item import Item
-from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
+from walltime.papers.drawing import Example, example_chart
+from walltime.papers.items import item
+from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.worked import Example, example_chart
 from walltime.policy import Easy
 from walltime.report.estimates import draw_accuracy, draw_distributions
 from walltime.simulation import simulate
@@ -29,8 +28,9 @@ RATIOS = (1.5, 2.0, 4.0, 10.0)
 SAMPLES = 200_000
 
 
+@item("T1")
 def table_1(study: Study) -> list[Part]:
-    """The logs."""
+    """Table I: the logs."""
     printed = study.printed.tables["T1"]
     rows: list[list[str | Value]] = []
     for subject in study.subjects:
@@ -54,8 +54,9 @@ def figure_6_jobs(factor: Fraction) -> Workload:
     return Workload.from_arrays(submit=np.arange(len(runtime)) * 0, runtime=runtime, requested=requested, procs=procs, machine_procs=2)
 
 
+@item("T2", where="a worked example")
 def table_2(study: Study) -> list[Part]:
-    """Estimates, and the hole in the schedule of Fig. 6 when J2 ends, for several F."""
+    """Table II: the hole in the schedule of Fig. 6."""
     printed = study.printed.tables["T2"]
     rows: list[list[str | Value]] = []
     for text in (str(row["F"]) for row in printed.rows):
@@ -71,8 +72,9 @@ def table_2(study: Study) -> list[Part]:
     return [Table("table2", printed.title, columns, rows), Notes([printed.note])]
 
 
+@item("F1", where="a worked example")
 def figure_1(_study: Study) -> list[Part]:
-    """EASY backfilling reduces fragmentation."""
+    """Fig. 1: EASY backfilling."""
 
     def jobs(length: int) -> Workload:
         return Workload.from_arrays(submit=[0] * 4, procs=[2, 2, 4, 2], runtime=[4, 2, 3, length], machine_procs=4)
@@ -82,14 +84,15 @@ def figure_1(_study: Study) -> list[Part]:
     return [example_chart("fig1", [fits, too_long], caption)]
 
 
+@item("F6", where="a worked example")
 def figure_6(_study: Study) -> list[Part]:
-    """Heel and toe: the real start of J3 is pushed back, step by step, up to its reservation."""
+    """Fig. 6: heel and toe."""
     examples = [Example(f"estimates {f} x runtime", figure_6_jobs(f), Easy(), SCALE) for f in (Fraction(1), Fraction(2))]
     start = [simulate(figure_6_jobs(Fraction(f)), Easy(), dynamics=True) for f in (1, 2)]
     perfect, doubled = (int(s.start[2]) / SCALE for s in start)
     dynamics = start[1].dynamics
     assert dynamics is not None
-    claims: list[Claim] = [
+    claims = Claims(
         (
             "F = 2: J3 has its reservation at T12",
             int(start[1].reserved_start[2]) == 12 * SCALE,
@@ -101,15 +104,16 @@ def figure_6(_study: Study) -> list[Part]:
             "J4 starts at T4",
         ),
         ("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}"),
-    ]
+    )
     caption = (
         "Two processors, all jobs submitted at T0; J3 needs both. With doubled estimates J4, J5 and J6 are backfilled one after the other."
     )
-    return [example_chart("fig6", examples, caption), Claims(claims)]
+    return [example_chart("fig6", examples, caption), claims]
 
 
+@item("F10", where="a formula")
 def figure_10(_study: Study) -> list[Part]:
-    """Probability that the shorter of two jobs looks longer: formula, and samples drawn."""
+    """Fig. 10: how often the f-model gives the wrong order."""
     factors = np.linspace(1, 30, 59)
     draws = np.random.Generator(np.random.Philox(10)).random((2, SAMPLES))
     curves = {ratio: np.array([wrong_order_probability(1.0, ratio, float(f)) if f > 1 else 0.0 for f in factors]) for ratio in RATIOS}
@@ -130,18 +134,19 @@ def figure_10(_study: Study) -> list[Part]:
     rows: list[list[str | Value]] = [
         [f"{r:g}", Value(float(curves[r][-1]), digits=4), Value(float(seen[r][-1]), digits=4), Value(1 / (2 * r), digits=4)] for r in RATIOS
     ]
-    claims: list[Claim] = [
+    claims = Claims(
         ("formula and samples agree", worst < error, f"largest difference {worst:.5f}, four standard errors are {error:.5f}"),
         ("never over r1 / (2 r2)", all(float(curves[r].max()) <= 1 / (2 * r) for r in RATIOS), "at every F drawn"),
-    ]
+    )
     data = {"F": factors.tolist()} | {f"ratio_{r:g}": curves[r].tolist() for r in RATIOS}
     columns = ["r2 / r1", f"formula, F = {factors[-1]:g}", f"{SAMPLES:,} samples", "limit r1 / (2 r2)"]
     caption = "The curves are the formula, the marks shares of random samples."
-    return [Chart("fig10", figure, caption, data), Table("fig10", "At the right end", columns, rows), Claims(claims)]
+    return [Chart("fig10", figure, caption, data), Table("fig10", "At the right end", columns, rows), claims]
 
 
+@item("F11")
 def figure_11(study: Study) -> list[Part]:
-    """Distributions of runtimes and estimates, and how modal the estimates are."""
+    """Fig. 11: runtimes and estimates."""
     subjects = study.subjects
 
     def draw(axes: Axes, _row: int, column: int) -> None:
@@ -154,33 +159,32 @@ def figure_11(study: Study) -> list[Part]:
 
     figure = drawing.panels([s.name for s in subjects], ["share of jobs (%)"], draw)
     rows: list[list[str | Value]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for subject in subjects:
         requested = subject.workload.requested
         effective = int(subject.facts.get("effective_emax", subject.emax))
         share, (rank, percent) = top_share(requested), rank_of(effective, requested)
         rows.append([subject.name, Value(share, digits=1), f"{effective / 3600:g} h", str(rank), Value(percent, digits=1)])
         if subject.has_estimates:
-            claims.append(
-                (f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
-            )
-            claims.append(
-                (f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, f"{percent:.1f} %, rank {rank}")
+            claims.add(f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
+            claims.add(
+                f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, f"{percent:.1f} %, rank {rank}"
             )
     columns = ["log", "the 20 most used values (%)", "effective largest estimate", "its rank", "its jobs (%)"]
     data = {"log": [str(row[0]) for row in rows]}
     return [
         Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many people choose.", data),
         Table("fig11", "How modal the estimates are", columns, rows),
-        Claims(claims),
+        claims,
         Notes(
             ["The effective largest estimate is 4 h for KTH and 2 h for BLUE (tsafrir06, section VII), the site's limit for the others."]
         ),
     ]
 
 
+@item("F12")
 def figure_12(study: Study) -> list[Part]:
-    """Mean accuracy of each hundredth of the jobs, by runtime."""
+    """Fig. 12: accuracy and runtime."""
     subjects = study.subjects
 
     def draw(axes: Axes, _row: int, column: int) -> None:
@@ -189,7 +193,7 @@ def figure_12(study: Study) -> list[Part]:
         axes.set_xlabel("")
 
     figure = drawing.panels([s.name for s in subjects], ["mean accuracy (%)"], draw, x="jobs by runtime", legend=False)
-    claims: list[Claim] = []
+    claims = Claims()
     data: dict[str, list[float]] = {}
     for subject in subjects:
         w = subject.workload
@@ -198,16 +202,5 @@ def figure_12(study: Study) -> list[Part]:
         short, long = float(ratio[:20].mean()), float(ratio[-20:].mean())
         if subject.has_estimates:
             told = f"shortest fifth {100 * short:.0f} %, longest fifth {100 * long:.0f} %"
-            claims.append((f"{subject.name}: long jobs are estimated better", long > short, told))
-    return [Chart("fig12", figure, "Jobs from the shortest to the longest, in hundredths.", data), Claims(claims)]
-
-
-ITEMS: Sequence[Item] = (
-    Item("tsafrir06", "T1", "Table I: the logs", table_1),
-    Item("tsafrir06", "T2", "Table II: the hole in the schedule of Fig. 6", table_2, where="a worked example"),
-    Item("tsafrir06", "F1", "Fig. 1: EASY backfilling", figure_1, where="a worked example"),
-    Item("tsafrir06", "F6", "Fig. 6: heel and toe", figure_6, where="a worked example"),
-    Item("tsafrir06", "F10", "Fig. 10: how often the f-model gives the wrong order", figure_10, where="a formula"),
-    Item("tsafrir06", "F11", "Fig. 11: runtimes and estimates", figure_11),
-    Item("tsafrir06", "F12", "Fig. 12: accuracy and runtime", figure_12),
-)
+            claims.add(f"{subject.name}: long jobs are estimated better", long > short, told)
+    return [Chart("fig12", figure, "Jobs from the shortest to the longest, in hundredths.", data), claims]

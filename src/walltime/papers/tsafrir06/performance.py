@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 
 from walltime.metrics.estimates import rank_of
 from walltime.papers import drawing
-from walltime.papers.item import Item
+from walltime.papers.items import item
 from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
-from walltime.papers.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
+from walltime.papers.tsafrir06.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
 
 METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
@@ -26,8 +26,9 @@ NEAR_F0 = 0.9
 """Almost all: at least this share of the values of f."""
 
 
+@item("F2")
 def figure_2(study: Study) -> list[Part]:
-    """Average wait and slowdown with real and perfect estimates, and with twice these."""
+    """Fig. 2: real and perfect estimates, and twice these."""
     results: dict[str, dict[str, dict[str, float]]] = {}
     for subject in study.subjects:
         table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim=TRIM)
@@ -47,42 +48,44 @@ def figure_2(study: Study) -> list[Part]:
         drawing.from_zero(axes)
 
     figure = drawing.panels(names, list(UNITS.values()), draw)
-    claims: list[Claim] = []
+    claims = Claims()
     for metric, word in METRICS.items():
         for log in names:
             r = results[log]
             for single, double in (("user", "double"), ("exact", "badness:1:deterministic")):
                 gain = 100 * (r[double][metric] / r[single][metric] - 1)
-                claims.append((f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %"))
+                claims.add(f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %")
             gain = 100 * (r["exact"][metric] / r["user"][metric] - 1)
-            claims.append((f"{log}, {word}: perfect estimates are better than real ones", gain < 0, f"{gain:+.1f} %"))
+            claims.add(f"{log}, {word}: perfect estimates are better than real ones", gain < 0, f"{gain:+.1f} %")
     shown = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
     data = {"metric": [r[0] for r in rows], "log": [r[1] for r in rows]}
     caption = "EASY with the users' estimates (real), with the runtimes (perfect), and with twice either."
-    return [Chart("fig2", figure, caption, data), shown, Claims(claims), Notes(["The paper says that this usually helps, not always."])]
+    return [Chart("fig2", figure, caption, data), shown, claims, Notes(["The paper says that this usually helps, not always."])]
 
 
+@item("F3")
 def figure_3(study: Study) -> list[Part]:
-    """One random sample for each f, and the deterministic model."""
+    """Fig. 3: performance as a function of f, one sample."""
     grid = COARSE if study.quick else FINE
     sweeps = [run_sweep(study, subject, seeds=1, f=grid) for subject in study.subjects]
     figure = sweep_figure(sweeps, METRICS, UNITS, DIVISOR, bands=False)
-    claims: list[Claim] = []
+    claims = Claims()
     for sweep in sweeps:
         for metric, word in METRICS.items():
             claims.append(_better_than_perfect(sweep, metric, word))
             if sweep.subject.has_estimates:
                 values = np.array([v[0] for v in sweep.random(metric)])
                 share = float((values < sweep.real(metric)).mean())
-                claims.append(
-                    (f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f")
+                claims.add(
+                    f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f"
                 )
     caption = "One random sample for each f, its deterministic twin of factor 1 + f / 2, and the real estimates."
-    return [Chart("fig3", figure, caption, sweep_data(sweeps, METRICS)), Claims(claims)]
+    return [Chart("fig3", figure, caption, sweep_data(sweeps, METRICS)), claims]
 
 
+@item("F4")
 def figure_4(study: Study) -> list[Part]:
-    """Means and bands over the seeds: the shapes."""
+    """Fig. 4: performance as a function of f, many seeds."""
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     return [
         Chart("fig4", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), _caption(study), sweep_data(sweeps, METRICS)),
@@ -93,7 +96,7 @@ def figure_4(study: Study) -> list[Part]:
             sweep_data(sweeps, METRICS),
         ),
         shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
-        Claims([claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word)]),
+        Claims(*(claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word))),
         Notes([SHAPE_NOTE]),
     ]
 
@@ -132,20 +135,24 @@ def shape_table(sweeps: Sequence[Sweep], name: str, title: str) -> Table:
     return Table(name, title, columns, rows, "Falls and rises are relative to the value at f = 0.")
 
 
-def shape_claims(sweep: Sweep, metric: str, word: str) -> list[Claim]:
+def shape_claims(sweep: Sweep, metric: str, word: str) -> Claims:
     """What tsafrir06 says of a curve: its shape, that f > 0 is better than f = 0, and that the deterministic model is near the best."""
     log = sweep.subject.name
     shape, fall, rise = sweep.shape(metric)
     printed = sweep.subject.facts.get(word) if sweep.subject.kind == "paper" else None
     told = f"{shape}: falls by {100 * fall:.1f} %, then rises by {100 * rise:.1f} %"
-    claims: list[Claim] = [
-        (f"{log}, {word}: {printed}-shaped" if printed else f"{log}, {word}: V or L", shape == printed if printed else shape in "VL", told)
-    ]
+    claims = Claims(
+        (
+            f"{log}, {word}: {printed}-shaped" if printed else f"{log}, {word}: V or L",
+            shape == printed if printed else shape in "VL",
+            told,
+        ),
+    )
     claims.append(_better_than_perfect(sweep, metric, word))
     mean, twin = sweep.mean(metric), sweep.twin(metric)
     inside = (sweep.f > 0) & (sweep.f <= FINE[-1])
     share = float((twin[inside] < mean[inside]).mean())
-    claims.append((f"{log}, {word}: the deterministic model is mostly better than the mean", share > 0.5, f"{100 * share:.0f} % of the f"))
+    claims.add(f"{log}, {word}: the deterministic model is mostly better than the mean", share > 0.5, f"{100 * share:.0f} % of the f")
     return claims
 
 
@@ -158,12 +165,13 @@ def _better_than_perfect(sweep: Sweep, metric: str, word: str) -> Claim:
     return what, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f"
 
 
+@item("F13")
 def figure_13(study: Study) -> list[Part]:
-    """The truncated f-model, and where its mean crosses the real line; the vanilla one beside it."""
+    """Fig. 13: the truncated f-model."""
     truncated = [run_sweep(study, subject, truncated=True, dynamics=False, f=f_values(study.quick, far=True)) for subject in study.subjects]
     vanilla = [run_sweep(study, subject) for subject in study.subjects]
     rows: list[list[str | Value | None]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     for metric, word in METRICS.items():
         digits = 0 if metric == "mean_wait" else 1
         for cut, free in zip(truncated, vanilla, strict=True):
@@ -175,11 +183,11 @@ def figure_13(study: Study) -> list[Part]:
             real = Value(cut.real(metric), digits=digits)
             end = Value(float(cut.mean(metric)[-1]), digits=digits)
             rows.append([word, log, _f(f), _f(other), real, end, f"{cut.subject.emax / 3600:g} h"])
-            claims.append((f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}"))
+            claims.add(f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}")
             worst = f"mean at f = {free.f[-1]:g}: {100 * (free.mean(metric)[-1] / free.real(metric) - 1):+.1f} % of real"
             exception = log == "BLUE" and metric == "mean_wait"
             name = f"{log}, {word}: the vanilla model does not{' (tsafrir06: an exception, up to f = 10,000)' if exception else ''}"
-            claims.append((name, None if exception else other is None, worst))
+            claims.add(name, None if exception else other is None, worst)
     columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
     return [
         Chart("fig13", sweep_figure(truncated, METRICS, UNITS, DIVISOR), _caption(study), sweep_data(truncated, METRICS)),
@@ -190,7 +198,7 @@ def figure_13(study: Study) -> list[Part]:
             sweep_data(truncated, METRICS),
         ),
         Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows),
-        Claims(claims),
+        claims,
         Notes(
             [
                 "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
@@ -201,8 +209,9 @@ def figure_13(study: Study) -> list[Part]:
     ]
 
 
+@item("loads")
 def loads(study: Study) -> list[Part]:
-    """All logs scaled to a high and to a low load: tsafrir06 says V shapes belong to high loads, L shapes to low ones."""
+    """Section III: every log at a high and at a low load."""
     grid = (*COARSE, 20.0, 50.0, 100.0)
     count = FEW_SEEDS if study.quick else LOAD_SEEDS
     parts: list[Part] = []
@@ -218,13 +227,13 @@ def loads(study: Study) -> list[Part]:
             for metric, word in METRICS.items():
                 _, fall, rise = sweep.shape(metric)
                 rises.setdefault((sweep.subject.name, word), []).append(rise / fall if fall > 0 else math.inf)
-    claims: list[Claim] = []
+    claims = Claims()
     for (log, word), (high, low) in rises.items():
         told = f"rise over fall {_share(high)} at {HIGH_LOAD:g}, {_share(low)} at {LOW_LOAD:g}"
-        claims.append((f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, told))
+        claims.add(f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, told)
     return [
         *parts,
-        Claims(claims),
+        claims,
         Notes([f"tsafrir06 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE]),
     ]
 
@@ -233,11 +242,12 @@ def _share(value: float) -> str:
     return "no fall" if math.isinf(value) else f"{value:.2f}"
 
 
+@item("modal")
 def modal(study: Study) -> list[Part]:
-    """How close each estimate model comes to the real estimates: perfect, f-models, truncated ones, the modal model."""
+    """Section VII: the modal model beside the f-models."""
     count = FEW_SEEDS if study.quick else LOAD_SEEDS
     rows: list[list[str | Value | None]] = []
-    claims: list[Claim] = []
+    claims = Claims()
     shares: list[list[str | Value | None]] = []
     for subject in study.subjects:
         if not subject.has_estimates:
@@ -267,18 +277,14 @@ def modal(study: Study) -> list[Part]:
         others = {label: d for label, d in away.items() if label not in ("real", "modal")}
         nearest = min(others, key=lambda label: others[label])
         what = f"{subject.name}: the modal model is nearer to the real estimates than any f-model"
-        claims.append(
-            (what, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %")
-        )
+        claims.add(what, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %")
         for metric, word in METRICS.items():
             trend = [values[name][metric] for name in sweep]
             shares.append([subject.name, word, *(Value(v, digits=1) for v in trend)])
-            claims.append(
-                (
-                    f"{subject.name}, {word}: worse the more jobs use the largest estimate",
-                    trend[0] < trend[1] < trend[2],
-                    " < ".join(f"{v:,.1f}" for v in trend),
-                )
+            claims.add(
+                f"{subject.name}, {word}: worse the more jobs use the largest estimate",
+                trend[0] < trend[1] < trend[2],
+                " < ".join(f"{v:,.1f}" for v in trend),
             )
     columns = ["log", "estimates", "average wait (s)", "against real", "bounded slowdown", "against real"]
     return [
@@ -289,7 +295,7 @@ def modal(study: Study) -> list[Part]:
             ["log", "metric", "10 %", "20 %", "30 %"],
             shares,
         ),
-        Claims(claims),
+        claims,
         Notes(
             ["The modal model is that of Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."]
         ),
@@ -362,13 +368,3 @@ def sweep_data(sweeps: Sequence[Sweep], metrics: dict[str, str]) -> dict[str, li
             for name, values in columns.items():
                 data.setdefault(f"{metric}_{name}", []).extend(values.tolist())
     return data
-
-
-ITEMS = (
-    Item("tsafrir06", "F2", "Fig. 2: real and perfect estimates, and twice these", figure_2),
-    Item("tsafrir06", "F3", "Fig. 3: performance as a function of f, one sample", figure_3),
-    Item("tsafrir06", "F4", "Fig. 4: performance as a function of f, many seeds", figure_4),
-    Item("tsafrir06", "F13", "Fig. 13: the truncated f-model", figure_13),
-    Item("tsafrir06", "loads", "Section III: every log at a high and at a low load", loads),
-    Item("tsafrir06", "modal", "Section VII: the modal model beside the f-models", modal),
-)

@@ -1,4 +1,4 @@
-"""The printed numbers: a data file in each paper's folder, such as `mualem01/printed.toml`; none are in the code."""
+"""The papers, and the numbers that they print: `printed.toml` in each paper's folder; none are in the code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,34 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from walltime.papers.names import paper_name
+from walltime.errors import PolicyError
+
+__all__ = ["PAPERS", "Printed", "PrintedTable", "paper_name", "printed"]
 
 Row = Mapping[str, Any]
+
+
+def _year(paper: str) -> int:
+    """The last two digits of a name, from 1970 on."""
+    return (int(paper[-2:]) - 70) % 100
+
+
+PAPERS = tuple(
+    sorted((folder.name for folder in files("walltime.papers").iterdir() if folder.joinpath("printed.toml").is_file()), key=_year)
+)
+"""The papers' names, first author and year, as for algorithms: the folders here that have printed numbers, by year."""
+
+
+def paper_name(text: str) -> str:
+    """The name of a paper as it is spelled here; raises PolicyError listing the known ones.
+
+    >>> paper_name("Mualem01 ")
+    'mualem01'
+    """
+    name = text.strip().lower()
+    if name not in PAPERS:
+        raise PolicyError(f"unknown paper {text!r}; known are {', '.join(PAPERS)}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -30,8 +55,8 @@ class PrintedTable:
     def value(self, column: str, **where: Any) -> float | None:
         """The number in this column of the row with these values; None if none is printed."""
         row = self.find(**where)
-        found = None if row is None else row.get(column)
-        return float(found) if isinstance(found, int | float) else None
+        number = None if row is None else row.get(column)
+        return float(number) if isinstance(number, int | float) else None
 
 
 @dataclass(frozen=True)
