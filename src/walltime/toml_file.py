@@ -213,8 +213,8 @@ class _Reading:
         """The values of the keys that are there."""
         unknown = [name for name in content if name not in keys]
         for name in unknown:
-            inside = f" in {where}" if where else ""
-            self.faults.append(KeyFaultError(f"unknown key {shown(name)}{inside}{_nearest(name, keys)}; known are {', '.join(keys)}"))
+            what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
+            self.faults.append(KeyFaultError(f"unknown {what} {shown(name)}{inside}{_nearest(name, keys)}; known are {', '.join(keys)}"))
         known = {name: value for name, value in content.items() if name in keys}
         values = self.values([(value, *keys[name], _below(where, name)) for name, value in known.items()])
         if unknown:

@@ -54,10 +54,10 @@ BAD: dict[str, tuple[str, list[str]]] = {
         campaign("groups = ['months']"),
         ["campaign.groups", "'months'", "did you mean 'month'", "known are month, class"],
     ),
-    "grouping is no text": (campaign("groups = [['month']]"), ["campaign.groups", "known are month"]),
+    "grouping is no text": (campaign("groups = [['month']]"), ["campaign.groups must be one of month, class"]),
     "grouping twice": (campaign("groups = ['month', 'month']"), ["campaign.groups", "twice"]),
-    "unknown trim": (campaign("trim = 'p4'"), ["campaign.trim", "unknown trim 'p4'", "known are none, tsafrir06"]),
-    "trim is no text": (campaign("trim = 3"), ["campaign.trim must be a text"]),
+    "unknown trim": (campaign("trim = 'p4'"), ["campaign.trim", "unknown value 'p4'", "known are none, tsafrir06"]),
+    "trim is no text": (campaign("trim = 3"), ["campaign.trim must be one of none, tsafrir06"]),
     "seeds below 1": (campaign("seeds = 0"), ["campaign.seeds must be from 1 to"]),
     "seeds are text": (campaign("seeds = 'all'"), ["campaign.seeds must be"]),
     "seeds are yes": (campaign("seeds = true"), ["campaign.seeds must be"]),
@@ -72,7 +72,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
         "[campaign]\nseeds = 100_000\n" + grid(f"shake = {list(range(200))}"),
         ["20,000,000 cells", "more than the 10,000,000", "make several plans"],
     ),
-    "grid without a list": (grid("policy = 'easy'"), ["grid.policy must be a list, not 'easy'", "goes into the table fixed"]),
+    "grid without a list": (grid("policy = 'easy'"), ["grid.policy must be a list (a single value goes into the table fixed), not 'easy'"]),
     "empty list": (grid("policy = []"), ["grid.policy is an empty list"]),
     "empty list in zip": (zipped("policy = []"), ["zip.policy is an empty list"]),
     "grid names a value twice": (grid("estimates = ['f:2', 'f:2']"), ["grid.estimates names a value twice"]),
@@ -226,7 +226,7 @@ def read(tmp_path: Path, text: str) -> Plan:
 
 
 def test_read_plan__raises_one_kind_of_error(tmp_path):
-    with pytest.raises(PolicyError, match=r"plan\.toml: is no TOML"):
+    with pytest.raises(PolicyError, match=r"plan\.toml: this is no TOML"):
         read(tmp_path, "=")
 
 

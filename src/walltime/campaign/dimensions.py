@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.estimates import OVERRUN, parse_estimates
 from walltime.logs.filters import parse_span, select
-from walltime.policy import Dialect, parse_order
+from walltime.policy import Dialect, NotRunError, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
 from walltime.simulation.specification import parse_scheduler
+from walltime.toml_file import Key
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME
 from walltime.workload.models import parse_model
@@ -34,6 +36,17 @@ class Dimension:
     meaning: str
     check: Callable[[Any], object] | None = None
     """raises a WalltimeError for an invalid value"""
+
+    @property
+    def type(self) -> Any:
+        """What a plan may say of it."""
+        return Annotated[self.kind, Key(instead={DEFAULT: self.default}, read=self._checked, meaning=self.meaning)]
+
+    def _checked(self, value: Any) -> Any:
+        if self.check is not None:
+            with suppress(NotRunError):
+                self.check(value)
+        return value
 
 
 def _one_of(*known: str) -> Callable[[str], None]:

@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from walltime.campaign.cell import SPELLED, Cell, scheduler_of
-from walltime.campaign.dimensions import DEFAULT, DIMENSIONS
+from walltime.campaign.dimensions import DIMENSIONS
 from walltime.errors import PolicyError, WalltimeError
 from walltime.files import printable
 from walltime.metrics import TRIMS
 from walltime.policy import NotRunError, only, placed
 from walltime.schedule.groups import GROUPINGS
+from walltime.toml_file import Key, TomlFile
+
+__all__ = ["PLAN_FILE", "Plan", "PlanFile", "read_plan"]
 
 MOST_CELLS = 10_000_000
-SETTINGS: Mapping[str, type] = {"name": str, "store": str, "seeds": object, "trim": str, "dynamics": bool, "groups": list}
-"""The keys of the table `campaign`."""
-TABLES = ("campaign", "fixed", "grid", "zip")
+SEEDS = f"from 1 to {MOST_CELLS:,}, or a list of whole numbers from 0 (for more cells make several plans)"
+LIST = "a list (a single value goes into the table fixed)"
+
+
+def _distinct(what: str) -> Callable[[Any], Any]:
+    def check(values: Any) -> Any:
+        if isinstance(values, tuple) and len(set(values)) < len(values):
+            raise PolicyError(f"names {what} twice")
+        return values
+
+    return check
+
+
+def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise PolicyError("is an empty list, so there is nothing to run")
+    return values
+
+
+def _lists(*checks: Callable[[Any], Any]) -> Key:
+    """A table of parameters with a list for each."""
+
+    def read(values: Any) -> Any:
+        for check in checks:
+            values = check(values)
+        return values
+
+    lists = {d.name: types.GenericAlias(tuple, (d.type, ...)) for d in DIMENSIONS.values()}
+    return Key(keys={name: Annotated[kind, Key(said=LIST, read=read, meaning=DIMENSIONS[name].meaning)] for name, kind in lists.items()})
+
+
+@dataclass(frozen=True)
+class CampaignTable:
+    """What holds for all cells."""
+
+    name: str | None = None
+    """of the campaign; without it that of the file"""
+    store: str | None = None
+    """the folder of the results, relative to the plan's; without it NAME.results"""
+    seeds: Annotated[
+        Annotated[int, Key(least=1, most=MOST_CELLS, said=SEEDS)]
+        | Annotated[tuple[Annotated[int, Key(least=0, most=2**63 - 1)], ...], Key(least=1, said=SEEDS)],
+        Key(said=SEEDS, read=_distinct("a seed")),
+    ] = 1
+    """how many there are, or which"""
+    trim: Annotated[str, Key(known=TRIMS)] = "none"
+    """which jobs are measured"""
+    dynamics: bool = False
+    """whether the effects of backfilling are recorded"""
+    groups: Annotated[tuple[Annotated[str, Key(known=tuple(GROUPINGS))], ...], Key(read=_distinct("a grouping"))] = ()
+    """groupings of jobs whose averages are kept"""
+
+
+Lists = Annotated[Mapping[str, Any], _lists(_not_empty)]
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan as its file says it; the parameters of its tables are those of `DIMENSIONS`."""
+
+    campaign: CampaignTable = CampaignTable()
+    fixed: Annotated[Mapping[str, Any], Key(keys={d.name: d.type for d in DIMENSIONS.values()})] = field(default_factory=dict)
+    """parameters with one value"""
+    grid: Annotated[Mapping[str, Any], _lists(_not_empty, _distinct("a value"))] = field(default_factory=dict)
+    """parameters with a list of values, of which all combinations are run"""
+    zip: Lists | tuple[Lists, ...] = ()
+    """parameters with lists that are taken together"""
+
+
+PLAN_FILE = TomlFile(PlanFile, "a plan", "the guide on campaigns", PolicyError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,22 +150,14 @@ def read_plan(path: str | Path, *, run_files: bool = True) -> Plan:
     `run_files`: whether the Python files that it names may be run; if not, what they define is not checked.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PolicyError(f"{printable(path)}: cannot be read ({(error.strerror or str(error)).lower()}); name a plan") from error
-    except UnicodeDecodeError as error:
-        raise PolicyError(f"{printable(path)}: is no text in UTF-8; a plan is a TOML file") from error
-    try:
-        given = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists thousands deep
-        raise PolicyError(f"{printable(path)}: is no TOML: {error}") from error
-    try:
-        spelled: dict[str, str] = {}
-        with nullcontext() if run_files else only():
-            return _plan(path, _with_own_files(given, path.parent, spelled), spelled)
-    except WalltimeError as error:
-        raise PolicyError(f"{printable(path)}: {error}") from error
+    content = PLAN_FILE.content(PLAN_FILE.text(path), printable(path))
+    spelled: dict[str, str] = {}
+    with nullcontext() if run_files else only():
+        file = PLAN_FILE.value(_with_own_files(content, path.parent, spelled), printable(path))
+        try:
+            return _plan(path, file, spelled)
+        except WalltimeError as error:
+            raise PolicyError(f"{printable(path)}: {error}") from error
 
 
 def _with_own_files(given: Any, folder: Path, spelled: dict[str, str]) -> Any:
@@ -117,116 +178,42 @@ def _with_own_files(given: Any, folder: Path, spelled: dict[str, str]) -> Any:
     return [_with_own_files(item, folder, spelled) for item in given] if isinstance(given, list) else given
 
 
-def _plan(path: Path, given: Mapping[str, Any], spelled: Mapping[str, str]) -> Plan:
-    _known("table", given, TABLES)
-    campaign = _table(given, "campaign")
-    _known("key", campaign, SETTINGS, "campaign")
-    for key, kind in SETTINGS.items():
-        if key in campaign and not isinstance(campaign[key], kind):
-            raise PolicyError(f"campaign.{key} must be {_kind_name(kind)}, not {campaign[key]!r}")
-    trim = campaign.get("trim", "none")
-    if trim not in TRIMS:
-        raise PolicyError(f"campaign.trim: unknown trim {trim!r}; known are {', '.join(TRIMS)}")
-    groups = campaign.get("groups", [])
-    for group in groups:
-        if not isinstance(group, str) or group not in GROUPINGS:
-            near = _nearest(str(group), GROUPINGS)
-            raise PolicyError(f"campaign.groups: unknown grouping {group!r}{near}; known are {', '.join(GROUPINGS)}")
-    if len(set(groups)) < len(groups):
-        raise PolicyError("campaign.groups names a grouping twice")
-    axes = _axes(given)
+def _plan(path: Path, file: PlanFile, spelled: Mapping[str, str]) -> Plan:
+    campaign = file.campaign
     plan = Plan(
         path=path,
-        name=campaign.get("name", path.stem),
-        store=path.parent / campaign.get("store", f"{path.stem}.results"),
-        seeds=_seeds(campaign.get("seeds", 1)),
-        trim=trim,
-        dynamics=campaign.get("dynamics", False),
-        groups=groups,
-        axes=axes,
+        name=campaign.name or path.stem,
+        store=path.parent / (campaign.store or f"{path.stem}.results"),
+        seeds=range(campaign.seeds) if isinstance(campaign.seeds, int) else campaign.seeds,
+        trim=campaign.trim,
+        dynamics=campaign.dynamics,
+        groups=campaign.groups,
+        axes=_axes(file),
         spelled=spelled,
     )
     _check(plan)
     return plan
 
 
-def _axes(given: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
+def _axes(file: PlanFile) -> list[list[Mapping[str, Any]]]:
     """The axes of the tables fixed, grid and zip; no parameter may be in two of them."""
-    axes: list[list[Mapping[str, Any]]] = []
+    axes: list[list[Mapping[str, Any]]] = [[{name: value}] for name, value in file.fixed.items()]
+    axes += [[{name: value} for value in values] for name, values in file.grid.items()]
+    zips = file.zip if isinstance(file.zip, tuple) else (file.zip,)
+    tables = {"fixed": file.fixed, "grid": file.grid}
+    tables |= {f"zip number {number}" if isinstance(file.zip, tuple) else "zip": table for number, table in enumerate(zips, 1)}
     where: dict[str, str] = {}
-
-    def claim(name: str, table: str) -> None:
-        if name in where:
-            raise PolicyError(f"{name} stands in {where[name]} and in {table}; one place is enough")
-        where[name] = table
-
-    for name, value in _table(given, "fixed").items():
-        _known("key", [name], DIMENSIONS, "fixed")
-        claim(name, "fixed")
-        axes.append([{name: _value(name, value, "fixed")}])
-    for name, values in _table(given, "grid").items():
-        _known("key", [name], DIMENSIONS, "grid")
-        claim(name, "grid")
-        axes.append([{name: value} for value in _values(name, values, "grid")])
-    zips = given.get("zip", [])
-    if not isinstance(zips, Mapping | list):
-        raise PolicyError("zip must be a table, written [zip], or several, each written [[zip]]")
-    for number, table in enumerate([zips] if isinstance(zips, Mapping) else zips, 1):
-        title = "zip" if isinstance(zips, Mapping) else f"zip number {number}"
-        if not isinstance(table, Mapping):
-            raise PolicyError(f"{title} must be a table of lists")
-        _known("key", table, DIMENSIONS, title)
-        lists = {name: _values(name, values, title) for name, values in table.items()}
-        lengths = {name: len(values) for name, values in lists.items()}
-        if len(set(lengths.values())) > 1:
-            counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise PolicyError(f"{title}: its lists are taken together and must be of one length, but {counts}")
-        for name in lists:
-            claim(name, title)
-        if lists:
-            axes.append([dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)])
+    for title, table in tables.items():
+        for name in table:
+            if name in where:
+                raise PolicyError(f"{name} stands in {where[name]} and in {title}; one place is enough")
+            where[name] = title
+        if title.startswith("zip") and table:
+            if len({len(values) for values in table.values()}) > 1:
+                counts = ", ".join(f"{name} has {len(values)}" for name, values in table.items())
+                raise PolicyError(f"{title}: its lists are taken together and must be of one length, but {counts}")
+            axes.append([dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)])
     return axes
-
-
-def _values(name: str, values: Any, table: str) -> list[Any]:
-    if not isinstance(values, list):
-        raise PolicyError(f"{table}.{name} must be a list, not {values!r}; a single value goes into the table fixed")
-    if not values:
-        raise PolicyError(f"{table}.{name} is an empty list, so there is nothing to run")
-    checked = [_value(name, value, table) for value in values]
-    if table == "grid" and len(set(checked)) < len(checked):
-        raise PolicyError(f"{table}.{name} names a value twice")
-    return checked
-
-
-def _value(name: str, value: Any, table: str) -> Any:
-    dimension = DIMENSIONS[name]
-    if value == DEFAULT:
-        return dimension.default
-    if dimension.kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not dimension.kind:
-        raise PolicyError(f"{table}.{name} must be {_kind_name(dimension.kind)}, not {value!r}")
-    if dimension.check is not None:
-        try:
-            dimension.check(value)
-        except NotRunError:
-            pass
-        except WalltimeError as error:
-            raise PolicyError(f"{table}.{name}: {error}") from error
-    return value
-
-
-def _seeds(given: Any) -> Sequence[int]:
-    if type(given) is int:
-        if not 1 <= given <= MOST_CELLS:
-            raise PolicyError(f"campaign.seeds must be from 1 to {MOST_CELLS:,}, not {given}; for more cells make several plans")
-        return range(given)
-    if not isinstance(given, list) or not given or any(type(seed) is not int or not 0 <= seed < 2**63 for seed in given):
-        raise PolicyError(f"campaign.seeds must be how many there are, or a list of whole numbers from 0, not {given!r}")
-    if len(set(given)) < len(given):
-        raise PolicyError("campaign.seeds names a seed twice")
-    return given
 
 
 def _check(plan: Plan) -> None:
@@ -258,26 +245,3 @@ def _check(plan: Plan) -> None:
             raise PolicyError(f"backfill_order: {error}" if settings.get("backfill_order") else str(error)) from error
     if len(plan.seeds) > 1 and not any(cell.seed is not None for cell in plan.cells):
         raise PolicyError("nothing in it is random, so its seeds all give the same; shake the log, draw estimates, or leave seeds out")
-
-
-def _table(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = given.get(name, {})
-    if not isinstance(table, Mapping):
-        raise PolicyError(f"{name} must be a table, written [{name}]")
-    return table
-
-
-def _known(what: str, given: Any, known: Any, table: str = "") -> None:
-    for key in given:
-        if key not in known:
-            inside = f" in {table}" if table else ""
-            raise PolicyError(f"unknown {what} {key!r}{inside}{_nearest(key, known)}; known are {', '.join(known)}")
-
-
-def _nearest(word: str, known: Any) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {close[0]!r}?" if close else ""
-
-
-def _kind_name(kind: type) -> str:
-    return {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}.get(kind, "a value")
