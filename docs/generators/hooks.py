@@ -34,6 +34,7 @@ from walltime.auditor.machine_promises import NOT_DECIDED, WORDS
 from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
 from walltime.auditor.rules import ALWAYS
 from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
+from walltime.cli.schema import FILES, toml_file
 from walltime.errors import WalltimeError
 from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
@@ -44,6 +45,7 @@ from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule.groups import GROUPINGS
 from walltime.simulation import replicate, simulate
+from walltime.toml_file import key_tables
 from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
 from walltime.workload.scaling import shake
@@ -81,6 +83,9 @@ def on_files(files, config):
         files.append(File.generated(config, f"background/{name}", content=content))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
+    for name in FILES:
+        content = json.dumps(toml_file(name).schema(), indent=1)
+        files.append(File.generated(config, f"reference/{name}.schema.json", content=content))
     return files
 
 
@@ -320,6 +325,7 @@ GENERATORS = {
     "demo": demo,
     "dimensions": dimensions,
     "groupings": groupings,
+    "keys": lambda name: key_tables(toml_file(name).kind),
     "later": later,
     "performance": performance,
     "real-slurm": real_slurm,

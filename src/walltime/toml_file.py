@@ -168,20 +168,16 @@ def to_toml(value: Any, words: Mapping[str, str]) -> str:
 
 def key_tables(kind: type, title: str = "") -> str:
     """The keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
-    rows: list[tuple[str, Any, Key, Any, str]] = []
-    inside = []
-    for name, one in _keys_of(kind).items():
-        rows.append((name, one.kind, one.key, one.default, _meaning(kind, one)))
-        rows += [(f"{name}.{inner}", *_unwrapped(of), None, _unwrapped(of)[1].meaning) for inner, of in one.key.keys.items()]
-        for table in {id(table): table for table in _tables_in(one.kind)}.values():
-            several = get_origin(_bare(_alternatives(one.kind)[0])) is tuple
-            inside += [key_tables(table, f"[[{name}]]" if several else f"[{name}]")]
     lines = [f"`{title}`: {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}", ""] if title else []
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
-    for name, of, key, default, meaning in rows:
-        usual = "needed" if default is MISSING else "" if default in (None, (), {}) else f"`{_toml(default)}`"
-        lines.append(f"| `{name}` | {_said(of, key)} | {usual} | {meaning} |")
-    return "\n\n".join(["\n".join(lines), *inside])
+    inside: dict[Any, str] = {}
+    for name, one in _keys_of(kind).items():
+        usual = "needed" if one.needed else f"`{_toml(one.default)}`" if one.is_said else ""
+        lines.append(f"| `{name}` | {_said(one.kind, one.key)} | {usual} | {_meaning(kind, one)} |")
+        for table in _tables_in(one.kind):
+            several = {tuple: f"[[{name}]]", Mapping: f"[{name}] NAME"}.get(get_origin(one.kind), f"[{name}]")
+            inside[table] = key_tables(table, several)
+    return "\n\n".join(["\n".join(lines), *inside.values()])
 
 
 class _Wrong(Exception):  # noqa: N818 (it never leaves this module)
@@ -283,6 +279,11 @@ class _DeclaredKey:
     @property
     def needed(self) -> bool:
         return self.default is MISSING
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the default is a value that says something."""
+        return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
 
 
 @cache
@@ -464,7 +465,7 @@ def _table_schema(kind: type) -> dict[str, Any]:
     further: Any = False
     for name, one in _keys_of(kind).items():
         about = {"description": meaning} if (meaning := _meaning(kind, one)) else {}
-        about |= {} if one.default in (MISSING, None, (), {}) else {"default": one.default}
+        about |= {"default": one.default} if one.is_said else {}
         if "{" in name:
             further = _schema(one.kind, one.key) | about
         else:

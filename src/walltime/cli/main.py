@@ -32,6 +32,7 @@ from walltime.cli.generate import generate
 from walltime.cli.groups import flat
 from walltime.cli.info import info
 from walltime.cli.predict import predict
+from walltime.cli.schema import schema
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
 from walltime.cli.tune import tune
@@ -60,7 +61,7 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, tune, audit),
-    *(generate, estimates, predict, suggest, dialects, clean, convert, cache, cite),
+    *(generate, estimates, predict, suggest, dialects, clean, convert, cache, cite, schema),
 )
 for command in COMMANDS:
     app.command()(flat(command))
