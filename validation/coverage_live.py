@@ -13,7 +13,7 @@ from walltime import simulate
 from walltime.estimates import Tsafrir05
 from walltime.slurm import outcomes
 from walltime.slurm.starts.scores import DAY, calibrated
-from walltime.workload.lublin99 import Lublin99
+from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 
 LOADS = {0.6: 12_000, 0.7: 12_000, 0.8: 12_000, 1.1: 4_000}

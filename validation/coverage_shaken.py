@@ -15,7 +15,7 @@ from walltime import simulate
 from walltime.estimates import Tsafrir05
 from walltime.metrics import prediction_interval, range_of_runs
 from walltime.simulation.spread import COPIES, MEASURES, SHAKE
-from walltime.workload.lublin99 import Lublin99
+from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.scaling import shake
 from walltime.workload.users import with_users
 

@@ -9,7 +9,7 @@ from walltime import simulate
 from walltime.estimates import Tsafrir05
 from walltime.estimates.suggestion import wilson_upper
 from walltime.metrics import bootstrap
-from walltime.workload.lublin99 import Lublin99
+from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 
 

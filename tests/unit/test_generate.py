@@ -13,7 +13,7 @@ import walltime as wt
 from tests.strategies import examples
 from walltime.errors import WorkloadError
 from walltime.workload.models import MODELS, parse_model
-from walltime.workload.synthetic import WorkloadModel, stream, stretch_to
+from walltime.workload.models.model import WorkloadModel, stream, stretch_to
 
 every_model = pytest.mark.parametrize("name", list(MODELS))
 

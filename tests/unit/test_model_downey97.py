@@ -12,8 +12,8 @@ from scipy import stats
 
 from tests.strategies import examples
 from walltime.errors import WorkloadError
-from walltime.workload.downey97 import Downey97, chosen_size, speedup
-from walltime.workload.synthetic import stream
+from walltime.workload.models.downey97 import Downey97, chosen_size, speedup
+from walltime.workload.models.model import stream
 
 LEVEL = 1e-3
 parallelism = st.floats(1, 1000)

@@ -12,10 +12,9 @@ from scipy import stats
 import walltime as wt
 from tests.traces import trace_path
 from walltime.errors import WorkloadError
-from walltime.workload.feitelson96 import THREE_STAGES, TWO_STAGES, Feitelson96
-from walltime.workload.marginals import CLASSES, CTC_SP2, Marginals, size_class
-from walltime.workload.p2variants import FeitelsonVariant
-from walltime.workload.synthetic import stream
+from walltime.workload.models.feitelson96 import THREE_STAGES, TWO_STAGES, Feitelson96, FeitelsonVariant
+from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
+from walltime.workload.models.model import stream
 
 LEVEL = 1e-3
 ALL = pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import walltime as wt
 from tests.strategies import examples
 from tests.traces import trace_path
 from walltime.errors import WorkloadError
-from walltime.workload import ctc_sp2
-from walltime.workload.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.jann97 import CTC_SP2, Jann97, _fitting
+from walltime.workload.models import ctc_sp2
+from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
+from walltime.workload.models.jann97 import CTC_SP2, Jann97, _fitting
+from walltime.workload.models.model import stream
 from walltime.workload.scaling import window
-from walltime.workload.synthetic import stream
 
 LEVEL = 1e-3
 distributions = st.builds(

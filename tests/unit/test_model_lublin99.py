@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from walltime.errors import WorkloadError
-from walltime.workload.lublin99 import BATCH, INTERACTIVE, TYPELESS, Lublin99, _gamma_up_to, _sizes, day_time, day_weights, gamma_cdf
-from walltime.workload.synthetic import stream
+from walltime.workload.models.lublin99 import BATCH, INTERACTIVE, TYPELESS, Lublin99, _gamma_up_to, _sizes, day_time, day_weights, gamma_cdf
+from walltime.workload.models.model import stream
 
 LEVEL = 1e-3
 CLASSES = pytest.mark.parametrize("part", [BATCH, INTERACTIVE, TYPELESS], ids=["batch", "interactive", "typeless"])

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from walltime.simulation import Fairness, Spread
     from walltime.simulation.specification import Scheduler
     from walltime.workload import Workload
-    from walltime.workload.synthetic import WorkloadModel
+    from walltime.workload.models.model import WorkloadModel
 
 
 def load(trace: Path, **options: Any) -> tuple[Workload, float]:

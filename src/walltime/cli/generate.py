@@ -22,8 +22,8 @@ def generate(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="lublin99, lublin99-typeless, feitelson96, feitelson96-fs, -fl or -fsl, jann97, downey97; parameters may follow,"
-            " as in downey97:size_rule=half-efficiency-knee.",
+            help="Such as lublin99, feitelson96-fs or downey97 (an unknown name lists all); parameters may follow, as in"
+            " downey97:size_rule=half-efficiency-knee.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Write the log here: .swf, or .swf.gz for gzip.")],

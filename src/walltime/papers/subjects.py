@@ -17,7 +17,7 @@ from walltime.logs import read, write_swf
 from walltime.logs.catalogue import find_log, log_folder
 from walltime.papers.printed import Printed
 from walltime.workload import Workload
-from walltime.workload.lublin99 import Lublin99
+from walltime.workload.models.lublin99 import Lublin99
 
 PAPER, OTHER, GENERATED = "paper", "other", "generated"
 USERS, USERS_IN_GROUP = 200, 3

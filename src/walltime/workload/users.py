@@ -26,7 +26,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
     of real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for fewer
     than 1 user, or more users than jobs.
 
-    >>> from walltime.workload.lublin99 import Lublin99
+    >>> from walltime.workload.models.lublin99 import Lublin99
     >>> jobs = with_users(Lublin99().generate(jobs=1000, machine_procs=128, load=0.7, seed=1), users=20, seed=1)
     >>> len(np.unique(jobs.columns["user"])), jobs.origin.steps
     (20, ('users 20, drawn with seed 1',))

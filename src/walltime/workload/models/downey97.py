@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.workload.synthetic import WorkloadModel, finish, stream, stretch_to, total_work
-from walltime.workload.workload import Workload
+from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
 
 Array = np.ndarray
 
@@ -75,7 +74,7 @@ class Downey97(WorkloadModel):
         sigma = stream(self.name, seed, "sigma").uniform(self.least_sigma, self.most_sigma, jobs)
         return parallelism, sigma, _log_uniform(self.least_work, self.most_work, jobs, stream(self.name, seed, "work"))
 
-    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
         parallelism, sigma, work = self.draw(jobs, machine_procs, seed)
         procs = np.minimum(chosen_size(self.size_rule, parallelism, sigma), machine_procs)
         runtime = np.maximum(np.floor(work / speedup(procs, parallelism, sigma) + 0.5), 1).astype(np.int64)
@@ -84,16 +83,7 @@ class Downey97(WorkloadModel):
         if load is not None and kept:
             wanted = total_work(self, procs, runtime) / (machine_procs * load)
             points = points * stretch_to(lambda factor: float(np.ptp(self._arrivals(points[[0, -1]] * factor))), wanted)
-        return finish(
-            self,
-            arrival=self._arrivals(points),
-            runtime=runtime,
-            procs=procs,
-            machine_procs=machine_procs,
-            load=load,
-            seed=seed,
-            stretched=kept,
-        )
+        return DrawnJobs(self._arrivals(points), runtime, procs, has_load=kept)
 
     def _arrivals(self, points: Array) -> Array:
         """The times, s from midnight, by which so many jobs are expected to have arrived; the inverse of the cumulative rate."""

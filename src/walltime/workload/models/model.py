@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING as NO_DEFAULT
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -47,17 +48,55 @@ class WorkloadModel:
         Raises WorkloadError for impossible parameters.
         """
         check_parameters(jobs, machine_procs, load, seed)
-        made = self._generate(jobs, machine_procs, load, seed)
-        if load is not None and jobs >= MANY and not abs(made.offered_load / load - 1) <= TOLERANCE:
-            span = int(made.submit[-1] - made.submit[0])
+        drawn = self._draw(jobs, machine_procs, load, seed)
+        arrival, span = drawn.arrival, float(drawn.arrival[-1] - drawn.arrival[0])
+        if load is not None and span > 0 and not drawn.has_load:
+            arrival = arrival * (total_work(self, drawn.procs, drawn.runtime) / (machine_procs * load) / span)
+        if not arrival[-1] < MAX_TIME:
+            raise WorkloadError(f"the jobs of {self.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent")
+        asked = f"load {load:g}" if load is not None else "no load asked for"
+        origin = Origin(
+            name=f"{self.name}-{jobs}-{machine_procs}" + (f"-{load:g}" if load is not None else "") + f"-{seed}",
+            records=jobs,
+            header=(
+                "; Version: 2.2",
+                f"; Computer: synthetic, {self.name}",
+                f"; Note: synthetic workload of the model {self.name}, {asked}, seed {seed}",
+                f"; Note: parameters of the model {self.changes or 'as they come'}",
+                f"; MaxJobs: {jobs}",
+                f"; MaxRecords: {jobs}",
+                "; UnixStartTime: 0",
+                "; TimeZoneString: UTC",
+                f"; MaxNodes: {machine_procs}",
+                f"; MaxProcs: {machine_procs}",
+            ),
+            unix_start_time=0,
+        )
+        arrays: dict[str, Any] = {"runtime": drawn.runtime, "procs": drawn.procs, "columns": drawn.columns, "origin": origin}
+        workload = Workload.from_arrays(submit=np.floor(arrival).astype(np.int64), machine_procs=machine_procs, **arrays)
+        if load is not None and jobs >= MANY and not abs(workload.offered_load / load - 1) <= TOLERANCE:
             raise WorkloadError(
                 f"{jobs} jobs of {self.name} on {machine_procs} processors have a load of {load:g} only if they all arrive within"
-                f" about {span} s, which whole seconds cannot resolve; use more jobs, a smaller machine or a lower load"
+                f" about {workload.submit[-1] - workload.submit[0]} s, which whole seconds cannot resolve; use more jobs, a smaller machine"
+                " or a lower load"
             )
-        return made
+        return workload
 
-    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
+        """Draw the jobs; those of a model that keeps its own rhythm come at the load that is asked for."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class DrawnJobs:
+    """Jobs as a model draws them: arrivals (float64 or int64 s, ascending), runtimes (int64 s), sizes (int64 processors)."""
+
+    arrival: Array
+    runtime: Array
+    procs: Array
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    has_load: bool = False
+    """whether they come at the load that is asked for; if not, the times between arrivals are scaled to it"""
 
 
 def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: int) -> None:
@@ -79,39 +118,6 @@ def stream(model: str, seed: int, what: str) -> np.random.Generator:
     """Random numbers for one purpose of one model; each purpose has its own stream."""
     words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{what}".encode()]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
-
-
-def finish(
-    model: WorkloadModel,
-    *,
-    arrival: Array,
-    runtime: Array,
-    procs: Array,
-    machine_procs: int,
-    load: float | None,
-    seed: int,
-    columns: dict[str, Array] | None = None,
-    stretched: bool = False,
-) -> Workload:
-    """A workload from arrival times (float64 seconds, ascending), runtimes (int64 seconds) and sizes (int64 processors).
-
-    With a load, the arrival times are scaled to it unless they already match; then they are truncated to whole seconds.
-    """
-    span = float(arrival[-1] - arrival[0])
-    if load is not None and span > 0 and not stretched:
-        arrival = arrival * (total_work(model, procs, runtime) / (machine_procs * load) / span)
-    if not arrival[-1] < MAX_TIME:
-        raise WorkloadError(f"the jobs of {model.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent")
-    return packed(
-        model,
-        submit=np.floor(arrival).astype(np.int64),
-        runtime=runtime,
-        procs=procs,
-        machine_procs=machine_procs,
-        load=load,
-        seed=seed,
-        columns=columns,
-    )
 
 
 def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
@@ -140,37 +146,3 @@ def stretch_to(span: Callable[[float], float], wanted: float) -> float:
             break
         low, high = (middle, high) if span(middle) < wanted else (low, middle)
     return high
-
-
-def packed(
-    model: WorkloadModel,
-    *,
-    submit: Array,
-    runtime: Array,
-    procs: Array,
-    machine_procs: int,
-    load: float | None,
-    seed: int,
-    columns: dict[str, Array] | None = None,
-) -> Workload:
-    """A workload from submit times, runtimes (int64 seconds) and sizes (int64 processors), with a header that records its origin."""
-    jobs = len(submit)
-    asked = f"load {load:g}" if load is not None else "no load asked for"
-    origin = Origin(
-        name=f"{model.name}-{jobs}-{machine_procs}" + (f"-{load:g}" if load is not None else "") + f"-{seed}",
-        records=jobs,
-        header=(
-            "; Version: 2.2",
-            f"; Computer: synthetic, {model.name}",
-            f"; Note: synthetic workload of the model {model.name}, {asked}, seed {seed}",
-            f"; Note: parameters of the model {model.changes or 'as they come'}",
-            f"; MaxJobs: {jobs}",
-            f"; MaxRecords: {jobs}",
-            "; UnixStartTime: 0",
-            "; TimeZoneString: UTC",
-            f"; MaxNodes: {machine_procs}",
-            f"; MaxProcs: {machine_procs}",
-        ),
-        unix_start_time=0,
-    )
-    return Workload.from_arrays(submit=submit, runtime=runtime, procs=procs, machine_procs=machine_procs, columns=columns, origin=origin)

@@ -1,16 +1,32 @@
-"""Workload models by name, as used on the command line and in campaign files."""
+"""Workload models: one module for each paper, and all of them by name, as used on the command line and in campaign files."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 
 from walltime.errors import WorkloadError
-from walltime.workload.downey97 import Downey97
-from walltime.workload.feitelson96 import Feitelson96
-from walltime.workload.jann97 import Jann97
-from walltime.workload.lublin99 import Lublin99
-from walltime.workload.p2variants import FeitelsonVariant
-from walltime.workload.synthetic import WorkloadModel
+from walltime.workload.models.downey97 import Downey97
+from walltime.workload.models.feitelson96 import Feitelson96, FeitelsonVariant
+from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
+from walltime.workload.models.jann97 import Jann97
+from walltime.workload.models.lublin99 import Lublin99, LublinClass
+from walltime.workload.models.marginals import Marginals
+from walltime.workload.models.model import WorkloadModel
+
+__all__ = [
+    "MODELS",
+    "Downey97",
+    "Feitelson96",
+    "FeitelsonVariant",
+    "HyperErlang",
+    "Jann97",
+    "Lublin99",
+    "LublinClass",
+    "Marginals",
+    "WorkloadModel",
+    "fit_hyper_erlang",
+    "parse_model",
+]
 
 MODELS: dict[str, WorkloadModel] = {
     model.name: model

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.workload.synthetic import WorkloadModel, finish, stream, stretch_to, total_work
-from walltime.workload.workload import Workload
+from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
 
 Array = np.ndarray
 
@@ -123,7 +122,7 @@ class Lublin99(WorkloadModel):
         """The model's name on the command line."""
         return "lublin99" if self.classes == "both" else "lublin99-typeless"
 
-    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
         both = {"interactive": self.interactive, "batch": self.batch}
         parts = both if self.classes == "both" else {"typeless": self.typeless}
         points = [self._points(part, jobs, stream(self.name, seed, f"{name} arrival")) for name, part in parts.items()]
@@ -142,17 +141,8 @@ class Lublin99(WorkloadModel):
             stretch = _stretch(chosen, total_work(self, procs, runtime) / (machine_procs * load))
         arrival = np.concatenate([day_time(part, own * stretch) for part, own in chosen])
         order = np.argsort(arrival, kind="stable")
-        return finish(
-            self,
-            arrival=arrival[order],
-            runtime=runtime[order],
-            procs=procs[order],
-            machine_procs=machine_procs,
-            load=load,
-            seed=seed,
-            columns={} if self.classes == "typeless" else {"queue": np.repeat(np.arange(len(parts)), counts)[order]},
-            stretched=kept,
-        )
+        columns = {} if self.classes == "typeless" else {"queue": np.repeat(np.arange(len(parts)), counts)[order]}
+        return DrawnJobs(arrival[order], runtime[order], procs[order], columns, has_load=kept)
 
     def _runtimes(self, part: LublinClass, procs: Array, random: np.random.Generator) -> Array:
         first = random.random(len(procs)) < np.clip(part.pa * procs + part.pb, 0, 1)

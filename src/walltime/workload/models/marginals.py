@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.workload.ctc_sp2 import QUANTILES, SIZES, WHOLE_LOG
+from walltime.workload.models.ctc_sp2 import QUANTILES, SIZES, WHOLE_LOG
 from walltime.workload.workload import Workload
 
 Array = np.ndarray
@@ -71,4 +71,4 @@ def _quantiles(runtime: Array, steps: int) -> tuple[int, ...]:
 
 
 CTC_SP2 = Marginals(SIZES, QUANTILES, WHOLE_LOG)
-"""The distributions of the CTC SP2; see `walltime.workload.ctc_sp2` for the log."""
+"""The distributions of the CTC SP2; see `walltime.workload.models.ctc_sp2` for the log."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.workload.ctc_sp2 import JANN97, SOURCE
-from walltime.workload.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.synthetic import WorkloadModel, finish, stream
+from walltime.workload.models.ctc_sp2 import JANN97, SOURCE
+from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
+from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream
 from walltime.workload.workload import Workload
 
 Array = np.ndarray
@@ -36,7 +36,7 @@ def _shipped() -> tuple[SizeRange, ...]:
 
 
 CTC_SP2 = _shipped()
-"""Refitted; the tables in the paper were not available. See `walltime.workload.ctc_sp2` for the log and the dates."""
+"""Refitted; the tables in the paper were not available. See `walltime.workload.models.ctc_sp2` for the log and the dates."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Jann97(WorkloadModel):
         """
         return cls(tuple(_fitted(workload, low, high) for low, high in _bounds(workload, ranges)), f"fitted from {workload.origin.name}")
 
-    def _generate(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> Workload:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
         parts = [r for r in self.ranges if r.sizes[0] <= machine_procs]
         if not parts:
             raise WorkloadError(f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, the machine {machine_procs}")
@@ -91,7 +91,7 @@ class Jann97(WorkloadModel):
             procs[mine] = sizes[np.searchsorted(share, stream(self.name, seed, f"{label} size").random(len(mine)), side="right")]
             drawn = part.runtime.draw(len(mine), stream(self.name, seed, f"{label} runtime"))
             runtime[mine] = np.maximum(np.floor(drawn + 0.5), 1).astype(np.int64)
-        return finish(self, arrival=arrival[order], runtime=runtime, procs=procs, machine_procs=machine_procs, load=load, seed=seed)
+        return DrawnJobs(arrival[order], runtime, procs)
 
     def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
         """Arrival times of each range, float64 seconds, until there are enough jobs in total.
