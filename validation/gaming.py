@@ -30,7 +30,7 @@ from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
-from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.client import Client
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.round import Sidecar
 from walltime.slurm.sidecar.rules import Bounds, time_min_of
@@ -131,7 +131,7 @@ def play(log: Any, first: int, count: int, gamers: int, how: str, small: float |
             bounds = BOUNDED if how == "bounds" else UNBOUNDED
             ledger = Ledger(Path(folder))
             ledger._base.execute("PRAGMA synchronous=OFF")
-            one = Sidecar(Slurm(cluster), predict, bounds, cluster.clock, "sidecar", lambda text: None, ledger)
+            one = Sidecar(Client(cluster), predict, bounds, cluster.clock, "sidecar", lambda text: None, ledger)
         last = jobs[-1].submit
         while cluster.coming or any(job.submit <= last for job in cluster.waiting()):
             if one is not None and cluster.waiting():

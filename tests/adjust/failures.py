@@ -10,7 +10,7 @@ from pathlib import Path
 import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
 from tests.traces import trace_path
-from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.client import Client
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
@@ -139,7 +139,7 @@ def play(
         ledger.rng, ledger.risk, ledger.full = rng, risk / 4 * switch.on, switch.full
         switch.ledger = ledger
         return sidecar_class(
-            Slurm(cluster, timeout=10),
+            Client(cluster, timeout=10),
             lambda job, now: runtimes[job.key] * shares[job.key] if job.key in runtimes else None,
             Bounds(every=EVERY, floor=10, share=1.0),
             cluster.clock,

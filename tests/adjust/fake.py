@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from walltime.slurm.sidecar.commands import Answer
-from walltime.slurm.sidecar.queue import FIELDS
+from walltime.slurm.client import Answer
+from walltime.slurm.queue import FIELDS
 
 STEP = 10
 MIN_JOB_AGE = 300
@@ -99,7 +99,6 @@ class FakeSlurm:
         self.slow: Callable[[tuple[str, ...]], float] = lambda words: 0.0  # seconds that a command takes
         self.blind = False  # it answers, and shows no job
         self.name, self.enforce = "fake", "none"
-        self.tables = {"associations": "", "qos": ""}  # of sacctmgr
         self.partition = "PartitionName=main Nodes=n[1-{nodes}] MaxTime=2-00:00:00 State=UP"
         self.promised: dict[str, float] = {}  # the first start that was reserved for each job
         self.begun: dict[str, float] = {}
@@ -252,10 +251,12 @@ class FakeSlurm:
             return Answer(0, "\n".join(lines) or "No reservations in the system\n", "")
         if words[0] == "squeue":
             return self._squeue(dict(word.partition("=")[::2] for word in words[1:]))
-        if words[0] == "sacctmgr" and words[4] in self.tables:
-            return Answer(0, self.tables[words[4]], "")
-        if words[0] == "sacctmgr":
+        if words[0] == "sacctmgr" and words[-1] == "format=AdminLevel":
             return Answer(0, "Operator\n", "")
+        if words[0] == "sacctmgr":
+            columns = words[-1].removeprefix("format=").split(",")
+            of = {"Account": "bio", "ParentName": "root", "MaxTRESMins": "cpu=9", "Name": "normal"}
+            return Answer(0, "\n".join("|".join(line) for line in (columns, [of.get(name, "") for name in columns])) + "\n", "")
         if words[0] == "sbatch":
             self._next += 1
             minutes = next(int(word.partition("=")[2]) for word in words if word.startswith("--time="))

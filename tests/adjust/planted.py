@@ -89,7 +89,7 @@ FAULTS = (
     Fault("overruns.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
     Fault("overruns.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
     Fault("queue_heads.py", "head.start = min(head.start, max(job.start, head.begin))", "head.start = job.start", FAIR, "reserved_start"),
-    Fault("limits.py", "if cluster.enforces_safely:", "if False:", RULES, "limits_on_minutes"),
+    Fault("../configuration.py", "if cluster.enforces_safely:", "if False:", RULES, "limits_on_minutes"),
     Fault(
         "prolog.py",
         "        for key in [key for key in self._known if key not in wanted and key not in untouched]:",

@@ -13,7 +13,7 @@ from tests.adjust.test_fairness import lowering
 from tests.adjust.test_rules import crowd, sidecar
 from tests.adjust.test_unlucky import short_soon, until
 from tests.cli import call
-from walltime.slurm.sidecar.commands import Answer
+from walltime.slurm.client import Answer
 from walltime.slurm.sidecar.loop import COUNTERS, METRICS, Metrics
 from walltime.slurm.sidecar.rules import Bounds
 

@@ -9,12 +9,12 @@ from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
 from walltime.predictors import parse_predictor
+from walltime.slurm.client import Answer, Client
+from walltime.slurm.queue import read_queue
 from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.advice import Advice, History, check_texts
-from walltime.slurm.sidecar.commands import Answer, Slurm
 from walltime.slurm.sidecar.ledger import Entry, Ledger, State
 from walltime.slurm.sidecar.overruns import Overruns
-from walltime.slurm.sidecar.queue import read_queue
 from walltime.slurm.sidecar.queue_heads import WHY, QueueHead, QueueHeads
 from walltime.slurm.sidecar.rules import Bounds
 from walltime.slurm.sidecar.selection import in_turn
@@ -326,6 +326,6 @@ def test_once_adjusts_nothing_as_nobody_would_watch(tmp_path):
 
 def test_commands_are_asked_for_fields_without_texts():
     asked = []
-    slurm = Slurm(lambda words, timeout: (asked.append(words), Answer(0, "", ""))[1])
+    slurm = Client(lambda words, timeout: (asked.append(words), Answer(0, "", ""))[1])
     slurm.queue(1), slurm.jobs(["7"], 1), slurm.jobs_named(("a", "b"), "me")
     assert not any("json" in word.lower() for words in asked for word in words)

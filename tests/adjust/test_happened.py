@@ -11,7 +11,7 @@ from tests.cli import call
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.adjust import sentences
-from walltime.slurm.sidecar.commands import Slurm
+from walltime.slurm.client import Client
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
 from walltime.slurm.sidecar.review import what_happened, with_delays
 from walltime.slurm.sidecar.round import Sidecar
@@ -35,7 +35,7 @@ def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
     ledger = Ledger(folder)
     ledger._base.execute("PRAGMA synchronous=OFF")
     one = kind(
-        Slurm(cluster),
+        Client(cluster),
         lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
         Bounds(share=1.0),
         cluster.clock,

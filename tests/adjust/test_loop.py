@@ -7,7 +7,7 @@ import pytest
 
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
-from walltime.slurm.sidecar.configuration import SlurmError
+from walltime.slurm.configuration import SlurmError
 from walltime.slurm.sidecar.loop import Metrics, Systemd, describe, keep_on
 from walltime.slurm.sidecar.systemd import service
 

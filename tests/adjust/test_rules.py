@@ -6,18 +6,27 @@ import pytest
 
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from walltime.errors import PolicyError
-from walltime.slurm.sidecar.commands import Answer, DeniedError, Slurm, run
-from walltime.slurm.sidecar.configuration import SlurmError, read_configuration
+from walltime.slurm.client import Answer, Client, DeniedError, run
+from walltime.slurm.configuration import Limits, read_configuration, read_limits
+from walltime.slurm.queue import FIELDS, read_queue
+from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
-from walltime.slurm.sidecar.limits import Limits, read_limits
-from walltime.slurm.sidecar.queue import FIELDS, read_queue
 from walltime.slurm.sidecar.round import Sidecar
 from walltime.slurm.sidecar.rules import Bounds, time_min_of, why_never
 
 CONFIG = "SchedulerType           = sched/backfill\nSLURM_VERSION = 24.11.5\nSchedulerParameters = bf_continue,time_min_as_soft_limit\n"
 PARTITIONS = "PartitionName=main Nodes=n[1-4] MaxTime=2-00:00:00\nPartitionName=free Nodes=n[3-9] MaxTime=UNLIMITED\n"
 NONE = "No reservations in the system\n"
-FACTS = read_configuration([CONFIG, PARTITIONS, NONE])
+
+
+def records_of(*texts):
+    records = ClusterRecords()
+    for text in texts:
+        read_text(text, records)
+    return records
+
+
+FACTS = read_configuration(records_of(CONFIG, PARTITIONS, NONE))
 NOW = float(BEGIN)
 
 
@@ -66,17 +75,35 @@ def test_only_chosen_accounts_and_partitions():
 )
 def test_reservations_within_the_users_limit(nodes, after, crosses):
     start, end = ("2027-01-15T08:00:00", "2027-01-15T20:00:00")
-    cluster = read_configuration([CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n"])
+    cluster = read_configuration(
+        records_of(CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n")
+    )
     now = cluster.reservations[0].start - after
     assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), Bounds(), now) is not None) == crosses
     assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), Bounds(), cluster.reservations[0].end) is None
 
 
+ASSOCIATIONS = "Account|ParentName|User|MaxWall|GrpTRESRunMins|MaxTRESMins|GrpTRESMins|GrpWall|Share\n"
+QOS = "Name|MaxWall|Flags|GrpTRESRunMins|MaxTRESRunMinsPA|MaxTRESRunMinsPU|MaxTRESMins|GrpTRESMins|GrpWall|Priority\n"
 LIMITS = read_limits(
-    "root||||||||\nscience|root|||cpu=100|||\nbio|science||||||\nbio||ann|||||\nart|root||||||\nart||cy||cpu=3|||\n"
-    "law|root||||||99\nfund|root||10:00:00||cpu=5||\nfund||eve|1-00:00:00||||\nlab|fund||||||\n",
-    "normal||||||||\nshort|05:00:00||cpu=9|||||\nlong|4-00:00:00|DenyOnLimit,PartitionTimeLimit||||||\nspent|||||||cpu=4|\n",
+    records_of(
+        ASSOCIATIONS + "root||||||||1\nscience|root|||cpu=100||||1\nbio|science|||||||1\nbio||ann||||||1\nart|root|||||||1\n"
+        "art||cy||cpu=3||||1\nlaw|root||||||99|1\nfund|root||10:00:00||cpu=5|||1\nfund||eve|1-00:00:00|||||1\nlab|fund|||||||1\n",
+        QOS
+        + "normal|||||||||0\nshort|05:00:00||cpu=9||||||0\nlong|4-00:00:00|DenyOnLimit,PartitionTimeLimit|||||||0\nspent|||||||cpu=4||0\n",
+    )
 )
+
+
+@pytest.mark.parametrize("without", ["", "MaxTRESMins", "Flags"])
+def test_limits_are_read_of_what_sacctmgr_prints__or_are_unknown(without):
+    cluster = FakeSlurm(4)
+    client = Client(lambda words, timeout: cluster([word.replace(f",{without}", "") if without else word for word in words], timeout))
+    if without:
+        with pytest.raises(SlurmError, match=without):
+            client.limits()
+    else:
+        assert client.limits().minutes == {"bio"}
 
 
 def enforced(words):
@@ -104,7 +131,7 @@ def test_jobs_whose_limits_on_minutes_slurm_would_test_with_time_min_are_left_al
 
 def test_the_limits_of_a_partitions_qos_count_and_unknown_ones_do():
     cluster = read_configuration(
-        [CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE]
+        records_of(CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE)
     )
     assert why_never(queued(Account="art"), cluster, LIMITS, Bounds(), NOW) == "limits on minutes"
     assert "could not be read" in why_never(queued(), enforced("safe"), Limits(known=False), Bounds(), NOW)
@@ -154,8 +181,8 @@ def test_no_field_that_is_asked_for_can_be_written_by_a_user():
 
 def test_the_mode_is_that_of_the_settings():
     assert FACTS.soft_limit
-    assert not read_configuration([CONFIG.replace("24.11.5", "23.02.1"), PARTITIONS, NONE]).soft_limit
-    assert not read_configuration([CONFIG.replace("soft_limit", "soft_limits"), PARTITIONS, NONE]).soft_limit
+    assert not read_configuration(records_of(CONFIG.replace("24.11.5", "23.02.1"), PARTITIONS, NONE)).soft_limit
+    assert not read_configuration(records_of(CONFIG.replace("soft_limit", "soft_limits"), PARTITIONS, NONE)).soft_limit
     assert FACTS.longest(["main"]) == 2880
     assert FACTS.longest(["main", "free"]) is None
 
@@ -169,7 +196,7 @@ def test_what_is_no_queue(text):
 @pytest.mark.parametrize("texts", [[], ["x"], [CONFIG], [CONFIG, PARTITIONS], [CONFIG, "PartitionName=a Nodes=n MaxTime=soon\n", NONE]])
 def test_what_is_no_cluster(texts):
     with pytest.raises(SlurmError):
-        read_configuration(texts)
+        read_configuration(records_of(*texts))
 
 
 def test_commands_are_lists_and_keys_are_numbers():
@@ -179,7 +206,7 @@ def test_commands_are_lists_and_keys_are_numbers():
         asked.append(list(words))
         return Answer(0, "", "")
 
-    slurm = Slurm(runner)
+    slurm = Client(runner)
     slurm.set_time_min("7_3", 12)
     slurm.set_limit("7", None)
     assert asked == [["scontrol", "update", "JobId=7_3", "TimeMin=12"], ["scontrol", "update", "JobId=7", "TimeLimit=UNLIMITED"]]
@@ -194,7 +221,7 @@ def test_answers_of_commands(tmp_path):
     assert run(["sh", "-c", "sleep 5"], 0.2).status is None
     assert run([str(tmp_path / "nothing")], 1).status == 127
     with pytest.raises(DeniedError):
-        Slurm(lambda words, timeout: Answer(1, "", "slurm_update error: Access/permission denied")).set_time_min("7", 1)
+        Client(lambda words, timeout: Answer(1, "", "slurm_update error: Access/permission denied")).set_time_min("7", 1)
 
 
 ENTRY = Entry("7_1", "ann", 12, 60, None, 0, True, State.INTENT, 5.0)
@@ -227,7 +254,7 @@ def sidecar(cluster, tmp_path=None, **options):
     said = []
     ledger = None if tmp_path is None else Ledger(tmp_path)
     return Sidecar(
-        Slurm(cluster), lambda job, now: 600.0, Bounds(share=1.0), cluster.clock, "sidecar", said.append, ledger, **options
+        Client(cluster), lambda job, now: 600.0, Bounds(share=1.0), cluster.clock, "sidecar", said.append, ledger, **options
     ), said
 
 
@@ -325,7 +352,7 @@ def test_not_all_tasks_of_an_array_become_records(tmp_path):
         return cluster(("scontrol", "update", f"JobId={int(key.partition('_')[2]) + 2}", f"TimeMin={minutes}"), timeout)
 
     one, _ = sidecar(cluster, tmp_path)
-    one.slurm, one.bounds = Slurm(runner), Bounds(share=1.0, tasks=2)
+    one.slurm, one.bounds = Client(runner), Bounds(share=1.0, tasks=2)
     one.round()
     report = one.round()
     assert asked == ["2_0", "2_1"]
@@ -340,7 +367,7 @@ def test_a_denial_leaves_advice_only(tmp_path):
         return Answer(1, "", "Access/permission denied") if words[1] == "update" else cluster(words, timeout)
 
     one, _ = sidecar(cluster, tmp_path)
-    one.slurm = Slurm(runner)
+    one.slurm = Client(runner)
     one.round()
     assert "denied" in one.round().why
     one.ledger.close()

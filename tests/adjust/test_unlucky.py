@@ -9,7 +9,7 @@ import pytest
 from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
-from walltime.slurm.sidecar.commands import Answer
+from walltime.slurm.client import Answer
 from walltime.slurm.sidecar.ledger import Ledger, LedgerError, open_ledger
 from walltime.slurm.sidecar.loop import keep_on
 from walltime.slurm.sidecar.prolog import Spool
@@ -155,8 +155,8 @@ def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_b
         rounds.append(1)
         cluster.advance(seconds)
 
-    monkeypatch.setattr("walltime.slurm.sidecar.commands.run", cluster)
-    monkeypatch.setattr("walltime.slurm.sidecar.commands.Slurm.__init__.__defaults__", (cluster, 20.0, lambda: None))
+    monkeypatch.setattr("walltime.slurm.client.run", cluster)
+    monkeypatch.setattr("walltime.slurm.client.Client.__init__.__defaults__", (cluster, 20.0, lambda: None))
     monkeypatch.setattr("walltime.slurm.sidecar.loop.SystemClock", lambda: cluster.clock)
     monkeypatch.setattr("walltime.slurm.sidecar.loop.Signals.wait", wait)
     monkeypatch.setattr("walltime.slurm.sidecar.loop.Signals.asked", lambda self: len(rounds) > 10)

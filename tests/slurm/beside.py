@@ -16,7 +16,7 @@ from pwd import getpwnam
 
 from tests.slurm.conftest import started, started_newer
 from tests.slurm.lab import SETTINGS, Lab, wait_until
-from walltime.slurm.sidecar.configuration import SOFT_LIMIT
+from walltime.slurm.configuration import SOFT_LIMIT
 from walltime.slurm.sidecar.selftest import GUARD, NAME
 
 EVERY = 1

@@ -33,7 +33,7 @@ from tests.slurm.beside import (
 from tests.slurm.lab import CommandError, wait_until
 from walltime.cli.slurm import FIELDS
 from walltime.logs import read_log
-from walltime.slurm.sidecar.commands import Answer, Slurm
+from walltime.slurm.client import Answer, Client
 from walltime.slurm.sidecar.ledger import read_events
 from walltime.slurm.sidecar.review import what_happened
 
@@ -194,7 +194,7 @@ def test_an_operator_has_enough_rights(lab):
         done = subprocess.run(as_operator, env=lab.environment, cwd="/tmp", capture_output=True, text=True)
         return Answer(done.returncode, done.stdout, done.stderr)
 
-    slurm = Slurm(runner)
+    slurm = Client(runner)
     waits = small(lab, "E", 1, "-H")
     running = lab.submit("-JG", "-t30", wrap="sleep 20")
     wait_until("G", lambda: runs(lab, running), 60)
@@ -202,9 +202,10 @@ def test_an_operator_has_enough_rights(lab):
     slurm.set_limit(str(running), 40)
     assert (shown(lab, waits, "TimeMin"), shown(lab, running, "TimeLimit")) == ("00:05:00", "00:40:00")
     assert slurm.admin_level(OPERATOR) == "Operator"
-    associations, qos = slurm.limits()
-    assert any(line.startswith("bio|root|") for line in associations.splitlines())
-    assert qos
+    records = slurm.records("associations", "qos")
+    assert any((row["Account"], row["ParentName"], row["User"]) == ("bio", "root", "") for row in records.associations)
+    assert "normal" in [row["Name"] for row in records.qos]
+    assert slurm.limits().known
     assert slurm.configuration().longest(["main"]) == 1440
     assert {job.key for job in slurm.queue(1)} >= {str(waits), str(running)}
     assert [job.state for job in slurm.jobs([str(waits), str(running), "999999"], 1)] in (["PENDING", "RUNNING"], ["RUNNING", "PENDING"])

@@ -74,7 +74,8 @@ def end_whole(lab: Lab, one: Adjuster, e: int, f: int) -> None:
 
 KILL = """
 import os, signal
-from walltime.slurm.sidecar import commands, ledger
+from walltime.slurm import client
+from walltime.slurm.sidecar import ledger
 own = set()
 def killed(owner, name, when, chosen):
     usual = getattr(owner, name)
@@ -89,7 +90,7 @@ def killed(owner, name, when, chosen):
     setattr(owner, name, patched)
 killed({call}, "{when}", {chosen})
 """
-WRITE, SET, RAISE = 'ledger.Ledger, "write"', 'commands.Slurm, "set_time_min"', 'commands.Slurm, "set_limit"'
+WRITE, SET, RAISE = 'ledger.Ledger, "write"', 'client.Client, "set_time_min"', 'client.Client, "set_limit"'
 STEPS = {
     "the intent is written": (WRITE, 'lambda entry, *_: entry.state == "intent"'),
     "TimeMin is set": (SET, "lambda key, minutes: minutes > 0"),
@@ -160,13 +161,13 @@ def test_scontrol_that(lab, tested, tmp_path, adjusters, kind):
 
 
 NO_RAISE = """
-from walltime.slurm.sidecar import commands
-usual = commands.Slurm._ask
+from walltime.slurm import client
+usual = client.Client.ask
 def ask(self, *words):
     if words[:2] == ("scontrol", "update") and words[3].startswith("TimeLimit=") and __import__("pathlib").Path("{path}").exists():
-        raise commands.SlurmError("Unable to contact slurm controller (connect failure)")
+        raise client.SlurmError("Unable to contact slurm controller (connect failure)")
     return usual(self, *words)
-commands.Slurm._ask = ask
+client.Client.ask = ask
 """
 
 

@@ -18,13 +18,13 @@ WITH = pytest.mark.parametrize("lab", [True], indirect=True, scope="module", ids
 WITHOUT = pytest.mark.parametrize("lab", [False], indirect=True, scope="module", ids=["no prolog"])
 KILLED_AFTER_THE_CHANGE = """
 import os, signal
-from walltime.slurm.sidecar.commands import Slurm
-usual = Slurm.set_time_min
+from walltime.slurm.client import Client
+usual = Client.set_time_min
 def killed(self, key, minutes):
     usual(self, key, minutes)
-    if "walltime-self-test" not in self._ask("squeue", "-h", "-j", key, "-o%j"):
+    if "walltime-self-test" not in self.ask("squeue", "-h", "-j", key, "-o%j"):
         os.kill(os.getpid(), signal.{signal})
-Slurm.set_time_min = killed
+Client.set_time_min = killed
 """
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import walltime as wt
 from tests.slurm.conftest import started
-from tests.slurm.lab import wait_until
-from walltime.errors import LogError
+from tests.slurm.lab import CommandError, wait_until
 from walltime.slurm import start_times, take_snapshot
-from walltime.slurm.client import SQUEUE_JSON, run
+from walltime.slurm.client import Answer, Client
+from walltime.slurm.squeue import SQUEUE_JSON
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +24,19 @@ def snapshots():
         held = lab.submit("-J", "held", "-t", "1", "--hold", wrap="true")
         lab.submit("-J", "after", "-t", "1", f"--dependency=afterany:{held}", wrap="true")
 
-        def runner(command, more, text=False):
-            if text and tuple(command) == SQUEUE_JSON:
-                raise LogError("no JSON here")
-            return run(command, dict(lab.environment) | more)
+        def runner(words, timeout, text=False):
+            if text and tuple(words) == SQUEUE_JSON:
+                return Answer(1, "", "no JSON here")
+            try:
+                return Answer(0, lab.run(*words), "")
+            except CommandError as error:
+                return Answer(1, "", str(error))
 
         def running():
             return "RUNNING" in lab.run("squeue", "--noheader", "--format=%T")
 
         wait_until("a job runs", running, 60)
-        yield take_snapshot(runner), take_snapshot(lambda command, more: runner(command, more, text=True))
+        yield take_snapshot(Client(runner)), take_snapshot(Client(lambda words, timeout: runner(words, timeout, text=True)))
 
 
 def test_snapshot__of_both_forms(snapshots):

@@ -13,10 +13,9 @@ import pytest
 from tests.cli import call, one_line
 from walltime.errors import LogError
 from walltime.slurm import SnapshotJob, read_snapshot, snapshot_of, take_snapshot
-from walltime.slurm.client import CLUSTER, FORMAT, SQUEUE_JSON, SQUEUE_TEXT, collect, run, shown_commands
-from walltime.slurm.jobs import tasks_of
-from walltime.slurm.squeue_json import read_squeue_json
-from walltime.slurm.squeue_text import BETWEEN, FIELDS, read_squeue_text
+from walltime.slurm.client import CLUSTER, Answer, Client, SlurmError
+from walltime.slurm.snapshot import SINFO, shown_commands
+from walltime.slurm.squeue import BETWEEN, FIELDS, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 
 OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
 
@@ -111,7 +110,6 @@ def test_json__a_pending_array_is_its_tasks():
     jobs, _, _ = read(record(249, array_job_id=number(249), array_task_id={"set": False}, array_task_string="1-9%3"))
     assert [job.label for job in jobs] == [f"249_{k}" for k in range(1, 10)]
     assert {job.array_limit for job in jobs} == {3}
-    assert tasks_of("[0-10:5,20]") == ([0, 5, 10, 20], 0)
 
 
 @pytest.mark.parametrize(
@@ -261,55 +259,62 @@ class Fake:
     def __init__(self, without=()):
         self.without, self.called = without, []
 
-    def __call__(self, command, more):
-        self.called.append((tuple(command), more))
-        if command[0] in self.without or tuple(command) in self.without:
-            raise LogError(f"there is no {command[0]} here")
-        if tuple(command) == SQUEUE_JSON:
-            return (OUTPUTS / "24.11" / "squeue.json").read_text()
-        if tuple(command) == SQUEUE_TEXT:
-            return text(partition="main") + "\n"
-        if command[0] == "sinfo":
-            return (OUTPUTS / "24.11" / "sinfo.json").read_text()
-        return (OUTPUTS / "24.11" / "cluster.txt").read_text() if command[-1] == "config" else "No reservations in the system\n"
+    def __call__(self, words, timeout):
+        words = tuple(words)
+        self.called.append(words)
+        if words[0] in self.without or words in self.without:
+            return Answer(127, "", f"there is no {words[0]} here")
+        if words == SQUEUE_JSON:
+            return Answer(0, (OUTPUTS / "24.11" / "squeue.json").read_text(), "")
+        if words == SQUEUE_TEXT:
+            return Answer(0, text(partition="main") + "\n", "")
+        if words == SINFO:
+            return Answer(0, (OUTPUTS / "24.11" / "sinfo.json").read_text(), "")
+        return Answer(
+            0, (OUTPUTS / "24.11" / "cluster.txt").read_text() if words[-1] == "config" else "No reservations in the system\n", ""
+        )
 
 
-def test_take__runs_only_what_reads_and_no_shell():
+def test_take__runs_only_what_reads():
     fake = Fake()
-    found = take_snapshot(fake)
+    found = take_snapshot(Client(fake))
     assert found.totals()["waiting"] == 8
-    assert {command for command, _ in fake.called} <= {SQUEUE_JSON, *CLUSTER.values()}
-    assert all(command[0] in ("squeue", "scontrol", "sacctmgr", "sinfo") for command, _ in fake.called)
-    assert all("show" in command for command, _ in fake.called if command[0] in ("scontrol", "sacctmgr"))
+    assert set(fake.called) <= {SQUEUE_JSON, *CLUSTER.values()}
+    assert all(words[0] in ("squeue", "scontrol", "sacctmgr", "sinfo") for words in fake.called)
+    assert all("show" in words for words in fake.called if words[0] in ("scontrol", "sacctmgr"))
 
 
-def test_take__in_text_where_there_is_no_json(tmp_path):
-    notes = collect(tmp_path, Fake(without=(SQUEUE_JSON, "sacctmgr")))
-    assert (tmp_path / "squeue.txt").exists()
-    assert len(notes) == 3
-    assert snapshot_of([tmp_path]).waiting[0].user == "bob"
+def test_take__in_text_where_there_is_no_json():
+    found = take_snapshot(Client(Fake(without=(SQUEUE_JSON, "sacctmgr"))))
+    assert [note.partition(":")[0] for note in found.notes[:3]] == ["squeue --json failed", "Left out", "Left out"]
+    assert found.waiting[0].user == "bob"
+
+
+def test_take__nodes_of_sinfo_where_scontrol_does_not_tell_them():
+    found = take_snapshot(Client(Fake(without=(CLUSTER["nodes"],))))
+    assert found.machine.procs == take_snapshot(Client(Fake())).machine.procs
 
 
 def test_take__says_what_is_missing():
-    with pytest.raises(LogError, match="there is no squeue here"):
-        take_snapshot(Fake(without=("squeue",)))
+    with pytest.raises(LogError, match="there is no squeue here; run this where Slurm is"):
+        take_snapshot(Client(Fake(without=("squeue",))))
 
 
-def test_run__does_not_wait_for_ever_and_says_what_failed(tmp_path):
-    with pytest.raises(LogError, match="did not answer within"):
-        run(["sleep", "5"], {}, timeout=0.1)
-    with pytest.raises(LogError, match="there is no no-such-command here"):
-        run(["no-such-command"], {})
-    with pytest.raises(LogError, match="failed with status 1"):
-        run(["false"], {})
-    assert run(["echo", "$HOME; touch x"], {}) == "$HOME; touch x\n"
-    assert run(["printenv", "TZ"], {"TZ": "UTC"}) == "UTC\n"
+def test_client__does_not_wait_for_ever_says_what_failed_and_uses_no_shell():
+    with pytest.raises(SlurmError, match="no answer within"):
+        Client(timeout=0.1).ask("sleep", "5")
+    with pytest.raises(SlurmError, match="there is no no-such-command here"):
+        Client().ask("no-such-command")
+    with pytest.raises(SlurmError, match="exit status 1"):
+        Client().ask("false")
+    assert Client().ask("echo", "$HOME; touch x") == "$HOME; touch x\n"
+    assert Client().ask("printenv", "TZ") == "UTC\n"
 
 
 def test_shown_commands__are_what_a_shell_would_run():
     shown = next(line for line in shown_commands() if "--format=$" in line)
     said = subprocess.run(["bash", "-c", f"printf %s {shown.partition('--noheader ')[2]}"], capture_output=True, check=True)
-    assert said.stdout.decode() == f"--format={FORMAT}"
+    assert said.stdout.decode() == SQUEUE_TEXT[-1]
 
 
 def test_command__shows_takes_and_complains_in_one_line(capsys, tmp_path):

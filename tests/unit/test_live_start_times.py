@@ -12,9 +12,8 @@ from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.start_times import prometheus, render
 from walltime.slurm import Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
-from walltime.slurm.starts.arrivals import DAY, WEEK, Arrivals
 from walltime.slurm.starts.replay import as_history
-from walltime.slurm.starts.runtimes import LEVELS, Jobs, Runtimes
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
 from walltime.slurm.starts.scores import calibrated
 
 NOW = 1_795_000_000
@@ -332,7 +331,7 @@ def test_tries__under_slurm_with_the_share_of_the_user():
         ("64", "describes no job; write procs=64,limit=4h"),
         ("procs=2,procs=3,limit=1h", "describes no job"),
         ("procs=2", "has no limit"),
-        ("procs=2,limit=soon", "such as 7-0 or 00:05:00"),
+        ("procs=2,limit=soon", "a length of time is written"),
         ("procs=2,limit=0h", "longer than 0 s"),
         ("procs=0,limit=1h", "procs must be a whole number"),
         ("procs=2,limit=1h,memory=much", "a memory is written 64G"),

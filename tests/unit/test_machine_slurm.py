@@ -1,6 +1,7 @@
 """What Slurm says of a cluster as a machine: all forms, hostile texts, bad input, and that nothing is lost without a word."""
 
 import json
+import shlex
 from datetime import datetime
 
 import pytest
@@ -10,7 +11,8 @@ from tests.slurm_text import samples
 from walltime.errors import LogError
 from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine
 from walltime.slurm import read_cluster
-from walltime.slurm.records import COMMANDS, expand
+from walltime.slurm.client import CLUSTER
+from walltime.slurm.records import expand
 
 CONFIG = """\
 Configuration data as of 2026-03-02T10:00:00
@@ -301,7 +303,7 @@ def test_hostile_names_are_harmless(tmp_path):
         (NODES + RESERVATIONS.replace("2026-03-10T08:00:00", "1772442000"), "StartTime is '1772442000', it must be a time"),
         (NODES + RESERVATIONS.replace("n[3-4]", "n[3-999999999]"), "has more than 1,000,000 nodes"),
         (NODES + RESERVATIONS.replace("n[3-4]", "n[a-b]"), "is no list of nodes"),
-        (PARTITIONS.replace("7-00:00:00", "long") + NODES, "a length of time is seconds"),
+        (PARTITIONS.replace("7-00:00:00", "long") + NODES, "MaxTime is 'long'"),
         ('{"jobs": []}', "is no output of sinfo --json"),
         ("{", "is no JSON"),
         ('{"a":' * 100_000, "is no JSON"),
@@ -346,7 +348,7 @@ def test_the_command_to_run_on_the_cluster(capsys):
     assert status == 0
     assert out.startswith("{ scontrol show config; ")
     assert out.endswith("; } > 'a b.txt'\n")
-    assert all(command in out for command in COMMANDS)
+    assert all(shlex.join(words) in out for words in CLUSTER.values())
     assert json.loads(call(capsys, "slurm", "cluster-command", "--json")[1])["command"].endswith("> cluster.txt")
 
 

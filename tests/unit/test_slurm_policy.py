@@ -7,11 +7,12 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from walltime.durations import seconds_of
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.policy import Slurm, parse_policy
-from walltime.policy.slurm import PARAMETERS, seconds_of
+from walltime.policy.slurm import PARAMETERS
 from walltime.simulation.on_slurm import job_size
 from walltime.workload import Workload
 

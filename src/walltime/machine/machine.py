@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
+from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 from walltime.toml_file import MOST, Key, wrong_field
 
@@ -26,18 +27,8 @@ def length_of(value: int | str) -> int:
     >>> length_of("1-12:00:00"), length_of("30:00"), length_of(90), length_of("45")
     (129600, 1800, 90, 2700)
     """
-    if isinstance(value, int):
-        return value
-    days, dash, rest = value.rpartition("-")
     try:
-        parts = [int(part) for part in rest.split(":")]
-        if dash:
-            hours, minutes, seconds = [*parts, 0, 0][:3]
-        elif len(parts) == 1:
-            hours, minutes, seconds = 0, parts[0], 0
-        else:
-            hours, minutes, seconds = ([0, *parts] if len(parts) == 2 else parts)[:3]
-        return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+        return value if isinstance(value, int) else seconds_of(value)
     except ValueError:
         raise WorkloadError(f"a length of time is seconds, or as in '1-12:00:00', not {value!r}") from None
 

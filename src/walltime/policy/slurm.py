@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.policy.base import Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
@@ -248,21 +249,6 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
     return found, notes
 
 
-def seconds_of(text: str) -> int:
-    """Seconds of a time as Slurm writes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes:seconds.
-
-    >>> seconds_of("7-0"), seconds_of("5"), seconds_of("00:05:00"), seconds_of("14-00:00:00")
-    (604800, 300, 300, 1209600)
-    """
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
-    if found is None:
-        raise PolicyError(f"a time must be written as Slurm does, such as 7-0 or 00:05:00, not {text!r}")
-    days, first, second, third = (int(part or 0) for part in found.groups())
-    if found[1] is None and found[4] is None:
-        return first * 60 + second
-    return ((days * 24 + first) * 60 + second) * 60 + third
-
-
 def _read(name: str, text: str) -> Value:
     """The value of a parameter in Slurm's own writing."""
     parameter, text = PARAMETERS[name], text.strip()
@@ -273,7 +259,11 @@ def _read(name: str, text: str) -> Value:
             raise PolicyError(f"{name} must be yes or no, not {text!r}")
         return text.lower() in ("yes", "1")
     if parameter.kind == "time":
-        return _checked(name, seconds_of(text))
+        try:
+            seconds = seconds_of(text)
+        except ValueError:
+            raise PolicyError(f"{name}: a time must be written as Slurm does, such as 7-0 or 00:05:00, not {text!r}") from None
+        return _checked(name, seconds)
     if not re.fullmatch(r"-?\d+", text):
         raise PolicyError(f"{name} must be a whole number, not {text!r}")
     return _checked(name, int(text))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
+from walltime.logs.slurm.values import gpus_of, resource_of
 from walltime.machine.files import write_machine
-from walltime.machine.machine import Machine, Outage, Partition, Pool, Qos, Share, length_of
-from walltime.slurm.cluster_limits import limits_of
-from walltime.slurm.records import ClusterRecords, Record, expand, read_records
+from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
+from walltime.slurm.records import ClusterRecords, Record, expand, file_text, read_records
 from walltime.wording import harmless
+
+__all__ = ["Cluster", "cluster_of", "read_cluster"]
 
 KEPT_SETTINGS = re.compile(
     r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
@@ -28,6 +31,13 @@ _FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos
 """What decides whether and with what request a job is taken at all: that is done before a job is in the log."""
 _GONE = ("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR")
 _NEVER_THERE = ("FUTURE",)
+_BY = {"PU": ("user",), "PA": ("group",), "": ()}
+"""What a quality of service counts by: each user's jobs, each account's (the column `group`), all."""
+_LIMITS = ("GrpJobs", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxJobs", "MaxTRES", "MaxTRESMins")
+_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
+"""What Slurm calls the second resource."""
+_RUNNING = ("GrpJobs", "GrpTRES", "MaxJobsPU", "MaxTRESPU", "MaxJobsPA", "MaxTRESPA")
+_NOT_MODELLED = ("GrpTRESMins", "GrpTRESRunMins", "MaxTRESMins")
 
 
 @dataclass(frozen=True)
@@ -50,32 +60,36 @@ def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
     of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`; nodes are needed, the others are not. Raises
     LogError, in one line.
     """
-    told = read_records(list(paths))
-    where = ", ".join(os.fspath(path) for path in paths)
+    return cluster_of([(os.fspath(path), file_text(path)) for path in paths])
+
+
+def cluster_of(texts: Sequence[tuple[str, str]]) -> Cluster:
+    """The same of these texts, each with its name."""
+    records = read_records(texts)
     try:
-        return _Reading(told).cluster()
+        return _Reading(records).cluster()
     except (WorkloadError, LogError) as error:
-        raise LogError(f"{where}: {error}") from error
+        raise LogError(f"{', '.join(where for where, _ in texts)}: {error}") from error
 
 
 class _Reading:
-    def __init__(self, told: ClusterRecords) -> None:
-        self.records = told
+    def __init__(self, records: ClusterRecords) -> None:
+        self.records = records
         self.notes: list[str] = []
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
-        if told.repeated:
-            self.notes.append(f"{_count(told.repeated, 'record')} told twice; the first was taken.")
-        if told.other_lines:
-            self.notes.append(f"{_count(told.other_lines, 'line')} not understood and left out.")
+        if records.repeated:
+            self.notes.append(f"{_count(records.repeated, 'record')} told twice; the first was taken.")
+        if records.other_lines:
+            self.notes.append(f"{_count(records.other_lines, 'line')} not understood and left out.")
 
     def cluster(self) -> Cluster:
-        told = self.records
-        if not told.nodes:
+        records = self.records
+        if not records.nodes:
             raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
-        if "settings" not in told.known:
+        if "settings" not in records.known:
             self.notes.append("No scontrol show config: the settings of the scheduler are unknown, Slurm's own are assumed.")
-        if "partitions" not in told.known:
+        if "partitions" not in records.known:
             self.notes.append("No scontrol show partition: limits, tiers and the default of the partitions are unknown.")
         second = self._second()
         pools, members = self._pools(second)
@@ -85,11 +99,11 @@ class _Reading:
             pools=tuple(pool for pool in pools if pool.name in used),
             partitions=tuple(partitions),
             outages=tuple(outage for outage in self._outages() if outage.pool in used),
-            limits=tuple(limits_of(told, [partition.name for partition in partitions], second, self.notes)),
+            limits=tuple(_limits_of(records, [partition.name for partition in partitions], second, self.notes)),
             second=second,
-            name=told.settings.get("ClusterName") or "cluster",
+            name=records.settings.get("ClusterName") or "cluster",
             policy=self._policy(),
-            slurm={name: value for name, value in told.settings.items() if KEPT_SETTINGS.fullmatch(name)},
+            slurm={name: value for name, value in records.settings.items() if KEPT_SETTINGS.fullmatch(name)},
             shares=tuple(self._shares()),
             qos=tuple(self._qos()),
         )
@@ -111,7 +125,7 @@ class _Reading:
     def _second(self) -> str:
         """The second resource: GPUs where there are any, else memory where it is allocated to jobs."""
         memory = "MEMORY" in self.records.settings.get("SelectTypeParameters", "").upper()
-        if any(_gpus(node.get("Gres", "")) for node in self.records.nodes.values()):
+        if any(gpus_of(node.get("Gres", "")) for node in self.records.nodes.values()):
             if memory:
                 self.notes.append("Memory is allocated beside GPUs: only the GPUs are modelled.")
             return "gpus"
@@ -129,7 +143,7 @@ class _Reading:
             if any(state in _NEVER_THERE for state in states) or not partitions or procs < 1:
                 left["FUTURE" if states[0] in _NEVER_THERE else "in no partition" if not partitions else "without processors"] += 1
                 continue
-            units = _gpus(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
+            units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
             groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
             other = {one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING
             left.update(f"with {harmless(one)}, which is not modelled" for one in other)
@@ -176,16 +190,15 @@ class _Reading:
             for key, value in record.items():
                 if key not in _READ | _NO_MATTER and value not in NOTHING and not (key == "PreemptMode" or "MemPer" in key):
                     unread.setdefault(key, []).append(name)
-            told = sum(pool.nodes for pool in pools if pool.name in members[name])
-            if _whole(record, "TotalNodes") > told:
-                self.notes.append(f"{harmless(name)} has {_whole(record, 'TotalNodes'):,} nodes, of which {told:,} are used here.")
-            limit = record.get("MaxTime", "UNLIMITED")
+            used = sum(pool.nodes for pool in pools if pool.name in members[name])
+            if _whole(record, "TotalNodes") > used:
+                self.notes.append(f"{harmless(name)} has {_whole(record, 'TotalNodes'):,} nodes, of which {used:,} are used here.")
             partition = Partition(
                 name=name,
                 pools=tuple(members[name]),
                 exclusive=exclusive,
                 tier=_whole(record, "PriorityTier"),
-                max_time=None if limit in NOTHING else length_of(limit),
+                max_time=None if record.get("MaxTime", "") in NOTHING else _length(record, "MaxTime"),
                 job_factor=_whole(record, "PriorityJobFactor", 1),
             )
             found.append((record.get("Default", "NO") != "YES", partition))
@@ -255,32 +268,18 @@ class _Reading:
                 yield Qos(name, _whole(row, "Priority"))
 
 
-def _nodes_of_partitions(told: ClusterRecords) -> dict[str, set[str]]:
+def _nodes_of_partitions(records: ClusterRecords) -> dict[str, set[str]]:
     """The partitions of each node: as the node says, or else as the partitions say."""
     of: dict[str, set[str]] = {}
-    for name, node in told.nodes.items():
+    for name, node in records.nodes.items():
         of[name] = {one for one in node.get("Partitions", "").split(",") if one not in NOTHING}
     if not any(of.values()):
-        for partition, record in told.partitions.items():
+        for partition, record in records.partitions.items():
             nodes = record.get("Nodes", "")
-            for name in told.nodes if nodes == "ALL" else expand(nodes):
+            for name in records.nodes if nodes == "ALL" else expand(nodes):
                 if name in of:
                     of[name].add(partition)
     return of
-
-
-def _gpus(gres: str) -> int:
-    """The GPUs of a node.
-
-    >>> _gpus("gpu:a100:4(S:0-1),gpu:h100:2,mps:200"), _gpus("gpu"), _gpus("(null)")
-    (6, 1, 0)
-    """
-    count = 0
-    for one in re.sub(r"\([^)]*\)", "", gres).split(","):
-        kind, *rest = one.strip().split(":")
-        if kind == "gpu":
-            count += int(rest[-1]) if rest and rest[-1].isdecimal() and len(rest[-1]) < 10 else 1
-    return count
 
 
 def _is_gone(state: str) -> bool:
@@ -296,6 +295,13 @@ def _whole(record: Record, name: str, otherwise: int = 0) -> int:
     if not text.isdecimal() or len(text) > 15:
         raise LogError(f"{name} is {harmless(text)!r}, it must be a whole number; print it again with scontrol show")
     return int(text)
+
+
+def _length(record: Record, name: str) -> int:
+    try:
+        return seconds_of(record[name])
+    except ValueError as error:
+        raise LogError(f"{name} is {harmless(record[name])!r}, {error}; print it again with scontrol show") from error
 
 
 def _moment(record: Record, name: str) -> datetime:
@@ -322,3 +328,46 @@ def _count(number: int, what: str, one: str = "was", more: str = "were") -> str:
 def _listed(names: list[str]) -> str:
     shown = ", ".join(harmless(name) for name in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more partitions"
+
+
+def _limits_of(records: ClusterRecords, partitions: Sequence[str], second: str, notes: list[str]) -> Iterator[Limit]:
+    """The limits that partitions have by their quality of service, and those of the only one that there is; other limits are noted."""
+    limited = sum(any(row.get(name) for name in _LIMITS) for row in records.associations)
+    rows = {row["Name"]: row for row in records.qos if row.get("Name")}
+    enforced = records.settings.get("AccountingStorageEnforce", "").lower()
+    if "settings" in records.known and not any(word in enforced for word in ("limits", "safe", "all")):
+        some = limited + sum(any(row.get(name) for name in (*_RUNNING, *_NOT_MODELLED)) for row in rows.values())
+        if some:
+            notes.append(f"{some:,} associations and qualities of service have limits, which AccountingStorageEnforce does not enforce.")
+        return
+    if limited:
+        notes.append(f"{limited:,} associations with limits of their own: not modelled.")
+    partition_qos = {name: records.partitions.get(name, {}).get("QoS", "N/A") for name in partitions}
+    for partition, qos in partition_qos.items():
+        if qos in rows:
+            yield from _of_qos(rows[qos], partition, second, notes)
+        elif qos not in ("N/A", "(null)", ""):
+            notes.append(f"{harmless(partition)} has the limits of {harmless(qos)}, which sacctmgr show qos does not tell.")
+    others = [row for name, row in rows.items() if name not in partition_qos.values()]
+    if len(others) == 1:
+        yield from _of_qos(others[0], None, second, notes)
+    else:
+        partly = [harmless(row["Name"]) for row in others if any(row.get(name) for name in (*_RUNNING, *_NOT_MODELLED))]
+        notes += [f"The limits of the quality of service {name}, for some of the jobs only, are not modelled." for name in partly]
+
+
+def _of_qos(row: Record, partition: str | None, second: str, notes: list[str]) -> Iterator[Limit]:
+    for which, by in _BY.items():
+        jobs, resources = (row.get(f"Max{what}{which}" if which else f"Grp{what}", "") for what in ("Jobs", "TRES"))
+        most = {"jobs": _number(jobs), "procs": resource_of(resources, "cpu"), "second": resource_of(resources, _NAMES.get(second, second))}
+        if any(value is not None for value in most.values()):
+            yield Limit(by, partition, **most)
+        left = [one for one in resources.split(",") if one and one.partition("=")[0] not in ("cpu", _NAMES.get(second, second))]
+        if left:
+            notes.append(f"{harmless(row['Name'])} limits {harmless(', '.join(left))}: not modelled.")
+    others = [name for name in _NOT_MODELLED if row.get(name)]
+    notes += [f"{name} of the quality of service {harmless(row['Name'])} is not modelled." for name in others]
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 16 else None

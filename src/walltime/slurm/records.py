@@ -1,40 +1,36 @@
-"""What Slurm prints of a cluster, as records: scontrol show config, partition, node, reservation; sinfo --json; sacctmgr -P."""
+"""What Slurm prints of a cluster, as records: scontrol show config, partition, node, reservation; sinfo --json; tables of sacctmgr."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from walltime.errors import LogError
+from walltime.errors import LogError, WalltimeError
+from walltime.files import printable
+
+__all__ = ["ClusterRecords", "Record", "SlurmError", "expand", "file_text", "read_records", "read_text"]
 
 Record = dict[str, str]
 
 KINDS = {"PartitionName": "partitions", "NodeName": "nodes", "ReservationName": "reservations"}
 """What the records of scontrol begin with."""
-COMMANDS = (
-    "scontrol show config",
-    "scontrol --oneliner show partition",
-    "scontrol --oneliner show node",
-    "scontrol --oneliner show reservation",
-    "sacctmgr --parsable2 show associations format=Cluster,Account,User,Partition,ParentName,Share,"
-    "GrpJobs,GrpTRES,GrpTRESMins,GrpTRESRunMins,MaxJobs,MaxTRES,MaxTRESMins",
-    "sacctmgr --parsable2 show qos format=Name,Priority,Flags,UsageFactor,Preempt,GrpJobs,GrpTRES,GrpTRESMins,GrpTRESRunMins,"
-    "MaxJobsPU,MaxTRESPU,MaxJobsPA,MaxTRESPA,MaxTRES,MaxTRESMins",
-)
-"""The commands whose outputs describe a cluster; all of them only read."""
 MOST_NODES = 1_000_000
 MOST_BYTES = 1 << 30
 _SETTING = re.compile(r"([A-Za-z]\w*(?:\[\d+\])?)\s*= (.*)")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
-_TOLD = re.compile(
+_HEADINGS = re.compile(
     r"No (reservations|partitions|nodes) in the system|Configuration data as of .*|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
 )
 _RANGE = re.compile(r"\[([0-9,-]*)\]")
+
+
+class SlurmError(WalltimeError):
+    """Slurm did not answer, or not what was expected."""
 
 
 @dataclass
@@ -52,30 +48,33 @@ class ClusterRecords:
     repeated: int = 0
 
 
-def read_records(paths: list[str | os.PathLike[str]]) -> ClusterRecords:
-    """What these files say, in any order, several outputs in one file or each in its own; raises LogError."""
-    told, jsons = ClusterRecords(), []
-    for path in paths:
-        where = os.fspath(path)
-        try:
-            if Path(path).stat().st_size > MOST_BYTES:
-                raise LogError(f"{where}: too large for what Slurm says of a cluster; see walltime slurm cluster-command")
-            text = Path(path).read_bytes().decode("utf-8-sig", errors="replace")
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise LogError(f"{where}: cannot be read ({reason}); name a file with the output of walltime slurm cluster-command") from error
+def file_text(path: str | os.PathLike[str]) -> str:
+    """What Slurm printed into a file; raises LogError."""
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise LogError(f"{printable(path)}: is too large for what Slurm says of a cluster; see walltime slurm cluster-command")
+        return Path(path).read_bytes().decode("utf-8-sig", errors="replace")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LogError(f"{printable(path)}: cannot be read ({reason}); name a file with what Slurm has printed") from error
+
+
+def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
+    """What these outputs say, each with its name, in any order, several of them in one text or each in its own; raises LogError."""
+    records, jsons = ClusterRecords(), []
+    for where, text in texts:
         if text.lstrip().startswith("{"):
             jsons.append((where, text))
-        elif not read_text(text, where, told):
+        elif not read_text(text, records):
             raise LogError(f"{where}: is nothing that Slurm says of a cluster; walltime slurm cluster-command prints the commands to run")
     for where, text in jsons:
-        _read_json(text, where, told)
-    return told
+        _read_json(text, where, records)
+    return records
 
 
-def read_text(text: str, where: str, told: ClusterRecords) -> bool:
+def read_text(text: str, records: ClusterRecords) -> bool:
     """Add what the lines of an output say; returns whether it was anything."""
-    before = (len(told.known), len(told.settings))
+    before = (len(records.known), len(records.settings))
     found = False
     kind: str | None = None  # of the record or table that the lines belong to
     lines: list[str] = []
@@ -83,7 +82,7 @@ def read_text(text: str, where: str, told: ClusterRecords) -> bool:
     for line in [*text.splitlines(), ""]:
         if lines and not line.startswith((" ", "\t")):  # a line of blanks alone may stand within a record
             assert kind is not None
-            _add_record(told, kind, " ".join(lines))
+            _add_record(records, kind, " ".join(lines))
             lines = []
         if not line.strip():
             heading = []
@@ -94,20 +93,20 @@ def read_text(text: str, where: str, told: ClusterRecords) -> bool:
         elif key in KINDS:
             kind, lines, heading = KINDS[key], [line.strip()], []
         elif setting := _SETTING.fullmatch(line):
-            told.settings.setdefault(setting[1], setting[2].strip())
-            told.known.add("settings")
+            records.settings.setdefault(setting[1], setting[2].strip())
+            records.known.add("settings")
         elif _is_heading(line):
             heading = [name.strip() for name in line.split("|")]
-            told.known.add("associations" if "Account" in heading else "qos")
+            records.known.add("associations" if "Account" in heading else "qos")
         elif heading and line.count("|") + 1 == len(heading):
-            (told.associations if "Account" in heading else told.qos).append(dict(zip(heading, line.split("|"), strict=True)))
-        elif nothing := _TOLD.fullmatch(line.strip()):
-            told.known.update([nothing[1]] if nothing[1] else [])
+            (records.associations if "Account" in heading else records.qos).append(dict(zip(heading, line.split("|"), strict=True)))
+        elif nothing := _HEADINGS.fullmatch(line.strip()):
+            records.known.update([nothing[1]] if nothing[1] else [])
         else:
-            told.other_lines += 1
+            records.other_lines += 1
             continue
         found = True
-    return found or before != (len(told.known), len(told.settings))
+    return found or before != (len(records.known), len(records.settings))
 
 
 def _is_heading(line: str) -> bool:
@@ -115,7 +114,7 @@ def _is_heading(line: str) -> bool:
     return ("Account" in names and "User" in names and "Share" in names) or ("Name" in names and "Priority" in names)
 
 
-def _add_record(told: ClusterRecords, kind: str, text: str) -> None:
+def _add_record(records: ClusterRecords, kind: str, text: str) -> None:
     """Add a record of scontrol: what stands first holds, so that a comment, which stands last, cannot say it anew."""
     record: Record = {}
     keys = list(_KEY.finditer(text))
@@ -123,22 +122,22 @@ def _add_record(told: ClusterRecords, kind: str, text: str) -> None:
         record.setdefault(key[1], text[key.end() : after.start() if after else None].strip())
     name = next(iter(record.values()))
     if name:
-        _put(told, kind, name, record)
+        _put(records, kind, name, record)
     else:
-        told.other_lines += 1
+        records.other_lines += 1
 
 
-def _put(told: ClusterRecords, kind: str, name: str, record: Record) -> None:
-    told.known.add(kind)
-    records: dict[str, Record] = getattr(told, kind)
-    told.repeated += name in records
-    records.setdefault(name, record)
+def _put(records: ClusterRecords, kind: str, name: str, record: Record) -> None:
+    records.known.add(kind)
+    named: dict[str, Record] = getattr(records, kind)
+    records.repeated += name in named
+    named.setdefault(name, record)
 
 
 # ------------------------------------------------------------------------------------------------------------------ sinfo --json
 
 
-def _read_json(text: str, where: str, told: ClusterRecords) -> None:
+def _read_json(text: str, where: str, records: ClusterRecords) -> None:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -156,10 +155,10 @@ def _read_json(text: str, where: str, told: ClusterRecords) -> None:
         for group, _ in groups:
             if group is not None:
                 partition = _partition(group["partition"])
-                told.known.add("partitions")
-                told.partitions.setdefault(partition["PartitionName"], partition)
+                records.known.add("partitions")
+                records.partitions.setdefault(partition["PartitionName"], partition)
         for node in sorted((node for _, nodes in groups for node in nodes), key=lambda node: _natural(node["NodeName"])):
-            _merge_node(told, node)  # sinfo has them by state
+            _merge_node(records, node)  # sinfo has them by state
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, LogError):
             raise
@@ -171,11 +170,11 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _merge_node(told: ClusterRecords, node: Record) -> None:
+def _merge_node(records: ClusterRecords, node: Record) -> None:
     """Add a node; what scontrol said of it holds, and one that sinfo names for each of its partitions is in all of them."""
-    before = told.nodes.get(node["NodeName"])
+    before = records.nodes.get(node["NodeName"])
     if before is None:
-        _put(told, "nodes", node["NodeName"], node)
+        _put(records, "nodes", node["NodeName"], node)
     elif before.get("sinfo") and node["Partitions"] not in before["Partitions"].split(","):
         before["Partitions"] += f",{node['Partitions']}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
+import shlex
 import time as clock
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,23 @@ from walltime.files import printable, whole_file
 from walltime.logs.anonymous import number_for
 from walltime.machine import Machine, write_machine
 from walltime.machine.files import parse_machine
-from walltime.slurm.client import Run, collect, run
-from walltime.slurm.cluster import read_cluster
+from walltime.slurm.client import CLUSTER, Client
+from walltime.slurm.cluster import cluster_of
 from walltime.slurm.jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
-from walltime.slurm.records import read_records
-from walltime.slurm.squeue_json import read_squeue_json
-from walltime.slurm.squeue_text import BETWEEN, read_squeue_text
+from walltime.slurm.records import SlurmError, file_text, read_records
+from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 from walltime.wording import harmless
+
+__all__ = ["Snapshot", "read_snapshot", "shown_commands", "snapshot_of", "take_snapshot"]
 
 VERSION = 1
 KIND = "walltime snapshot"
-MOST_BYTES = 1 << 30
+TIMEOUT = 120.0
+"""Seconds that a command may take."""
+SINFO = ("sinfo", "--json")
+"""For a cluster whose nodes scontrol does not tell."""
+MAY_FAIL = ("reservations", "associations", "qos")
+"""Without these there is still a snapshot: sacctmgr may say no to some users."""
 _QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* of the maintenance ")
 """Notes that quote what may name people: what could not be read, what commands said, names of reservations."""
 _TIMES = ("submit", "start", "eligible")
@@ -122,17 +128,49 @@ class Snapshot:
         return replace(self, jobs=jobs, machine=replace(self.machine, shares=shares), notes=notes, anonymous=True)
 
 
-def take_snapshot(runner: Run = run) -> Snapshot:
-    """The cluster of this machine's Slurm as it is now; runs commands that only read (`walltime.slurm.client`). Raises LogError."""
+def take_snapshot(client: Client | None = None) -> Snapshot:
+    """The cluster of this machine's Slurm as it is now; runs commands that only read. Raises LogError."""
     begin = int(clock.time())
-    with tempfile.TemporaryDirectory(prefix="walltime-") as folder:
-        notes = collect(Path(folder), runner)
-        return with_notes(snapshot_of([Path(folder)], time=begin), notes)
+    try:
+        texts, notes = _ask(client or Client(timeout=TIMEOUT))
+    except SlurmError as error:
+        raise LogError(f"{error}; run this where Slurm is, or give its outputs as files") from error
+    snapshot = _snapshot(texts, begin, UTC)
+    return replace(snapshot, notes=(*notes, *snapshot.notes))
 
 
-def with_notes(snapshot: Snapshot, first: Sequence[str]) -> Snapshot:
-    """The snapshot with further notes at the front."""
-    return replace(snapshot, notes=(*first, *snapshot.notes))
+def shown_commands() -> list[str]:
+    """All the commands, as one would type them; the last two only if the first or the node's fail."""
+    text = shlex.join(SQUEUE_TEXT[:-1]), SQUEUE_TEXT[-1].removeprefix("--format=").replace(BETWEEN, "\\x1f")
+    commands = [shlex.join(words) for words in (SQUEUE_JSON, *CLUSTER.values(), SINFO)]
+    return [f"TZ=UTC {one}" for one in (*commands[:-1], f"SLURM_TIME_FORMAT=standard {text[0]} --format=$'{text[1]}'", commands[-1])]
+
+
+def _ask(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
+    """What the commands print, with their names, and notes on those that failed and can be missed."""
+    texts, notes = [], []
+    try:
+        queue = client.ask(*SQUEUE_JSON)
+        if not queue.lstrip().startswith("{"):
+            raise SlurmError("squeue --json printed no JSON")
+    except SlurmError as error:
+        try:
+            queue = client.ask(*SQUEUE_TEXT)
+        except SlurmError:
+            raise error from None  # what it said at first tells more
+        notes.append("squeue --json failed: its text form was read, which says nothing of least times.")
+    texts.append(("squeue", queue))
+    for kind, words in CLUSTER.items():
+        try:
+            texts.append((kind, client.ask(*words)))
+        except SlurmError as error:
+            if kind == "nodes":
+                texts.append((kind, client.ask(*SINFO)))
+            elif kind in MAY_FAIL:
+                notes.append(f"Left out: {harmless(str(error), 200)}.")
+            else:
+                raise
+    return texts, notes
 
 
 def snapshot_of(paths: Sequence[str | os.PathLike[str]], time: int | None = None, zone: tzinfo = UTC) -> Snapshot:
@@ -142,47 +180,49 @@ def snapshot_of(paths: Sequence[str | os.PathLike[str]], time: int | None = None
     alone. `time`: when they were printed, by default what squeue says of that, else the latest time in them. `zone`: of local times.
     Raises LogError, in one line.
     """
-    queue: tuple[str, str] | None = None
-    cluster: list[Path] = []
-    for path, found in _files(paths):
-        text = _text(path)
-        kind = _kind(text)
-        if kind != "other":
-            if queue is not None:
-                raise LogError(f"{printable(path)}: there is another output of squeue; give one")
-            queue = (kind, text)
-        elif not found or _tells_of_a_cluster(path):
-            cluster.append(path)
-    if queue is None:
+    texts = []
+    for path, of_folder in _files(paths):
+        text = file_text(path)
+        if not of_folder or _kind(text) != "other" or _tells_of_a_cluster(text):
+            texts.append((printable(path), text))
+    return _snapshot(texts, time, zone)
+
+
+def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) -> Snapshot:
+    queues = [(where, _kind(text), text) for where, text in texts if _kind(text) != "other"]
+    about_cluster = [(where, text) for where, text in texts if _kind(text) == "other"]
+    if len(queues) > 1:
+        raise LogError(f"{queues[1][0]}: there is another output of squeue; give one")
+    if not queues:
         raise LogError("there is no output of squeue --json among the files; see the guide on start times")
-    if not cluster:
+    if not about_cluster:
         raise LogError("nothing among the files tells of the cluster; see the guide on start times")
-    told = read_cluster(*cluster)
+    cluster = cluster_of(about_cluster)
+    [(_, kind, text)] = queues
     counts: Counter[str] = Counter()
-    notes = [*told.notes]
+    notes = [*cluster.notes]
     version, when = "", None
-    if queue[0] == "json":
-        document = json.loads(queue[1])
+    if kind == "json":
+        document = json.loads(text)
         jobs = read_squeue_json(document["jobs"], counts, notes)
         version, when = _version(document), _moment(document)
     else:
-        jobs = read_squeue_text(queue[1].split("\n"), counts, notes, zone)
+        jobs = read_squeue_text(text.split("\n"), counts, notes, zone)
     jobs = _once(jobs, counts)
-    if time is None:
-        time = when
+    time = when if time is None else time
     if time is None:
         time = max((getattr(job, name) or 0 for job in jobs for name in _TIMES if not _later(job, name)), default=0)
         notes.append("The files do not say when they were printed: the latest time of a job was taken.")
     if time <= 0:
         raise LogError("the files do not say when they were printed; give the moment")
-    return Snapshot(time, told.machine, tuple(_placed(jobs, told.machine, notes)), dict(counts), tuple(notes), str(zone), version)
+    return Snapshot(time, cluster.machine, tuple(_placed(jobs, cluster.machine, notes)), dict(counts), tuple(notes), str(zone), version)
 
 
 def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     """Read a snapshot's file; raises LogError, in one line."""
     where = printable(path)
     try:
-        document = json.loads(_text(Path(path)))
+        document = json.loads(file_text(path))
     except (ValueError, RecursionError) as error:
         if isinstance(error, LogError):
             raise
@@ -231,15 +271,6 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
     return files
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise LogError(f"{printable(path)}: is too large for what Slurm prints")
-        return path.read_bytes().decode("utf-8-sig", errors="replace")
-    except OSError as error:
-        raise LogError(f"{printable(path)}: cannot be read ({(error.strerror or str(error)).lower()}); name another file") from error
-
-
 def _kind(text: str) -> str:
     """`json` or `text` for an output of squeue, else `other`."""
     if text.lstrip().startswith("{"):
@@ -256,9 +287,9 @@ def _kind(text: str) -> str:
     return "text" if first.count(BETWEEN) > 10 and not first.startswith("JobIDRaw") else "other"
 
 
-def _tells_of_a_cluster(path: Path) -> bool:
+def _tells_of_a_cluster(text: str) -> bool:
     try:
-        return bool(read_records([path]).known)
+        return bool(read_records([("", text)]).known)
     except LogError:
         return False
 

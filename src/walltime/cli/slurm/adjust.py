@@ -250,9 +250,9 @@ def _run(
     from pwd import getpwuid
 
     from walltime.errors import OutputError
+    from walltime.slurm.client import Client
+    from walltime.slurm.records import SlurmError
     from walltime.slurm.sidecar.advice import NOT_READ, History
-    from walltime.slurm.sidecar.commands import Slurm
-    from walltime.slurm.sidecar.configuration import SlurmError
     from walltime.slurm.sidecar.ledger import open_ledger
     from walltime.slurm.sidecar.loop import Metrics, Signals, SystemClock, Systemd, keep_on
     from walltime.slurm.sidecar.prolog import Spool
@@ -291,7 +291,7 @@ def _run(
             return spool_wrong or ("" if shown is None else shown.wrong) or ("" if history.missing == NOT_READ else history.missing)
 
         sidecar = Sidecar(
-            Slurm(timeout=timeout, alive=systemd.alive),
+            Client(timeout=timeout, alive=systemd.alive),
             history.predict,
             bounds,
             SystemClock(),

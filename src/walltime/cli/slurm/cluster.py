@@ -72,9 +72,9 @@ def cluster_command(
     It only reads: the settings, partitions, nodes and reservations by scontrol, shares and limits by sacctmgr, which may say no to some
     users and may be left out.
     """
-    from walltime.slurm.records import COMMANDS
+    from walltime.slurm.client import CLUSTER
 
-    command = f"{{ {'; '.join(COMMANDS)}; }} > {shlex.quote(out)}"
+    command = f"{{ {'; '.join(map(shlex.join, CLUSTER.values()))}; }} > {shlex.quote(out)}"
     if as_json:
         from walltime.cli import common
         from walltime.provenance import version

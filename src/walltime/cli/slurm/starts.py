@@ -49,7 +49,7 @@ def snapshot(
     from walltime.cli import common
     from walltime.provenance import version
     from walltime.slurm import snapshot_of, take_snapshot
-    from walltime.slurm.client import shown_commands
+    from walltime.slurm.snapshot import shown_commands
 
     if show_commands:
         if as_json:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError, State
-from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.report import Clock
 
 WRITE_AGAIN = 900.0

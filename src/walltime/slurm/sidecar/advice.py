@@ -13,7 +13,7 @@ from walltime.errors import LogError, WalltimeError, WorkloadError
 from walltime.files import printable
 from walltime.predictors import Tang13
 from walltime.predictors.history import check_columns, log_ends
-from walltime.slurm.sidecar.queue import QueueJob
+from walltime.slurm.queue import QueueJob
 from walltime.workload import Workload
 
 TEXTS = {"user": "user", "group": "account", "queue": "qos"}

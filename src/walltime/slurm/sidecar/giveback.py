@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from walltime.logs.slurm.values import Minutes
+from walltime.slurm.client import Client, DeniedError
+from walltime.slurm.configuration import Configuration, Limits
+from walltime.slurm.queue import QueueJob
+from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import Adjustments
-from walltime.slurm.sidecar.commands import DeniedError, Slurm
-from walltime.slurm.sidecar.configuration import Configuration, Minutes, SlurmError
 from walltime.slurm.sidecar.ledger import Entry, State
-from walltime.slurm.sidecar.limits import Limits
 from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.report import Budget, Clock, Report
 
 STEP, RESERVE = 120, 60
@@ -40,7 +41,7 @@ class GiveBack:
 
     def __init__(
         self,
-        slurm: Slurm,
+        slurm: Client,
         entries: Adjustments,
         clock: Clock,
         say: Callable[[str], None],

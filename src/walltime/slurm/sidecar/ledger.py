@@ -16,7 +16,7 @@ from typing import Any
 
 from walltime.errors import OutputError
 from walltime.files import printable
-from walltime.slurm.sidecar.configuration import Minutes
+from walltime.logs.slurm.values import Minutes
 
 
 class State(StrEnum):

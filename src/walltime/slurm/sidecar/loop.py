@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from walltime.files import whole_file
-from walltime.slurm.sidecar.configuration import Mode
+from walltime.slurm.configuration import Mode
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
 

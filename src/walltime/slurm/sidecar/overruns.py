@@ -6,10 +6,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from walltime.slurm.configuration import Configuration
+from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.adjustments import Adjustments
-from walltime.slurm.sidecar.configuration import Configuration
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.report import Clock
 from walltime.slurm.sidecar.rules import Bounds
 

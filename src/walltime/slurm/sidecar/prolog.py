@@ -19,9 +19,11 @@ from pathlib import Path
 
 from walltime.errors import OutputError
 from walltime.files import printable, whole_file
-from walltime.slurm.sidecar.commands import Slurm
-from walltime.slurm.sidecar.configuration import Configuration, Minutes, SlurmError
-from walltime.slurm.sidecar.queue import KEY, QueueJob, check_key
+from walltime.logs.slurm.values import Minutes
+from walltime.slurm.client import Client
+from walltime.slurm.configuration import Configuration
+from walltime.slurm.queue import KEY, QueueJob, check_key
+from walltime.slurm.records import SlurmError
 
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
@@ -186,7 +188,7 @@ class PrologTest:
     `works`: None until it is known. `missing`: why it does not.
     """
 
-    slurm: Slurm
+    slurm: Client
     spool: Spool
     options: Sequence[str]
     say: Callable[[str], None]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from walltime.slurm.sidecar.queue import QueueJob
+from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.rules import Bounds
 
 WHY = "a job at the head of its queue has waited too long after its reserved start"

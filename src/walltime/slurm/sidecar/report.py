@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from walltime.slurm.sidecar.configuration import Mode
-from walltime.slurm.sidecar.queue import QueueJob
+from walltime.slurm.configuration import Mode
+from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.rules import counts
 
 

@@ -11,14 +11,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from walltime.errors import OutputError
+from walltime.logs.slurm.values import Minutes
+from walltime.slurm.client import Client, DeniedError
+from walltime.slurm.configuration import Configuration, Limits, Mode
+from walltime.slurm.queue import QueueJob
+from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
-from walltime.slurm.sidecar.commands import DeniedError, Slurm
-from walltime.slurm.sidecar.configuration import Configuration, Minutes, Mode, SlurmError
 from walltime.slurm.sidecar.giveback import GiveBack
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
-from walltime.slurm.sidecar.limits import Limits, read_limits
 from walltime.slurm.sidecar.prolog import WHOLE, Spool
-from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.queue_heads import WHY, QueueHeads
 from walltime.slurm.sidecar.report import Budget, Clock, Predict, Report
 from walltime.slurm.sidecar.rules import Bounds, why_never
@@ -49,7 +50,7 @@ class Sidecar:
 
     def __init__(
         self,
-        slurm: Slurm,
+        slurm: Client,
         predict: Predict,
         bounds: Bounds,
         clock: Clock,
@@ -379,8 +380,8 @@ class Sidecar:
             self.back.limits = Limits()
         elif self.clock.monotonic() - self._limits_at > KEEP_LIMITS:
             try:
-                self.back.limits, self._limits_at = read_limits(*self.slurm.limits()), self.clock.monotonic()
-            except (SlurmError, ValueError) as error:
+                self.back.limits, self._limits_at = self.slurm.limits(), self.clock.monotonic()
+            except SlurmError as error:
                 self.back.limits = Limits(known=False)
                 self.say(f"the limits on jobs are unknown: {error}")
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walltime.errors import PolicyError
-from walltime.slurm.sidecar.configuration import Configuration
-from walltime.slurm.sidecar.limits import Limits
-from walltime.slurm.sidecar.queue import QueueJob
+from walltime.slurm.configuration import Configuration, Limits
+from walltime.slurm.queue import QueueJob
 
 POLLS_IN_FLOOR = 5
 """A shortened job must live through so many polls, whatever the prediction."""

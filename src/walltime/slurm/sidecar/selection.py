@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
+from walltime.slurm.queue import QueueJob, array_of
 from walltime.slurm.sidecar.ledger import Entry
 from walltime.slurm.sidecar.overruns import Overruns
-from walltime.slurm.sidecar.queue import QueueJob, array_of
 from walltime.slurm.sidecar.report import Predict, Report
 from walltime.slurm.sidecar.rules import Bounds, time_min_of
 

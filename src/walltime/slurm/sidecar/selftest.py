@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from walltime.slurm.sidecar.commands import Slurm
-from walltime.slurm.sidecar.configuration import SlurmError
-from walltime.slurm.sidecar.queue import QueueJob
+from walltime.slurm.client import Client
+from walltime.slurm.queue import QueueJob
+from walltime.slurm.records import SlurmError
 
 NAME = "walltime-self-test"
 LIMIT, CHANGED, SHORT = 10, 15, 12
@@ -79,7 +79,7 @@ class SelfTest:
     `options`: words for sbatch, such as a partition. `guard_only`: limits need not be given back, so that the guard is all that is tested.
     """
 
-    slurm: Slurm
+    slurm: Client
     options: Sequence[str]
     say: Callable[[str], None]
     guard_only: bool = False

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from walltime.errors import OutputError
-from walltime.slurm.sidecar.commands import Slurm
-from walltime.slurm.sidecar.configuration import Configuration, SlurmError
+from walltime.slurm.client import Client
+from walltime.slurm.configuration import Configuration
+from walltime.slurm.queue import QueueJob
+from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.prolog import NAME as PROLOG_NAME
 from walltime.slurm.sidecar.prolog import PrologTest, Spool
-from walltime.slurm.sidecar.queue import QueueJob
 from walltime.slurm.sidecar.selftest import NAME, SelfTest
 
 WORKS = "works"
@@ -23,7 +24,7 @@ class SelfTests:
     `spool`: of the prolog, None without one. `needs_prolog`: whether nothing may be adjusted while the prolog does not work.
     """
 
-    def __init__(self, slurm: Slurm, options: Sequence[str], say: Callable[[str], None], ledger: Ledger, spool: Spool | None, needs: bool):
+    def __init__(self, slurm: Client, options: Sequence[str], say: Callable[[str], None], ledger: Ledger, spool: Spool | None, needs: bool):
         self.slurm, self.options, self.say, self.ledger, self.spool, self.needs_prolog = slurm, options, say, ledger, spool, needs
         self.distrust = ""
         self.failures = 0

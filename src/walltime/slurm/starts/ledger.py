@@ -14,8 +14,7 @@ import numpy as np
 
 from walltime.errors import LogError, OutputError
 from walltime.files import printable
-from walltime.slurm.starts.horizons import Factors
-from walltime.slurm.starts.scores import DAY, LATEST, Outcome, Score, factors_of, scores_of, with_factors
+from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, factors_of, scores_of, with_factors
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.workload import Workload
 

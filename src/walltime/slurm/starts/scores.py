@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from walltime.slurm.starts.horizons import CLASSES, SPREAD, Factors, adjusted, class_of
+__all__ = [
+    "CLASSES",
+    "DAY",
+    "LATEST",
+    "Factors",
+    "Outcome",
+    "Score",
+    "adjusted",
+    "calibrated",
+    "factors_of",
+    "scores_of",
+    "with_factors",
+]
 
 Array = np.ndarray
 
+CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}
+"""Classes of how far ahead a predicted start (its median) lies, by their upper bounds, s."""
+SPREAD = 60.0
+"""The least distance of the end of an interval from the median that is multiplied, s."""
+Factors = Mapping[str, tuple[float, float]]
+"""For each class of CLASSES, what the distances of the early and the late quantile from the median are multiplied with."""
 STEP = 0.005
 """By how much a known start moves the logarithm of a factor, at most: 0.95 of it outwards, or 0.05 of it inwards."""
 MOST_FACTOR = 10.0
@@ -22,6 +40,31 @@ LATEST = 365 * DAY
 """Predictions of so long give the factors, the last ones, s."""
 TAIL = 0.05
 """What may start before the interval, and what after it."""
+
+
+def class_of(ahead: float) -> str:
+    """The class of a start so many s ahead.
+
+    >>> class_of(60), class_of(3600), class_of(10**6)
+    ('under 1 h', '1 to 6 h', 'over 6 h')
+    """
+    return next((name for name, bound in CLASSES.items() if ahead < bound), "over 6 h")
+
+
+def adjusted(quantiles: Array, factors: Factors) -> Array:
+    """Quantiles (s ahead; shape (3, jobs)) whose distances from the median are multiplied with the factors of the job's class.
+
+    >>> adjusted(np.array([[500.0], [1000.0], [3000.0]]), {"under 1 h": (1.5, 2.0)}).T.tolist()
+    [[250.0, 1000.0, 5000.0]]
+    """
+    early, median, late = quantiles
+    low, high = early.copy(), late.copy()
+    for k in np.flatnonzero(np.isfinite(median)).tolist():
+        pair = factors.get(class_of(median[k]))
+        if pair is not None:
+            low[k] = max(0.0, median[k] - pair[0] * max(median[k] - early[k], SPREAD))
+            high[k] = median[k] + pair[1] * max(late[k] - median[k], SPREAD)
+    return np.stack([low, median, high])
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.arrivals import DAY, WEEK, Arrivals
-from walltime.slurm.starts.horizons import Factors, adjusted
 from walltime.slurm.starts.initial_state import InitialState, initial_state_of
 from walltime.slurm.starts.projection import FIRST_NUMBER, Projection, misfit
-from walltime.slurm.starts.runtimes import LEVELS, Jobs, Runtimes
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
+from walltime.slurm.starts.scores import Factors, adjusted
 from walltime.wording import harmless
 from walltime.workload import Workload
 from walltime.workload.draws import seed_fault
@@ -124,8 +123,8 @@ def start_times(
 ) -> StartTimes:
     """Simulate what follows a snapshot many times, under the site's own policy, until all its waiting jobs have started.
 
-    Runtimes are drawn from those of jobs alike (`runtimes.py`), of running jobs from those that ran longer than they have by
-    now; jobs to come from the recent past (`arrivals.py`), unless `arrivals` is False. `history`: a log; of it counts what had
+    Runtimes are drawn from those of jobs alike (`sampling.py`), of running jobs from those that ran longer than they have by
+    now; jobs to come from the recent past (`sampling.py`), unless `arrivals` is False. `history`: a log; of it counts what had
     ended at the time of the snapshot. `policy`: instead of that of the snapshot's machine. `factors`: of a calibration, with which
     intervals are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give
     equal results, whatever the number of threads. Raises PolicyError and WorkloadError.

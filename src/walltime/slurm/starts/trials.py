@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from walltime.durations import seconds_of
 from walltime.errors import PolicyError
+from walltime.logs.slurm.values import resource_of
 from walltime.policy import Policy
-from walltime.policy.slurm import seconds_of
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.slurm.jobs import MOST, WAITING, SnapshotJob, memory_of
+from walltime.slurm.jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.arrivals import Arrivals
-from walltime.slurm.starts.runtimes import Runtimes
+from walltime.slurm.starts.sampling import Arrivals, Runtimes
 from walltime.slurm.starts.start_times import caveats_of, fitting, horizon_of, quantiles_of, scheduler_of, unix, wanted
 from walltime.wording import harmless
 from walltime.workload import Workload
@@ -86,7 +86,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
             if not values[key].isdecimal() or not int(key != "gpus") <= int(values[key]) < MOST:
                 raise PolicyError(f"{key} must be a whole number, not {harmless(values[key])!r}")
             found[own] = int(values[key])
-    if "memory" in values and not (found.setdefault("memory_mb", memory_of(f"mem={values['memory']}"))):
+    if "memory" in values and not found.setdefault("memory_mb", resource_of(f"mem={values['memory']}", "mem")):
         raise PolicyError(f"a memory is written 64G, not {harmless(values['memory'])!r}")
     on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
     found.setdefault("nodes", -(-found.get("cpus", 1) // on_node))
@@ -100,8 +100,11 @@ def _limit(text: str) -> int:
     >>> _limit("4h"), _limit("90s"), _limit("1-0"), _limit("00:30:00")
     (14400, 90, 86400, 1800)
     """
-    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
-    seconds = int(found[1]) * UNITS[found[2]] if found else seconds_of(text)
+    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    try:
+        seconds = int(match[1]) * UNITS[match[2]] if match else seconds_of(text)
+    except ValueError as error:
+        raise PolicyError(f"limit: {error}") from error
     if not 0 < seconds < MOST:
         raise PolicyError(f"a limit must be longer than 0 s, such as 4h, not {harmless(text)!r}")
     return seconds

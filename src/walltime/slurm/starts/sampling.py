@@ -1,4 +1,4 @@
-"""How long jobs will run: drawn from how long jobs like them ran."""
+"""What is drawn from the jobs of the past: how long jobs will run, from how long jobs like them ran, and which jobs will come."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import numpy as np
 
 from walltime.workload import Workload
 
+__all__ = ["DAY", "LEVELS", "WEEK", "Arrivals", "Jobs", "Runtimes"]
+
 Array = np.ndarray
 
+WEEK, DAY = 7 * 86400, 86400
+WEEKS = 8
+"""So many of the last weeks are drawn from."""
 LEVELS = (("executable", "user", "requested"), ("user", "requested", "procs"), ("user", "requested"), ("user",), ("requested",), ())
 """Which jobs are alike: those that agree in these columns; the first of these groups that has enough jobs is taken."""
 LEAST = 8
@@ -22,6 +27,34 @@ TOGETHER = 0.9
 """How much the runtimes of jobs of one group go together: the correlation of the normal variables behind them. Users submit the same thing
 many times over. It stands for what goes together between groups as well: with 0.5, intervals of 90 % held 1 % fewer starts on KTH-SP2, and
 4 % fewer on CTC-SP2 (of the last 500 jobs alike)."""
+
+
+class Arrivals:
+    """Draws jobs to come from the history's submissions before `now`.
+
+    `submit`: of the history's jobs, s, ascending; `horizon`: until when jobs are to come, s after `now`. Each day to come is a day of one
+    of the last weeks, chosen at random, from the same weekday and hour on; where the history is shorter than a week, any day; where it is
+    shorter than a day, no jobs come (`period` is 0).
+    """
+
+    def __init__(self, submit: Array, now: int, horizon: int):
+        self.submit, self.now, self.horizon = submit, now, horizon
+        known = now - int(submit[0]) if len(submit) else 0
+        self.period = WEEK if known >= WEEK else DAY if known >= DAY else 0
+        self.reach = known
+
+    def draw(self, random: np.random.Generator) -> tuple[Array, Array]:
+        """The jobs to come: their places in the history, and the s after `now` at which each is submitted, ascending."""
+        places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for begin in range(0, self.horizon if self.period else 0, DAY):
+            length = min(DAY, self.horizon - begin)
+            fewest = -(-(begin + length) // self.period)  # so many periods back, the day is over
+            most = max(fewest, min(fewest + WEEKS * WEEK // self.period - 1, (self.reach + begin) // self.period))
+            back = self.now + begin - self.period * int(random.integers(fewest, most + 1))
+            first, last = np.searchsorted(self.submit, [back, back + length])
+            places.append(np.arange(first, last))
+            times.append(self.submit[first:last] - back + begin)
+        return np.concatenate(places), np.concatenate(times)
 
 
 @dataclass(frozen=True, eq=False)

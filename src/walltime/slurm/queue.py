@@ -9,7 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from walltime.slurm.sidecar.configuration import Minutes, SlurmError, minutes_of, time_of
+from walltime.logs.slurm.values import Minutes, known, minutes_of, tasks_of, time_of
+from walltime.slurm.records import SlurmError
+
+__all__ = ["FIELDS", "FORMAT", "KEY", "QueueJob", "array_of", "check_key", "read_queue"]
 
 RUNNING = frozenset({"RUNNING", "CONFIGURING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "STOPPED", "RESIZING"})
 ENDED = frozenset(
@@ -25,7 +28,6 @@ FIELDS = (
 FORMAT = ",".join(f"{name}:0|" for name in FIELDS)
 """A width of 0 neither fills up nor cuts off."""
 _KEYS = re.compile(r"([0-9]+)(?:\+[0-9]+)?(?:_(?:([0-9]+)|\[([^|]*)\]|.*))?")
-_PART = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 
 
 @dataclass(slots=True)
@@ -105,33 +107,32 @@ def read_queue(text: str, tasks: int) -> list[QueueJob]:
 
 def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:
     """The jobs of a line, which may stand for the waiting tasks of an array."""
-    fields = line.split("|", len(FIELDS) - 1)
-    if len(fields) != len(FIELDS) or not line.endswith("|"):
+    values = line.split("|", len(FIELDS) - 1)
+    if len(values) != len(FIELDS) or not line.endswith("|"):
         raise ValueError(line)
-    keys, state, user, account, partition, qos, reason, limit, time_min, submit, begin, start = fields[:12]
-    restarts, procs, nodes, priority, deadline, het, reservation, licences = fields[12:]
-    for key in _keys(keys, tasks):
+    of = dict(zip(FIELDS, values, strict=True))
+    for key in _keys(of["JobArrayID"], tasks):
         yield QueueJob(
             key=check_key(key),
-            state=state,
-            user=user,
-            account=_text(account),
-            partitions=tuple(partition.split(",")),
-            qos=_text(qos),
-            reason=_text(reason),
-            limit=minutes_of(limit),
-            time_min=minutes_of(time_min) or 0,
-            submit=time_of(submit),
-            begin=time_of(begin),
-            start=time_of(start),
-            restarts=int(restarts),
-            procs=_count(procs),
-            nodes=_count(nodes),
-            priority=int(priority),
-            deadline=time_of(deadline) > 0,
-            licences=bool(_text(licences.removesuffix("|"))),
-            het=_text(het) not in ("", "0") or "+" in keys,
-            reservation=_text(reservation),
+            state=of["State"],
+            user=of["UserName"],
+            account=known(of["Account"]),
+            partitions=tuple(of["Partition"].split(",")),
+            qos=known(of["QOS"]),
+            reason=known(of["Reason"]),
+            limit=minutes_of(of["TimeLimit"]),
+            time_min=minutes_of(of["MinTime"]) or 0,
+            submit=time_of(of["SubmitTime"]),
+            begin=time_of(of["EligibleTime"]),
+            start=time_of(of["StartTime"]),
+            restarts=int(of["RestartCnt"]),
+            procs=_count(of["NumCPUs"]),
+            nodes=_count(of["NumNodes"]),
+            priority=int(of["PriorityLong"]),
+            deadline=time_of(of["Deadline"]) > 0,
+            licences=bool(known(of["Licenses"].removesuffix("|"))),
+            het=known(of["HetJobID"]) not in ("", "0") or "+" in of["JobArrayID"],
+            reservation=known(of["Reservation"]),
         )
 
 
@@ -144,7 +145,7 @@ def _keys(text: str, tasks: int) -> Sequence[str]:
     if task is not None:
         return [f"{number}_{task}"]
     if several is not None:
-        return [f"{number}_{each}" for each in _first_tasks(several, tasks)]
+        return [f"{number}_{each}" for each in tasks_of(several, tasks, cut=True)[0]]
     return [number]
 
 
@@ -156,22 +157,3 @@ def _count(text: str) -> int:
     """
     match = re.match(r"[0-9]+", text)
     return max(int(match[0]), 1) if match else 1
-
-
-def _text(text: str) -> str:
-    return "" if text in ("(null)", "N/A") else text
-
-
-def _first_tasks(text: str, most: int) -> Iterator[int]:
-    """The first numbers of a list such as `1-9:2,20%3`; of one that is cut off, those that are surely whole."""
-    count = 0
-    for part in text.partition("%")[0].split(","):
-        match = _PART.fullmatch(part)
-        if match is None:
-            return
-        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        for task in range(first, last + 1, max(step, 1)):
-            if count == most:
-                return
-            count += 1
-            yield task

@@ -1,0 +1,26 @@
+"""Lengths of time as Slurm writes and reads them."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["seconds_of"]
+
+_LENGTH = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
+
+
+def seconds_of(text: str) -> int:
+    """Seconds of minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or days-hours:minutes:seconds.
+
+    Source: the manual of sbatch, --time; squeue and sacct print the forms with two or three colons. Raises ValueError.
+
+    >>> seconds_of("7-0"), seconds_of("5"), seconds_of("02:03"), seconds_of("1-02:03:04")
+    (604800, 300, 123, 93784)
+    """
+    found = _LENGTH.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"a length of time is written 30 (minutes), 7-0 or 1-12:00:00, not {text[:40]!r}")
+    days, first, second, third = (int(part or 0) for part in found.groups())
+    if found[1] is None and found[4] is None:
+        return first * 60 + second
+    return ((days * 24 + first) * 60 + second) * 60 + third

@@ -1,0 +1,160 @@
+"""Single values as Slurm writes them, in texts and in JSON, of version 22.05 (plain numbers) to 26.05 (objects and lists)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from typing import Any
+
+from walltime.durations import seconds_of
+from walltime.logs.accounting import quoted
+
+__all__ = [
+    "BLANK",
+    "MEGABYTES",
+    "NO_LIMITS",
+    "UNLIMITED",
+    "Minutes",
+    "OddError",
+    "elements",
+    "gpus_of",
+    "known",
+    "members",
+    "minutes_of",
+    "number_of",
+    "resource_of",
+    "tasks_of",
+    "text_of",
+    "time_of",
+]
+
+Minutes = int | None
+"""A time limit; None is no limit."""
+BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
+"""What stands for a time or number that is not known."""
+NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
+UNLIMITED = -2
+"""In JSON: a number without bound."""
+MEGABYTES = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+"""How many a unit of memory is."""
+_PART = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
+
+
+class OddError(ValueError):
+    """A value that cannot be what it should be; the message says which."""
+
+
+# --------------------------------------------------------------------------------------------------------------------------- texts
+
+
+def known(text: str) -> str:
+    """A name, empty where Slurm says that there is none."""
+    return "" if text in ("(null)", "N/A") else text
+
+
+@lru_cache(maxsize=10_000)
+def minutes_of(text: str) -> Minutes:
+    """A limit as Slurm's commands print it, rounded up; raises ValueError.
+
+    >>> minutes_of("1-02:30:00"), minutes_of("5:01"), minutes_of("UNLIMITED")
+    (1590, 6, None)
+    """
+    return None if text.upper() in ("UNLIMITED", "INFINITE", "NOT_SET", "N/A", "") else -(-seconds_of(text) // 60)
+
+
+@lru_cache(maxsize=100_000)
+def time_of(text: str, zone: tzinfo = UTC) -> int:
+    """A Unix time as Slurm's commands print it, in seconds or as a local time of this zone; 0 for one that is not known."""
+    if text in BLANK:
+        return 0
+    if text.isascii() and text.isdecimal() and len(text) < 13:
+        return int(text)
+    return int(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp())
+
+
+def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
+    """The tasks that a pending array still has, the first `most` of them, and how many may run at a time, 0 for any number.
+
+    `cut`: the list may be cut off; then those that are surely whole. Raises ValueError for what is no list.
+
+    >>> tasks_of("0-5%2", 9), tasks_of("1,3,7-11:2", 4), tasks_of("", 9), tasks_of("1-3,...", 9, cut=True)
+    (([0, 1, 2, 3, 4, 5], 2), ([1, 3, 7, 9], 0), ([], 0), ([1, 2, 3], 0))
+    """
+    text, _, limit = text.strip().removeprefix("[").removesuffix("]").partition("%")
+    tasks: list[int] = []
+    for part in text.split(",") if text else ():
+        match = _PART.fullmatch(part)
+        if match is None and cut:
+            break
+        if match is None:
+            raise OddError(f"{quoted(text)} is no list of tasks")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        tasks.extend(range(first, last + 1, max(step, 1))[: most - len(tasks)])
+    return tasks, int(limit) if limit.isdecimal() and len(limit) < 10 else 0
+
+
+def resource_of(text: str, name: str) -> int | None:
+    """The number of a resource in a list such as cpu=64,gres/gpu=4,mem=4G, memory in MB; None if it is not named.
+
+    >>> resource_of("cpu=1,mem=4G,node=1", "mem"), resource_of("mem=500M", "mem"), resource_of("cpu=8", "gres/gpu")
+    (4096, 500, None)
+    """
+    match = re.search(rf"(?:^|,){re.escape(name)}=(\d{{1,15}}(?:\.\d+)?)([KMGTP]?)(?:,|$)", text)
+    return None if match is None else int(float(match[1]) * (MEGABYTES | {"": 1.0})[match[2]])
+
+
+def gpus_of(text: str) -> int:
+    """The GPUs in a list of resources; of those with an equals sign the untyped one is the total.
+
+    >>> gpus_of("cpu=8,mem=4G,node=1,gres/gpu=4,gres/gpu:a100=4"), gpus_of("gres:gpu:a100:2"), gpus_of("N/A"), gpus_of("gres/gpu:h100=3")
+    (4, 2, 0, 3)
+    >>> gpus_of("gpu:a100:4(S:0,1),gpu:h100:2,mps:200"), gpus_of("gpu"), gpus_of("(null)")
+    (6, 1, 0)
+    """
+    total, typed = 0, 0
+    for one in re.sub(r"\([^)]*\)", "", text).split(","):
+        match = re.fullmatch(r"(?:gres[/:])?gpu(:[^:=]+)??(?:([:=])(\d{1,9}))?", one.strip())
+        if match is None:
+            continue
+        number = int(match[3] or 1)
+        total, typed = (total, typed + number) if match[1] and match[2] == "=" else (total + number, typed)
+    return total or typed
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- JSON
+
+
+def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**53 - 1) -> int | None:
+    """A number, given as itself or as an object with `set`, `infinite` and `number`; None if unknown, UNLIMITED if infinite."""
+    if isinstance(value, Mapping):
+        if value.get("infinite"):
+            return UNLIMITED
+        value = value.get("number") if value.get("set") else None
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise OddError(f"{name} is {quoted(str(value))}, it must be a whole number")
+    return value
+
+
+def text_of(value: Any, name: str) -> str:
+    """A text; empty if there is none."""
+    if value is not None and not isinstance(value, str):
+        raise OddError(f"{name} is {quoted(str(value))}, it must be a text")
+    return known(value or "")
+
+
+def members(value: Any, name: str) -> Mapping[str, Any]:
+    """An object; one without members if there is none."""
+    if value is not None and not isinstance(value, Mapping):
+        raise OddError(f"{name} is {quoted(str(value))}, it must be an object")
+    return value or {}
+
+
+def elements(value: Any, name: str) -> Sequence[Any]:
+    """A list; an empty one if there is none."""
+    if value is not None and not isinstance(value, list):
+        raise OddError(f"{name} is {quoted(str(value))}, it must be a list")
+    return value or ()

@@ -1,0 +1,212 @@
+"""What matters to running and waiting jobs of a cluster's settings, partitions, reservations, and of its limits on jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from walltime.logs.slurm.values import Minutes, known, minutes_of, time_of
+from walltime.slurm.queue import QueueJob
+from walltime.slurm.records import ClusterRecords, Record, SlurmError, expand
+
+__all__ = ["SOFT_LIMIT", "Configuration", "Limits", "Mode", "Partition", "Reservation", "read_configuration", "read_limits"]
+
+SOFT_LIMIT = "time_min_as_soft_limit"
+FREE = "partitiontimelimit"
+"""The flag of a quality of service whose jobs may be longer than their partition allows."""
+
+
+class Mode(StrEnum):
+    """What the cluster makes of TimeMin, and so what the side-car may do."""
+
+    SOFT_LIMIT = "soft limit"
+    """a started job keeps its limit: SchedulerParameters has time_min_as_soft_limit"""
+    GIVE_BACK = "give-back"
+    """backfill shortens a job that it starts, and the side-car must raise its limit again"""
+    ADVICE = "advice only"
+    """nothing may be changed"""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Nodes set aside, `start` to `end` (Unix times); no nodes means all."""
+
+    name: str
+    start: int
+    end: int
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition: its nodes, its longest time limit, minutes, and the quality of service that holds for all of its jobs."""
+
+    nodes: frozenset[str]
+    limit: Minutes
+    qos: str = ""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """`settings`: of `scontrol show config`, by name. `soft_limit`: whether time_min_as_soft_limit is set."""
+
+    settings: dict[str, str]
+    partitions: dict[str, Partition] = field(default_factory=dict)
+    reservations: tuple[Reservation, ...] = ()
+
+    @property
+    def soft_limit(self) -> bool:
+        """Whether TimeMin leaves the limit of a started job alone."""
+        words = self.settings.get("SchedulerParameters", "").lower().split(",")
+        return any(word.strip() == SOFT_LIMIT for word in words) and self.version >= (23, 11)
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Slurm's version, such as (24, 11); (0,) if it is unknown."""
+        parts = self.settings.get("SLURM_VERSION", "").split(".")[:2]
+        return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else (0,)
+
+    @property
+    def has_backfill(self) -> bool:
+        """Whether anything reads TimeMin."""
+        return self.settings.get("SchedulerType") == "sched/backfill"
+
+    @property
+    def enforces_limits(self) -> bool:
+        """Whether limits of associations hold."""
+        return any(word in self._enforced for word in ("limits", "safe", "qos", "all"))
+
+    @property
+    def enforces_safely(self) -> bool:
+        """Whether a job starts only if what is left of a limit on used minutes is enough for its own limit."""
+        return any(word in self._enforced for word in ("safe", "all"))
+
+    @property
+    def _enforced(self) -> str:
+        return self.settings.get("AccountingStorageEnforce", "none").lower()
+
+    @property
+    def controller(self) -> str:
+        """What changes when another slurmctld, or the same one anew, answers."""
+        names = ("ClusterName", "SLURM_VERSION", "BOOT_TIME", "JobSubmitPlugins", "SlurmUser")
+        return " ".join(self.settings.get(name, "") for name in names)
+
+    def longest(self, partitions: Sequence[str]) -> Minutes:
+        """The longest limit that a job in one of these partitions can have."""
+        limits = [self.partitions[name].limit if name in self.partitions else None for name in partitions]
+        return max((limit for limit in limits if limit is not None), default=None) if None not in limits else None
+
+    def next_reservation(self, partitions: Sequence[str], now: float) -> Reservation | None:
+        """The first reservation that has not ended, on nodes of one of these partitions."""
+        nodes = frozenset[str]().union(*(self.partitions[name].nodes for name in partitions if name in self.partitions))
+        met = [r for r in self.reservations if r.end > now and (not r.nodes or not nodes or nodes & r.nodes)]
+        return min(met, key=lambda reservation: reservation.start, default=None)
+
+
+def read_configuration(records: ClusterRecords) -> Configuration:
+    """The cluster in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
+    if "SchedulerType" not in records.settings or not records.partitions or "reservations" not in records.known:
+        raise SlurmError("scontrol show: the settings, partitions or reservations are missing from its answer")
+    try:
+        partitions = {
+            name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), known(record.get("QoS", "")))
+            for name, record in records.partitions.items()
+        }
+        reservations = tuple(
+            Reservation(name, time_of(record["StartTime"]), time_of(record["EndTime"]), frozenset(expand(record.get("Nodes", ""))))
+            for name, record in records.reservations.items()
+        )
+    except (KeyError, ValueError) as error:
+        raise SlurmError(f"scontrol show: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
+    return Configuration(records.settings, partitions, reservations)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on jobs, by name; `known` is False if they could not be read, so that they may be anywhere.
+
+    `minutes` and `used`: accounts, with those below them, that have limits on minutes (GrpTRESRunMins, MaxTRESMins), and on minutes used
+    so far (GrpTRESMins, GrpWall), which count where limits are safe; `user_...` and `qos_...` the same of users and qualities of service.
+    `wall`: MaxWall, minutes, of an account, or of an account and a user; `qos_wall` of a quality of service; `free`: those with FREE.
+    """
+
+    known: bool = True
+    minutes: frozenset[str] = frozenset()
+    used: frozenset[str] = frozenset()
+    user_minutes: frozenset[str] = frozenset()
+    user_used: frozenset[str] = frozenset()
+    qos_minutes: frozenset[str] = frozenset()
+    qos_used: frozenset[str] = frozenset()
+    wall: Mapping[tuple[str, str], Minutes] = field(default_factory=dict)
+    qos_wall: Mapping[str, Minutes] = field(default_factory=dict)
+    free: frozenset[str] = frozenset()
+
+    def meet(self, job: QueueJob, cluster: Configuration) -> bool:
+        """Whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
+        qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
+        found = job.account in self.minutes or job.user in self.user_minutes or bool(qos & self.qos_minutes)
+        if cluster.enforces_safely:
+            found |= job.account in self.used or job.user in self.user_used or bool(qos & self.qos_used)
+        return found
+
+    def longest(self, job: QueueJob, cluster: Configuration) -> Minutes:
+        """The longest limit that the user of a job can have chosen for it; never less than the one that it has."""
+        caps = [] if job.qos in self.free else [cluster.longest(job.partitions)]
+        if cluster.enforces_limits:
+            caps += [self.qos_wall.get(job.qos), self.wall.get((job.account, job.user), self.wall.get((job.account, "")))]
+            of_partitions = [self.qos_wall.get(cluster.partitions[name].qos) for name in job.partitions if name in cluster.partitions]
+            caps += [None if None in of_partitions else max((cap for cap in of_partitions if cap is not None), default=None)]
+        known = [cap for cap in caps if cap is not None]
+        return None if not known or job.limit is None else max(min(known), job.limit)
+
+
+MINUTES = ("GrpTRESRunMins", "MaxTRESMins")
+"""Limits on minutes that jobs may use, with which Slurm compares TimeMin, not the limit, of a job."""
+MINUTES_OF_QOS = (*MINUTES, "MaxTRESRunMinsPA", "MaxTRESRunMinsPU")
+USED = ("GrpTRESMins", "GrpWall")
+"""Limits on minutes used so far, which count where limits are safe."""
+
+
+def read_limits(records: ClusterRecords) -> Limits:
+    """The limits in the tables of sacctmgr; raises SlurmError if something is missing in them, or cannot be understood."""
+    if not {"associations", "qos"} <= records.known:
+        raise SlurmError("sacctmgr show: the associations or the qualities of service are missing from its answer")
+    try:
+        return _limits(records.associations, records.qos)
+    except (KeyError, ValueError) as error:
+        raise SlurmError(f"sacctmgr show: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
+
+
+def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:
+    def limited(rows: Sequence[Record], name: str, limits: Sequence[str]) -> frozenset[str]:
+        return frozenset([row[name] for row in rows if any(row[limit] for limit in limits)])
+
+    accounts, users = ([row for row in associations if bool(row["User"]) is of_user] for of_user in (False, True))
+    parents = {row["Account"]: row["ParentName"] for row in accounts}
+    above = {account: _with_parents(account, parents) for account in parents}
+    minutes, used = (limited(accounts, "Account", limits) for limits in (MINUTES, USED))
+    wall = {(row["Account"], row["User"]): minutes_of(row["MaxWall"]) for row in associations if row["MaxWall"]}
+    for account, chain in above.items():
+        nearest = next((wall[name, ""] for name in chain if (name, "") in wall), None)
+        if nearest is not None:
+            wall.setdefault((account, ""), nearest)
+    return Limits(
+        minutes=minutes | {account for account, chain in above.items() if minutes & {*chain, "root"}},
+        used=used | {account for account, chain in above.items() if used & {*chain, "root"}},
+        user_minutes=limited(users, "User", MINUTES),
+        user_used=limited(users, "User", USED),
+        qos_minutes=limited(qos, "Name", MINUTES_OF_QOS),
+        qos_used=limited(qos, "Name", USED),
+        wall=wall,
+        qos_wall={row["Name"]: minutes_of(row["MaxWall"]) for row in qos if row["MaxWall"]},
+        free=frozenset(row["Name"] for row in qos if FREE in row["Flags"].lower()),
+    )
+
+
+def _with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
+    """The account and those above it, the nearest first."""
+    chain = [account]
+    while parents.get(chain[-1]) and parents[chain[-1]] not in chain:
+        chain.append(parents[chain[-1]])
+    return chain

@@ -1,0 +1,242 @@
+"""The jobs of a queue as a snapshot has them, from `squeue --json` of Slurm 22.05 to 26.05, or from its text where it has no --json."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Any
+
+from walltime.durations import seconds_of
+from walltime.logs.slurm.values import (
+    BLANK,
+    NO_LIMITS,
+    UNLIMITED,
+    OddError,
+    gpus_of,
+    known,
+    number_of,
+    resource_of,
+    tasks_of,
+    text_of,
+    time_of,
+)
+from walltime.slurm.jobs import MOST, RUNNING, WAITING, SnapshotJob
+from walltime.wording import harmless
+
+__all__ = ["BETWEEN", "FIELDS", "SQUEUE_JSON", "SQUEUE_TEXT", "read_squeue_json", "read_squeue_text"]
+
+BETWEEN = "\x1f"
+FIELDS = {
+    "%i": "id",
+    "%A": "job",
+    "%F": "array",
+    "%T": "state",
+    "%u": "user",
+    "%a": "account",
+    "%P": "partition",
+    "%q": "qos",
+    "%V": "submit",
+    "%S": "start",
+    "%l": "limit",
+    "%D": "nodes",
+    "%C": "cpus",
+    "%b": "gres",
+    "%h": "shared",
+    "%Q": "priority",
+    "%E": "dependency",
+    "%r": "reason",
+    "%j": "name",
+}
+"""The fields of the text; the job's name, which may contain anything, stands last."""
+NAMES = ("user", "account", "partition", "qos", "reason")
+SQUEUE_JSON = ("squeue", "--all", "--json")
+SQUEUE_TEXT = ("squeue", "--all", "--noheader", f"--format={BETWEEN.join(FIELDS)}")
+MOST_JOBS = 200_000
+"""So many jobs of a queue are read at most, tasks of arrays counted one by one."""
+_LONGEST = 4096
+"""A text of more characters is cut."""
+_HELD = re.compile(r"JobHeld\w*|\w*requeued_held", re.ASCII)
+
+
+def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[SnapshotJob]:
+    """The jobs of these records; what is left out is counted by SNAPSHOT_RULES, and the first bad records are noted."""
+    return _gather("Record", records, lambda record: _of_record(record, counts), counts, notes)
+
+
+def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[SnapshotJob]:
+    """The same of these lines, printed by SQUEUE_TEXT; `zone`: of local times, where they are no Unix times."""
+    return _gather("Line", lines, lambda line: _of_line(line, counts, zone) if line.strip() else [], counts, notes)
+
+
+def _gather(
+    what: str, records: Sequence[Any], jobs_of: Callable[[Any], list[SnapshotJob]], counts: Counter[str], notes: list[str]
+) -> list[SnapshotJob]:
+    jobs: list[SnapshotJob] = []
+    for place, record in enumerate(records, 1):
+        try:
+            more = jobs_of(record)
+        except ValueError as error:
+            counts["bad_record"] += 1
+            if counts["bad_record"] <= 3:
+                notes.append(f"{what} {place} of squeue: {harmless(str(error), 200)}.")
+            continue
+        if len(jobs) + len(more) > MOST_JOBS:
+            counts["too_many_tasks"] += len(more) if len(more) <= MOST_JOBS else 1
+            continue
+        jobs += more
+    return jobs
+
+
+def _is_over(states: set[str], counts: Counter[str]) -> bool:
+    """Whether a job neither runs nor waits, and so is left out."""
+    if states & {"SUSPENDED", "STOPPED"}:
+        counts["suspended"] += 1
+    elif "COMPLETING" in states or not states & {"RUNNING", "PENDING", "CONFIGURING"}:
+        counts["ended"] += 1
+    else:
+        return False
+    return True
+
+
+def _jobs(
+    number: int | None, waits: bool, start: int | None, het: bool, tasks: tuple[list[int], int] | None, **values: Any
+) -> list[SnapshotJob]:
+    """The jobs of a record, several if it is the rest of an array: `tasks`, and how many of them may run at a time, 0 for any number.
+
+    Each task is a job of its own; Slurm's expected start is only that of the first.
+    """
+    if not number or (not waits and not start):
+        raise OddError(f"job {number} runs, and has no start" if number else "it has no number")
+    job = SnapshotJob(
+        job=number,
+        state=WAITING if waits else RUNNING,
+        start=None if waits else start,
+        expected=(start or None) if waits else None,
+        left_out=why_left_out(values["reason"], values["dependency"], values["priority"], het) if waits else "",
+        **values,
+    )
+    if tasks is None:
+        return [job]
+    return [replace(job, task=task, array_limit=tasks[1], expected=job.expected if k == 0 else None) for k, task in enumerate(tasks[0])]
+
+
+def why_left_out(reason: str, dependency: str, priority: int | None, het: bool) -> str:
+    """The rule by which a waiting job is not simulated; empty if it is.
+
+    >>> why_left_out("JobHeldUser", "", 0, False), why_left_out("Priority", "", 5, False), why_left_out("Dependency", "afterok:3", 5, False)
+    ('held', '', 'dependent')
+    """
+    if het:
+        return "het"
+    if reason.startswith("Dependency") or known(dependency):
+        return "dependent"
+    return "held" if priority == 0 or _HELD.fullmatch(reason) else ""
+
+
+def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
+    """The jobs of a record of JSON: none if it has ended."""
+    if not isinstance(record, Mapping):
+        raise OddError("it is no job")
+
+    def whole(name: str) -> int | None:
+        value = number_of(record.get(name), name, 0, MOST - 1)
+        return None if value == UNLIMITED else value
+
+    def text(name: str) -> str:
+        return text_of(record.get(name), name)[:_LONGEST]
+
+    states = record.get("job_state")
+    words = {states} if isinstance(states, str) else {str(one) for one in states} if isinstance(states, list) else set()
+    number = whole("job_id")
+    if not number or not words:
+        raise OddError("it has no job_id or no job_state")
+    if _is_over(words, counts):
+        return []
+    waits = "PENDING" in words
+    array, task, remaining = whole("array_job_id") or None, whole("array_task_id"), text("array_task_string")
+    tasks = None
+    if waits and array is not None and task is None and remaining:
+        numbers, most = tasks_of(remaining, MOST_JOBS + 1)
+        tasks = numbers, most or whole("array_max_tasks") or 0
+    resources = text("tres_req_str") if waits or not text("tres_alloc_str") else text("tres_alloc_str")
+    limit, least, user = whole("time_limit"), whole("time_minimum") or 0, whole("user_id")
+    shared = record.get("shared")
+    return _jobs(
+        number,
+        waits,
+        whole("start_time"),
+        bool(whole("het_job_id")),
+        tasks,
+        user=text("user_name") or ("" if user is None else str(user)),
+        account=text("account"),
+        partition=text("partition"),
+        qos=text("qos"),
+        name=text("name"),
+        submit=whole("submit_time") or None,
+        eligible=whole("eligible_time") or None,
+        limit=None if limit is None or limit >= MOST // 60 else 60 * limit,
+        time_min=60 * least if least < MOST // 60 else 0,
+        nodes=max(1, whole("node_count") or 1),
+        cpus=max(1, whole("cpus") or 1),
+        gpus=gpus_of(resources),
+        memory_mb=min(resource_of(resources, "mem") or 0, MOST - 1),
+        exclusive="none" in (shared if isinstance(shared, list) else [shared]) or _asks_for_nodes(text("submit_line")),
+        priority=whole("priority"),
+        dependency=text("dependency"),
+        reason=text("state_reason"),
+        array=array,
+        task=task if array is not None else None,
+    )
+
+
+def _asks_for_nodes(line: str) -> bool:
+    """Whether the command line asks for whole nodes: from 26.05 on, squeue says so nowhere else."""
+    words = line.partition(" --wrap")[0].split()
+    return "--exclusive" in words or "--exclusive=exclusive" in words
+
+
+def _of_line(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJob]:
+    """The jobs of a line of the text: none if it has ended."""
+    values = line.split(BETWEEN, len(FIELDS) - 1)
+    if len(values) < len(FIELDS):
+        raise OddError(f"it has {len(values)} fields, not {len(FIELDS)}")
+    of = dict(zip(FIELDS.values(), values, strict=True))
+    of |= {name: known(value) if name in NAMES else "" if value in BLANK else value for name, value in of.items() if name != "name"}
+    if _is_over({of["state"]}, counts):
+        return []
+
+    def whole(name: str) -> int | None:
+        if of[name] and not (of[name].isascii() and of[name].isdecimal() and len(of[name]) <= 12):
+            raise OddError(f"{name} is {harmless(of[name])!r}, it must be a whole number")
+        return int(of[name]) if of[name] else None
+
+    waits = of["state"] == "PENDING"
+    base, _, task = of["id"].partition("_")
+    start, submit, nodes = time_of(of["start"], zone) or None, time_of(of["submit"], zone) or None, max(1, whole("nodes") or 1)
+    return _jobs(
+        whole("job") or (int(base) if base.isdecimal() else None),
+        waits,
+        start,
+        "+" in of["id"],
+        tasks_of(task, MOST_JOBS + 1) if waits and task.startswith("[") else None,
+        user=of["user"],
+        account=of["account"],
+        partition=of["partition"],
+        qos=of["qos"],
+        name=of["name"],
+        submit=submit,
+        eligible=start if waits and of["reason"] == "BeginTime" else submit,
+        limit=None if of["limit"] in ("", *NO_LIMITS, "NOT_SET") else seconds_of(of["limit"]),
+        nodes=nodes,
+        cpus=max(1, whole("cpus") or 1),
+        gpus=gpus_of(of["gres"]) * nodes,
+        exclusive=of["shared"].upper() in ("NO", "EXCLUSIVE"),
+        priority=whole("priority"),
+        dependency=of["dependency"],
+        reason=of["reason"],
+        array=whole("array") if task else None,
+        task=int(task) if task.isdecimal() and len(task) < 10 else None,
+    )
