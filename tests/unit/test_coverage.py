@@ -51,7 +51,7 @@ MADE_BY = {
     "batch-means.published": ["papers.mualem01.models.run_model"],
     "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard"],
     "benchmark.behind": ["benchmark.standings._behind"],
-    "tuning.change": ["tuning.fitting.change_interval", "report.tuning._figure"],
+    "tuning.change": ["tuning.bandit.choose_weekly", "tuning.fitting.tune", "report.tuning._figure"],
     "learn.windows": ["learn.evaluation._compared", "learn.evaluation._importances"],
     "learn.seeds": ["learn.evaluation._compared"],
 }
@@ -63,6 +63,7 @@ MAKERS = [
     "slurm.starts.start_times.quantiles_of",
     "metrics.batches.batch_means",
     "metrics.confidence.Interval",
+    "metrics.confidence.Interval.around",
     "metrics.confidence.bootstrap",
     "metrics.confidence.ends_of_runs",
     "metrics.confidence.mean_interval",
@@ -72,6 +73,8 @@ MAKERS = [
     "metrics.confidence.range_of_runs",
     "metrics.series.series_interval",
     "metrics.series.stratified_interval",
+    "simulation.windows.change_interval",
+    "simulation.windows.in_percent",
     "papers.mualem01.models.published_batch_means",
     "whatif.weekly_interval.over_weeks",
 ]

@@ -19,7 +19,6 @@ def rows(submit, start, runtime, procs, unix_start_time=0, tzinfo=UTC, **options
     return metrics.monthly(
         submit=submit,
         start=start,
-        end=start + runtime,
         runtime=runtime,
         procs=procs,
         machine_procs=4,

@@ -19,9 +19,10 @@ from tests.cli import call
 from tests.profiles import PROFILE
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
+from walltime.metrics import rank_correlation
 from walltime.papers.items import Item, items_of
 from walltime.papers.mualem01.experiment import chaos
-from walltime.papers.mualem01.months import infer_start, rank_correlation
+from walltime.papers.mualem01.months import infer_start
 from walltime.papers.printed import PAPERS, Printed, paper_name, printed
 from walltime.papers.results import Value
 from walltime.papers.run import run_paper

@@ -10,9 +10,9 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from walltime.policy import ORDERS, parse_order, score_order
-from walltime.simulation.windows import DAY, windows
+from walltime.simulation.windows import DAY, change_interval, windows
 from walltime.tuning.bandit import _Chooser
-from walltime.tuning.fitting import change_interval, split
+from walltime.tuning.fitting import split
 from walltime.tuning.search import make_order, search
 from walltime.tuning.switching import Switching
 from walltime.workloads import Lublin99

@@ -44,7 +44,6 @@ NO_RESULTS = (
     "metrics/confidence.py",
     "metrics/gains.py",
     "metrics/recorded.py",
-    "metrics/timeline.py",
     "schedule/comparison.py",
     "schedule/files.py",
     "schedule/recorded.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,9 @@ from walltime.learn import ppo
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
 from walltime.learn.training import Trained, load, simple_outcomes
-from walltime.metrics import Interval, halves_differ, prediction_interval, series_interval
+from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
-from walltime.simulation.windows import log_cost, percent
-from walltime.wording import shown_change
+from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -123,9 +122,8 @@ class Evaluation:
         hardest = max(self.compared, key=lambda one: one.change.mean)
         chosen = dict.fromkeys(("easy", "easy:order=f4", hardest.scheduler))
         best = (
-            f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the lowest on these windows, which is known only "
-            "afterwards: the "
-            "interval against it does not include that choice."
+            f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the lowest on these windows, which is known only afterwards: "
+            "the interval against it does not include that choice."
         )
         return (*(self._sentence(by_name[name]) for name in chosen), best)
 
@@ -136,20 +134,15 @@ class Evaluation:
             return CAVEATS
         early, late = (f"{change:+.0f} %" for change in (self.halves.early, self.halves.late))
         return (
-            f"The halves of this log differ: {PAIR[0]} changes the {self.metric.replace('_', ' ')} of {PAIR[1]} by {early} in "
-            "the earlier one "
-            f"and by {late} in the later one. So the intervals are of these months only: other months of this log lie outside "
-            "far more often "
-            "than one time in ten.",
+            f"The halves of this log differ: {PAIR[0]} changes the {self.metric.replace('_', ' ')} of {PAIR[1]} by {early} in the earlier "
+            f"one and by {late} in the later one. So the intervals are of these months only: other months of this log lie outside far more "
+            "often than one time in ten.",
             *CAVEATS,
         )
 
     def _sentence(self, one: Compared) -> str:
         name = self.metric.replace("_", " ")
-        mean, low, high = (
-            shown_change(value, one.change.low, one.change.high) for value in (one.change.mean, one.change.low, one.change.high)
-        )
-        span = f"{mean} (90 % interval of such windows: {low} to {high}; {self.windows} held out)"
+        span = one.change.as_change("such windows", f"{self.windows} held out")
         if not one.is_clear:
             return f"There is no clear difference between the {name} of the agent and that of {one.scheduler}: {span}."
         return f"The {name} of the agent is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
@@ -157,14 +150,8 @@ class Evaluation:
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         compared = [asdict(one) | {"is_clear": one.is_clear} for one in self.compared]
-        return (
-            asdict(self)
-            | {"compared": compared, "windows": self.windows, "version": version()}
-            | {
-                "verdict": list(self.verdict),
-                "caveats": list(self.caveats),
-            }
-        )
+        words = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
+        return asdict(self) | {"compared": compared, "windows": self.windows, "version": version()} | words
 
     def table(self) -> pl.DataFrame:
         """A row for each window: its number, and the cost of each scheduler and agent."""
@@ -253,8 +240,8 @@ def _compared(name: str, outcome: Array, agents: Array, metric: str) -> Compared
     """The agents (logarithms, agents x windows) against a scheduler."""
     costs, longest = outcome
     differences = agents - log_cost(costs, metric)
-    over_seeds = _percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
-    return Compared(name, float(costs.mean()), float(longest.max()), _percent(series_interval(differences.mean(axis=0))), over_seeds)
+    over_seeds = in_percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
+    return Compared(name, float(costs.mean()), float(longest.max()), change_interval(differences.mean(axis=0)), over_seeds)
 
 
 def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
@@ -263,12 +250,6 @@ def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
     gain = one - other
     middle = len(gain) // 2
     return Halves(percent(float(gain[:middle].mean())), percent(float(gain[middle:].mean())), halves_differ(gain))
-
-
-def _percent(found: Interval) -> Interval:
-    """An interval of differences of logarithms as one of changes in percent."""
-    what = f"{found.what}, of the logarithms, as a change in %"
-    return replace(found, mean=percent(found.mean), low=percent(found.low), high=percent(found.high), what=what)
 
 
 def _shuffled() -> list[int]:
@@ -289,7 +270,7 @@ def _importances(
             losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
             tell()
         slope = float(slopes[column]) if column < len(COMPACT) else None
-        found.append(Importance(ppo.INPUTS[column], _percent(series_interval(np.mean(losses, axis=0))), slope))
+        found.append(Importance(ppo.INPUTS[column], change_interval(np.mean(losses, axis=0)), slope))
     return tuple(sorted(found, key=lambda one: -one.loss.mean))
 
 

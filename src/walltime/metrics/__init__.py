@@ -1,5 +1,6 @@
 """Metrics: one definition per function, with its source. All functions take plain arrays."""
 
+from walltime.metrics.averages import TRIMS, measured
 from walltime.metrics.batches import BatchMeans, batch_means, jobs_needed
 from walltime.metrics.confidence import (
     Interval,
@@ -30,10 +31,12 @@ from walltime.metrics.machine import (
     FEW_WAITING,
     busy_processors,
     levels_at,
+    means_between,
     offered_load,
     queue_length,
     queue_stretches,
     steps,
+    timeline,
     utilization,
 )
 from walltime.metrics.months import Month, month_starts, monthly
@@ -53,8 +56,6 @@ from walltime.metrics.predictions import (
 from walltime.metrics.recorded import RecordedWaits, correlation, rank_correlation, recorded_waits
 from walltime.metrics.series import halves_differ, series_interval, stratified_interval
 from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
-from walltime.metrics.timeline import means_between, timeline
-from walltime.metrics.trim import TRIMS, measured
 
 __all__ = [
     "FEW_WAITING",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.wording import shown_change
 
 Array = np.ndarray
 
@@ -25,10 +26,24 @@ class Interval:
     high: float
     what: str
 
+    @classmethod
+    def around(cls, mean: float, half: float, what: str) -> Interval:
+        """The interval from so far below the mean to as far above it."""
+        return cls(mean, mean - half, mean + half, what)
+
     @property
     def half_width(self) -> float:
         """Half the width of the interval."""
         return (self.high - self.low) / 2
+
+    def as_change(self, scope: str, count: str) -> str:
+        """A change in percent with its interval, what that is of, and how many values there were.
+
+        >>> Interval(-12.3, -20.0, -4.0, "").as_change("such weeks", "9 weeks")
+        '-12 % (90 % interval of such weeks: -20 % to -4 %; 9 weeks)'
+        """
+        mean, low, high = (shown_change(value, self.low, self.high) for value in (self.mean, self.low, self.high))
+        return f"{mean} (90 % interval of {scope}: {low} to {high}; {count})"
 
 
 def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
@@ -41,7 +56,7 @@ def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
         raise WorkloadError("a confidence interval needs at least 2 independent values")
     mean = float(values.mean())
     half = student_t(0.5 + confidence / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return Interval(mean, mean - half, mean + half, f"{100 * confidence:g} % confidence interval of the mean")
+    return Interval.around(mean, half, f"{100 * confidence:g} % confidence interval of the mean")
 
 
 def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
@@ -58,7 +73,7 @@ def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
     """
     found = mean_interval(values, confidence)
     half = found.half_width * math.sqrt(len(values) + 1)
-    return Interval(found.mean, found.mean - half, found.mean + half, f"{100 * confidence:g} % interval of one further run")
+    return Interval.around(found.mean, half, f"{100 * confidence:g} % interval of one further run")
 
 
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:

@@ -44,7 +44,6 @@ def monthly(
     *,
     submit: Array,
     start: Array,
-    end: Array,
     runtime: Array,
     procs: Array,
     machine_procs: int,
@@ -54,7 +53,7 @@ def monthly(
 ) -> list[Month]:
     """Averages for each calendar month in the site's local time, including months without jobs.
 
-    `submit, start, end, runtime`: int64 seconds from the start of the log, `procs`: int64 processors; each of shape (jobs,).
+    `submit, start, runtime`: int64 seconds from the start of the log, `procs`: int64 processors; each of shape (jobs,).
     `unix_start_time`: seconds since 1970 UTC at which the log starts. `by`: the event that assigns a job to a month. Raises
     PolicyError for another event, WorkloadError if the start of the log is not known or its times are outside the calendar.
     Source: mualem01, Table 1; that jobs belong to the month of their end, and that "load" is the utilization, is an
@@ -62,8 +61,7 @@ def monthly(
 
     >>> from datetime import UTC
     >>> a = np.array([86400 * 30])
-    >>> rows = monthly(submit=a, start=a, end=a + 86400 * 2, runtime=a * 0 + 86400 * 2, procs=a * 0 + 1, machine_procs=1,
-    ...                unix_start_time=0, tzinfo=UTC)
+    >>> rows = monthly(submit=a, start=a, runtime=a * 0 + 86400 * 2, procs=a * 0 + 1, machine_procs=1, unix_start_time=0, tzinfo=UTC)
     >>> [(m.year, m.month, m.jobs, m.days) for m in rows]
     [(1970, 1, 0, 1.0), (1970, 2, 1, 1.0)]
     """
@@ -71,9 +69,10 @@ def monthly(
         raise PolicyError(f"jobs cannot be split into months by {by!r}; known are {', '.join(SPLITS)}")
     if unix_start_time is None:
         raise WorkloadError("the log does not record its start (UnixStartTime), so it has no calendar months")
-    submit, start, end, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, end, runtime, procs))
+    submit, start, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, runtime, procs))
     if not len(submit):
         return []
+    end = start + runtime
     first, last = int(submit.min()), int(end.max())
     calendar = month_starts(unix_start_time + first, unix_start_time + last, tzinfo)
     bounds = np.array([moment - unix_start_time for _, _, moment in calendar], np.int64)

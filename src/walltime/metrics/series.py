@@ -37,9 +37,7 @@ def series_interval(values: Array, confidence: float = 0.90) -> Interval:
     away = np.array([part.mean() for part in parts]) - mean
     error = math.sqrt(float(weights @ away**2) / (blocks - 1) / len(values))
     half = student_t(0.5 + confidence / 2, blocks - 1) * error * widening(values)
-    return Interval(
-        mean, mean - half, mean + half, f"{100 * confidence:g} % confidence interval of the mean, over {blocks} blocks of neighbours"
-    )
+    return Interval.around(mean, half, f"{100 * confidence:g} % confidence interval of the mean, over {blocks} blocks of neighbours")
 
 
 def widening(values: Array) -> float:
@@ -124,7 +122,7 @@ def stratified_interval(values: Array, subjects: Sequence[object], confidence: f
     if degrees[0] < 1:
         return mean_interval(values, confidence)
     mean, half = float(values.mean()), student_t(0.5 + confidence / 2, int(degrees[0])) * float(errors[0])
-    return Interval(mean, mean - half, mean + half, f"{100 * confidence:g} % confidence interval of the mean, the subjects fixed")
+    return Interval.around(mean, half, f"{100 * confidence:g} % confidence interval of the mean, the subjects fixed")
 
 
 def stratified_errors(rows: Array, subjects: Sequence[object]) -> tuple[Array, Array]:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError, shown
-from walltime.metrics.averages import Averages
+from walltime.metrics.averages import Averages, measured
 from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
 from walltime.metrics.machine import utilization
-from walltime.metrics.trim import measured
 
 Array = np.ndarray
 
@@ -90,12 +89,11 @@ def summarize(
     machine_procs: int,
     offered_load: float,
     trim: str = "none",
-    ignored: Array | None = None,
 ) -> Summary:
     """Averages over the measured jobs; the utilization and the makespan are over all jobs.
 
     `submit, start, runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,), in order of
-    arrival. `runtime` is the simulated runtime. `offered_load`: ratio, passed through. `trim, ignored`: see `measured`.
+    arrival. `runtime` is the simulated runtime. `offered_load`: ratio, passed through. `trim`: see `measured`.
     A schedule without jobs has nan for every average. Raises PolicyError for an unknown trim, WorkloadError if the arrays
     differ in length or no job is left to measure.
     Source: feitelson98, mualem01 and tsafrir06, see the functions for each metric; percentiles, maximum and makespan are ours.
@@ -112,7 +110,7 @@ def summarize(
     end = start + runtime
     jobs = len(submit)
     first, last_submit, last = (int(submit.min()), int(submit.max()), int(end.max())) if jobs else (0, 0, 0)
-    mask = measured(end, last_submit, trim, ignored=ignored)
+    mask = measured(end, last_submit, trim)
     if jobs and not mask.any():
         raise nothing_to_measure(jobs, trim)
     wait, run = (start - submit)[mask], runtime[mask]

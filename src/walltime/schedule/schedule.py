@@ -183,7 +183,6 @@ class Schedule:
         return metrics.monthly(
             submit=self.submit,
             start=self.start,
-            end=self.end,
             runtime=self.runtime,
             procs=w.procs,
             machine_procs=w.machine_procs,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError, shown
-from walltime.metrics import Summary, summarize
+from walltime.metrics import Interval, Summary, series_interval, summarize
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -113,3 +113,14 @@ def percent(logarithm: float) -> float:
     -25.0
     """
     return 100.0 * float(np.expm1(logarithm))
+
+
+def in_percent(interval: Interval) -> Interval:
+    """An interval of differences of such logarithms as one of changes in percent."""
+    what = f"{interval.what}, of the logarithms, as a change in %"
+    return Interval(percent(interval.mean), percent(interval.low), percent(interval.high), what)
+
+
+def change_interval(differences: Array) -> Interval:
+    """The mean of differences of such logarithms (float64, one per window) as a change in percent, with its interval over blocks."""
+    return in_percent(series_interval(differences))

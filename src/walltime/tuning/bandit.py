@@ -16,11 +16,9 @@ from walltime.policy import ORDERS, Policy, parse_order
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.windows import DAY, LEAST, check_cost, log_cost
-from walltime.tuning.fitting import change_interval
+from walltime.simulation.windows import DAY, LEAST, change_interval, check_cost, log_cost
 from walltime.tuning.switching import Switching, can_switch
 from walltime.tuning.trials import with_order
-from walltime.wording import shown_change
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -84,8 +82,7 @@ class Weekly:
     def _said(self, label: str) -> str:
         """The comparison with this scheduler all along, in a sentence."""
         name, change = self.metric.replace("_", " "), self.against[label]
-        mean, low, high = (shown_change(value, change.low, change.high) for value in (change.mean, change.low, change.high))
-        span = f"{mean} (90 % interval of such weeks: {low} to {high}; {self.weeks} weeks)"
+        span = change.as_change("such weeks", f"{self.weeks} weeks")
         if change.low <= 0 <= change.high:
             return f"No clear difference of the {name} to {label} all along: {span}."
         return f"The {name} is {'lower' if change.high < 0 else 'higher'} than under {label} all along: {span}."

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics import Interval, halves_differ, series_interval
+from walltime.metrics import Interval, halves_differ
 from walltime.policy import ORDERS, Policy
 from walltime.policy.formulas import SCORES
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.windows import DAY, Window, check_cost, percent, windows
+from walltime.simulation.windows import DAY, Window, change_interval, check_cost, percent, windows
 from walltime.tuning.search import check_optimiser, make_order, search
 from walltime.tuning.trials import Kept, Trials, with_order
-from walltime.wording import shown_change
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -115,20 +114,12 @@ class Tuning:
 
 
 def _said(what: str, change: Interval, other: str, count: int) -> str:
-    mean, low, high = (shown_change(value, change.low, change.high) for value in (change.mean, change.low, change.high))
-    span = f"{mean} (90 % interval of such windows: {low} to {high}; {count} held out)"
+    span = change.as_change("such windows", f"{count} held out")
     if change.high < 0:
         return f"{what} is lower than {other}: {span}."
     if change.low > 0:
         return f"{what} is higher than {other}: {span}."
     return f"there is no clear difference between {what} and {other}: {span}."
-
-
-def change_interval(differences: Array) -> Interval:
-    """Differences of logarithms (float64, one per window) as a mean change in percent, with the 90 % interval over blocks of neighbours."""
-    found = series_interval(differences)
-    what = f"{found.what}, of the logarithms, as a change in %"
-    return Interval(percent(found.mean), percent(found.low), percent(found.high), what)
 
 
 def tune(

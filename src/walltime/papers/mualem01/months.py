@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from walltime.metrics import rank_correlation
 from walltime.metrics.months import Month, month_starts, monthly
 from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import NOTICEABLE, POLICIES, schedule_of
@@ -101,21 +102,6 @@ def correlated(what: str, pairs: Sequence[tuple[float, float]], least: float = 0
     return f"{what}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months"
 
 
-def rank_correlation(a: Array, b: Array) -> float:
-    """Spearman's rank correlation, equal values sharing their rank.
-
-    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
-    0.5
-    """
-    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
-
-
-def _ranks(values: Array) -> Array:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return ((last - counts + 1 + last) / 2)[place]
-
-
 def months_of(subject: Subject, policy: str, begin: int | None, overrun: str = "kill") -> list[Month]:
     """The months of a schedule; `begin`: seconds since 1970 at which the log starts, where it does not say so itself."""
     schedule = schedule_of(subject, policy, overrun)
@@ -124,7 +110,6 @@ def months_of(subject: Subject, policy: str, begin: int | None, overrun: str = "
     return monthly(
         submit=w.submit,
         start=schedule.start,
-        end=schedule.end,
         runtime=schedule.runtime,
         procs=w.procs,
         machine_procs=w.machine_procs,
