@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, workloads
 from tests.traces import trace_path
-from walltime.engine.kernel import decisions as kernel
 from walltime.learn.batch import DECISIONS, FORMULAS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
 
@@ -157,8 +156,8 @@ def check(batch: Batch, jobs: list[Episode]) -> None:
     """No more processors are in use than there are; the columns of the state fit together."""
     for e in range(batch.count):
         own = batch.state[e]
-        assert 0 <= own[kernel.FREE] <= jobs[0].workload.machine_procs
-        assert own[kernel.STARTED] + own[kernel.WAITING] == own[kernel.ARRIVED]
+        assert 0 <= own.free <= jobs[0].workload.machine_procs
+        assert own.started + own.waiting == own.arrived
     assert np.isfinite(batch.rewards).all()
     assert ((batch.seen >= 0) & (batch.seen <= 1)).all()
     assert ((batch.summary >= 0) & (batch.summary <= 1)).all()
@@ -171,8 +170,8 @@ def random_steps(episodes: list[Episode], options: dict, steps: int, every: int 
         over = batch.over
         if number % every == 0:
             check(batch, episodes)
-        for e in np.flatnonzero(over & (batch.state[:16, kernel.STARTED] > 0)):
-            jobs, start = batch.episodes[batch.state[e, kernel.EPISODE]].workload, batch.starts(int(e))
+        for e in np.flatnonzero(over & (batch.state[:16].started > 0)):
+            jobs, start = batch.episodes[batch.state[e].episode].workload, batch.starts(int(e))
             assert (start >= jobs.submit).all()
             if number % every == 0:
                 used = wt.metrics.busy_processors(start, start + np.minimum(jobs.runtime, jobs.requested), jobs.procs)[1]

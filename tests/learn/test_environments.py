@@ -13,7 +13,6 @@ import pytest
 
 import walltime as wt
 from walltime import learn
-from walltime.engine.kernel import decisions as kernel
 from walltime.learn.batch import AT_THE_END
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -268,7 +267,7 @@ def test_forbidden_actions__count_as_the_first_allowed_one():
     env = make().unwrapped
     env.reset(seed=1)
     env.step(31)
-    assert env._batch.state[0, kernel.MASKED] == 1
+    assert env._batch.state[0].masked == 1
 
 
 @pytest.mark.parametrize(

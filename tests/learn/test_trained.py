@@ -12,7 +12,6 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime import learn
-from walltime.engine.kernel import decisions as kernel
 from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work
@@ -78,7 +77,7 @@ def test_agents__choose_only_what_is_allowed(options):
     batch = Batch(episodes, Rules(slots=16, **options), 8)
     agent, draw = ppo.Agent(TINY, np.random.default_rng(1)), np.random.default_rng(2)
     played = ppo.play(batch, np.arange(8), agent, draw)
-    assert batch.state[:8, kernel.MASKED].tolist() == [0] * 8
+    assert batch.state[:8].masked.tolist() == [0] * 8
     assert batch.over.all()
     assert (played.chosen < played.choices).all()
     assert len(played.inputs) == played.choices.sum()

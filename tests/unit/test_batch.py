@@ -17,7 +17,9 @@ from tests.strategies import examples, workloads
 from walltime import metrics
 from walltime.engine.interface.load import load
 from walltime.engine.kernel import averages
-from walltime.engine.kernel.averages import FIELDS
+from walltime.engine.kernel.averages import AVERAGES, Columns, Scratch
+from walltime.engine.kernel.draw import Source
+from walltime.engine.kernel.memory import record
 from walltime.estimates.fmodel import STREAM_F
 from walltime.simulation.threads import in_threads
 from walltime.workload.models import MODELS
@@ -181,11 +183,11 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
     jobs = dataclasses.replace(jobs, job_id=np.array(ids, np.int64))
     expected = wt.FModel(factor, truncated=truncated).draw(jobs, seed)
     found = np.empty(len(ids), np.int64)
-    words = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F)
+    source = Source(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
     fixed = [array.copy() for array in (jobs.job_id, jobs.runtime)]
     for array in fixed:
         array.flags.writeable = False
-    load("draw")(*words, *fixed, float(factor), truncated or MAX_TIME, float(MAX_TIME), found)
+    load("draw")(source, *fixed, float(factor), truncated or MAX_TIME, float(MAX_TIME), found)
     assert found.tolist() == expected.tolist()
 
 
@@ -197,11 +199,12 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
 def test_measure__equals_the_readable_definitions(jobs, trim):
     submit, wait, runtime, procs = (np.array(column, np.int64) for column in zip(*sorted(jobs), strict=True))
     kind = (wait % 3).astype(np.uint8)
-    result, skipped = np.empty(20), np.zeros(len(jobs), np.uint8)
+    result, skipped = record(AVERAGES, offered_load=0.5), np.zeros(len(jobs), np.uint8)
     for array in (runtime, procs):
         array.flags.writeable = False
     values = np.empty(len(jobs), np.int64)
-    count = load("averages")(submit, submit + wait, runtime, procs, kind, 8, 0.5, trim == "tsafrir06", skipped, values, result)
+    columns = Columns(submit, submit + wait, runtime, procs, kind)
+    count = load("averages")(columns, 8, trim == "tsafrir06", Scratch(skipped, values), result)
     mask = metrics.measured(submit + wait + runtime, int(submit.max()), trim)
     assert (skipped == 0).tolist() == mask.tolist()
     assert count == mask.sum()
@@ -210,13 +213,16 @@ def test_measure__equals_the_readable_definitions(jobs, trim):
     expected = metrics.summarize(
         submit=submit, start=submit + wait, runtime=runtime, procs=procs, backfilled=kind == 2, machine_procs=8, offered_load=0.5, trim=trim
     )
-    found = metrics.Summary(*result)
+    found = metrics.Summary(*result.item())
     for name, value in dataclasses.asdict(expected).items():
         assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=0, nan_ok=True), name
 
 
 def test_measure__has_a_place_for_each_field():
-    assert len(dataclasses.fields(metrics.Summary)) == FIELDS
+    kinds = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
+    fields = {field.name: kinds[str(field.type)] for field in dataclasses.fields(metrics.Summary)}
+    assert {name: AVERAGES[name] for name in AVERAGES.names} == fields
+    assert tuple(fields) == AVERAGES.names
 
 
 @numba.njit(_nrt=False)

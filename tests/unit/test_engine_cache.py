@@ -34,9 +34,10 @@ event.register("numba:compile", Counter())
 import walltime
 from walltime.engine.compiler import folder
 from walltime.engine.interface import load
-from walltime.engine.kernel.memory import JOB, NOTE, new_found, new_scratch, records
+from walltime.engine.kernel.dynamics import new_effects, new_scratch
+from walltime.engine.kernel.memory import JOB, NOTE, records
 cached = load.is_cached("dynamics")
-jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_found(3)
+jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_effects(3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
 notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
 load.load("dynamics")(np.arange(3), jobs, 4, notes, new_scratch(3, 4), found)

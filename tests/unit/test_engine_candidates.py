@@ -27,13 +27,13 @@ def exact_time(slots, time):
 
 
 @numba.njit(_nrt=False)
-def join(slots, waiting, traits, i):
-    candidates.join(slots, waiting, traits, i)
+def join(plan, i):
+    candidates.join(plan, i)
 
 
 @numba.njit(_nrt=False)
-def survey(slots, waiting, traits, count):
-    candidates.survey(slots, waiting, traits, count, 0)
+def survey(plan, count):
+    candidates.survey(plan, count, 0)
 
 
 @numba.njit(_nrt=False)
@@ -65,17 +65,18 @@ def test_coarse_times__keep_their_order_and_leave_room_for_none():
 @pytest.mark.slow
 def test_shelves__bound_how_late_a_hole_may_begin():
     random = np.random.default_rng(3)
-    slots, _, waiting, traits = new_plan(20)
+    plan = new_plan(20)
+    slots, _, waiting, traits = plan
     slots.shift = 9
     waiting.procs, waiting.length, waiting.low = 2 ** random.uniform(0, 17, 20), 2 ** random.uniform(0, 24, 20), NEVER
     waiting.start = waiting.length + random.integers(0, 2**24, 20)
     for i in range(20):
-        join(slots, waiting, traits, i)
+        join(plan, i)
     waiting.start[10:] = waiting.length[10:]  # half of them move as far forward as they can
     for lowered in (False, True):
         if lowered:
             slots.looks = LOOKS
-            survey(slots, waiting, traits, 20)
+            survey(plan, 20)
         latest = [coarse_time(slots, int(time)) for time in waiting.start - waiting.length]
         narrow = 0
         for _ in range(2000):

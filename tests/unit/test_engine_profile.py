@@ -316,6 +316,7 @@ def test_new_memory__starts_with_an_empty_machine(processors):
     jobs, nobody = records(JOB, 5), np.zeros(0, np.int64)
     memory = new_memory(jobs, record(RULES, mode=KEEP, procs=processors, backfill=1), nobody, nobody)
     assert (memory.state.free, memory.state.running, memory.state.blocked) == (processors, 0, -1)
-    assert (memory.queue_index, memory.fresh) == (None, None)
-    assert memory.kept is not None
+    *others, kept = memory.reservations
+    assert kept is not None
+    assert others == [None] * 4
     assert memory.state.broken, "the profile is made in the first pass"

@@ -73,7 +73,8 @@ def watch(schedule: Schedule, job: int) -> Iterator[Snapshot]:
 def _watch_kernel(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
     lowered = lowered_prediction(schedule.workload, scheduler, schedule.overrun)
     simulation = new_kernel(schedule.workload, scheduler, schedule.dialect, schedule.overrun, lowered, log=True)
-    state, jobs, queue, notes = (getattr(simulation.memory, name) for name in ("state", "jobs", "queue", "notes"))
+    memory = simulation.memory
+    state, jobs, queue, notes = memory.state, memory.jobs, memory.queue, memory.machine.notes
     rank = _Rank(schedule, scheduler, jobs.order_length)
     submit = int(schedule.submit[job])
     instants = np.unique(np.concatenate([schedule.submit, schedule.start, schedule.end]))
@@ -83,7 +84,7 @@ def _watch_kernel(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterato
         done = simulation.advance(ahead)  # an event takes one step at least, and each of these instants has one, so this stops before
     while not done:
         started = int(state.started)
-        if simulation.memory.fresh is not None:
+        if memory.reservations.fresh is not None or memory.reservations.selected is not None:
             jobs.reserved_start[queue.job[int(state.queue_first) : int(state.queue_last)]] = -1  # each pass notes those that it makes
         done = simulation.advance(1)
         entries = queue[int(state.queue_first) : int(state.queue_last)]
@@ -91,7 +92,7 @@ def _watch_kernel(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterato
         begun = notes.job[started : int(state.started)].tolist()
         if jobs.start[job] < 0 and job not in waiting:
             continue
-        runs = simulation.memory.running[: int(state.running)]
+        runs = memory.machine.running[: int(state.running)]
         waiting = waiting[np.argsort(jobs.arrival[waiting])]
         seen = Snapshot(
             now=int(state.now),
@@ -101,19 +102,20 @@ def _watch_kernel(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterato
             lengths=dict(zip(begun, jobs.own_length[begun].tolist(), strict=True)) if begun else {},
             length=int(jobs.own_length[job]),
         )
-        _note_reservations(seen, scheduler.policy, simulation.memory, entries)
+        _note_reservations(seen, scheduler.policy, memory, entries)
         _note_order(seen, rank, job)
         yield seen
 
 
 def _note_reservations(seen: Snapshot, policy: Policy, memory: Any, entries: Any) -> None:
     """Whoever has a reservation after this pass."""
-    if memory.kept is not None:
-        plan = memory.kept.plan.waiting[int(memory.state.queue_first) : int(memory.state.queue_last)]
+    head, _, _, slack, kept = memory.reservations
+    if kept is not None:
+        plan = kept.plan.waiting[int(memory.state.queue_first) : int(memory.state.queue_last)]
         seen.reserved = dict(zip(entries.job.tolist(), plan.start.tolist(), strict=True))
-    elif memory.slack is not None:
-        seen.reserved = {job: int(memory.slack.reserved[job]) for job in seen.waiting}
-    elif memory.fresh is not None:
+    elif slack is not None:
+        seen.reserved = {job: int(slack.reserved[job]) for job in seen.waiting}
+    elif head is None:
         found = memory.jobs.reserved_start[seen.waiting].tolist()
         seen.reserved = {job: start for job, start in zip(seen.waiting, found, strict=True) if start >= 0}
     elif policy.reservations.of == "head" and memory.state.blocked >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.load import load
+from walltime.engine.interface.load import load_unchecked
 from walltime.engine.kernel import decisions as kernel
+from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.learn.features import FEATURES, QUEUE, still_features
@@ -95,17 +96,17 @@ class Rules:
         """How many actions there are: one for each slot, and one to skip; or one for each formula."""
         return len(FORMULAS) if self.decision == "formula" else self.shown + int(self.skips)
 
-    def lowered(self, size: int) -> Array:
-        """The rules as the kernel takes them, for a machine of this size."""
+    def lowered(self, size: int) -> Any:
+        """The rules as the kernel takes them, an array of one record, for a machine of this size."""
         theirs = self.dialect == "rlscheduler"
-        rules = np.zeros(kernel.RULES, np.int64)
-        rules[kernel.KIND], rules[kernel.SIZE], rules[kernel.PERIOD] = DECISIONS[self.decision], size, self.period
-        rules[kernel.COMMITTED] = theirs or bool(self.committed)
-        rules[kernel.BACKFILLS], rules[kernel.COST] = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
-        for name in (kernel.ONE_BY_ONE, kernel.ENDS_BEFORE, kernel.SHADOW_ONCE):
-            rules[name] = theirs
-        rules[kernel.EXTRA_NODES], rules[kernel.TURNS] = not theirs, self.in_turns
-        rules[kernel.FILL_BY_ARRIVAL] = theirs or self.decision == "next"
+        rules = records(kernel.RULES, 1)
+        rule = rules[0]
+        rule.kind, rule.size, rule.period = DECISIONS[self.decision], size, self.period
+        rule.committed = theirs or bool(self.committed)
+        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
+        rule.one_by_one = rule.ends_before = rule.shadow_once = theirs
+        rule.extra_nodes, rule.turns = not theirs, self.in_turns
+        rule.fill_by_arrival = theirs or self.decision == "next"
         return rules
 
 
@@ -126,31 +127,21 @@ class Batch:
 
     def __init__(self, episodes: list[Episode], rules: Rules, environments: int = 1, threads: int = 1):
         self.episodes, self.rules, self.count = episodes, rules, environments
-        self._library, self._terms, self._still, self._table = _library(episodes, rules)
+        log = _log(episodes, rules)
+        self._table = log.episodes
         size, rows = episodes[0].workload.machine_procs, environments + 1  # the last one plays baselines
-        most = int(self._table[:, kernel.JOBS].max())
-        running = min(most, size) + 1
-        shown = rules.shown
-        self.state = np.zeros((rows, kernel.STATE), np.int64)
-        self.state[:, kernel.PLAY] = -1
-        self.state[:, kernel.OVER] = 1
-        self.start = np.full((rows, most), -1, np.int64)
-        self.queue = np.zeros((rows, most), np.int64)
-        self.slots = np.zeros((rows, shown), np.int64)
-        self.seen = np.zeros((rows, shown, len(FEATURES[rules.observation])), np.float32)
+        jobs = int(self._table.jobs.max())
+        self._environments = kernel.new_environments(rows, jobs, size, rules.shown, rules.in_turns)
+        self.state, self.start = self._environments.state, self._environments.start
+        self.seen = np.zeros((rows, rules.shown, len(FEATURES[rules.observation])), np.float32)
         self.summary = np.zeros((rows, len(QUEUE)), np.float32)
         self.mask = np.ones((rows, rules.actions), np.int8)
         self.rewards = np.zeros(rows)
-        self._sums = np.zeros((rows, kernel.SUMS))
         self._baselines: dict[int, float] = {}
         self._actions = np.zeros(rows, np.int64)
-        self._arguments: tuple[Any, ...] = (
-            *(self._actions, _fixed(rules.lowered(size)), self._library, self._terms, self._still, self._table, self.state, self._sums),
-            *(self.start, self.queue, np.zeros((rows, running, 2), np.int64), np.zeros((rows, running, 3), np.int64)),
-            *(np.zeros((rows, 2, most if rules.in_turns else 0), np.int64), self.slots),
-            *(self.seen, self.summary, self.mask, self.rewards),
-        )
-        self._decide: Callable[..., None] = load("decisions")
+        observed = kernel.Observed(self.seen, self.summary, self.mask, self.rewards)
+        self._arguments = (self._actions, _fixed(rules.lowered(size)), log, self._environments, observed)
+        self._decide = load_unchecked("decisions")
         parts = min(threads, environments)
         edges = [round(part * environments / parts) for part in range(parts + 1)]
         self._parts = list(pairwise(edges))
@@ -159,18 +150,18 @@ class Batch:
     @property
     def over(self) -> Array:
         """Whether the episode of each environment has ended, bool."""
-        return self.state[: self.count, kernel.OVER] == 1
+        return np.asarray(self.state.over[: self.count] == 1)
 
     @property
     def now(self) -> Array:
         """The time of each environment, s, int64."""
-        return self.state[: self.count, kernel.NOW]
+        return np.asarray(self.state.now[: self.count])
 
     @property
     def left(self) -> Array:
         """How many jobs of each environment's episode have not started yet, int64."""
         own = self.state[: self.count]
-        return self._table[own[:, kernel.EPISODE], kernel.JOBS] - own[:, kernel.STARTED]
+        return np.asarray(self._table.jobs[own.episode] - own.started)
 
     def step(self, actions: Array) -> None:
         """One decision in each environment; -1 - k begins episode k instead."""
@@ -201,14 +192,14 @@ class Batch:
             if not rules.dense:
                 self.rewards[e] = -self.cost(int(e))
             if rules.baseline is not None:
-                self.rewards[e] += self.baseline(int(self.state[e, kernel.EPISODE]))
+                self.rewards[e] += self.baseline(int(self.state[e].episode))
 
     def cost(self, environment: int) -> float:
         """The metric of a finished episode, or its mean over the jobs; negative where more is better."""
-        jobs = self.episodes[self.state[environment, kernel.EPISODE]].workload
+        jobs = self.episodes[self.state[environment].episode].workload
         name = self.rules.reward
         if name in REWARDS:
-            return float(self._sums[environment, kernel.PAID]) / len(jobs)
+            return float(self.state[environment].paid) / len(jobs)
         runtime, _ = effective_times(jobs, self.rules.overrun)
         columns = {"submit": jobs.submit, "start": self.starts(environment), "runtime": runtime, "procs": jobs.procs}
         nobody = np.zeros(len(jobs), np.bool_)
@@ -239,55 +230,57 @@ class Batch:
         `fill`: the formula by which jobs are backfilled, None if nobody is; by default as under an agent that decides by the formula.
         """
         if fill == _LIKE_THE_AGENT:
-            by_arrival = bool(self.rules.lowered(1)[kernel.FILL_BY_ARRIVAL])
+            by_arrival = bool(self.rules.lowered(1)[0].fill_by_arrival)
             fill = None if not self.rules.backfilling else "fcfs" if by_arrival else formula
-        self.state[self.count, kernel.FILL] = -1 if fill is None else FORMULAS.index(fill)
-        self.state[self.count, kernel.PLAY] = FORMULAS.index(formula)
+        self.state[self.count].fill = -1 if fill is None else FORMULAS.index(fill)
+        self.state[self.count].play = FORMULAS.index(formula)
         self._actions[self.count] = -1 - episode
         self._decide(self.count, self.count + 1, *self._arguments)
         return self.starts(self.count)
 
     def starts(self, environment: int) -> Array:
         """The start of each job of the episode, s, int64, in order of arrival; -1 for those that have not started."""
-        episode = int(self.state[environment, kernel.EPISODE])
-        ran = int(self._table[episode, kernel.RUN_AT_FIRST])
+        episode = int(self.state[environment].episode)
+        ran = int(self._table[episode].run_at_first)
         return self.start[environment, ran : ran + len(self.episodes[episode].workload)].copy()
 
     def waiting(self, environment: int) -> Array:
         """The waiting jobs in the slots, indices of the episode's workload."""
         own = self.state[environment]
-        found = self.queue[environment, self.slots[environment, : min(int(own[kernel.WAITING]), self.rules.shown)]]
-        return found - int(self._table[int(own[kernel.EPISODE]), kernel.RUN_AT_FIRST])
+        slots = self._environments.slots[environment, : min(int(own.waiting), self.rules.shown)]
+        return np.asarray(self._environments.queue[environment, slots] - int(self._table[int(own.episode)].run_at_first))
 
 
-def _library(episodes: list[Episode], rules: Rules) -> tuple[Array, Array, Array, Array]:
+def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
     """The jobs of all episodes, what formulas take from them, their features that do not change, and where each episode is."""
     scales = {name: max(one.scales[name] for one in episodes) for name in episodes[0].scales}
-    rows, features, table, first = [], [], [], 0
-    for one in episodes:
-        jobs, ran = one.workload, one.running
-        runtime, planned = effective_times(jobs, rules.overrun)
-        own = np.column_stack([jobs.submit, runtime, planned, jobs.procs, np.full(len(jobs), -1, np.int64)])
-        own = np.vstack([ran[:, [0, 1, 2, 3, 0]], own])
-        rows.append(np.column_stack([own, _ranks(own)]))
-        seen = still_features(rules.observation, jobs, planned, scales)
+    jobs = records(kernel.JOB, sum(len(one.running) + len(one.workload) for one in episodes))
+    features, table, first = [], records(kernel.EPISODE, len(episodes)), 0
+    for number, one in enumerate(episodes):
+        workload, ran = one.workload, one.running
+        runtime, planned = effective_times(workload, rules.overrun)
+        count = len(ran) + len(workload)
+        own = jobs[first : first + count]
+        for k, column in enumerate((workload.submit, runtime, planned, workload.procs)):
+            own[("submit", "runtime", "believed", "procs")[k]] = np.concatenate([ran[:, k], column])
+        own.given = -1
+        own.given[: len(ran)] = ran[:, 0]
+        own.by_length, own.by_size = _ranks(own)
+        seen = still_features(rules.observation, workload, planned, scales)
         features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
-        table.append((first, len(own), len(ran), one.waiting, one.begin))
-        first += len(own)
-    library = np.vstack(rows)
-    terms = formula_terms(library[:, kernel.SUBMIT], library[:, kernel.BELIEVED], library[:, kernel.PROCS])
-    return _fixed(library), _fixed(terms), _fixed(np.vstack(features)), _fixed(np.array(table, np.int64))
+        table[number] = (first, count, len(ran), one.waiting, one.begin)
+        first += count
+    terms = formula_terms(jobs.submit, jobs.believed, jobs.procs)
+    return kernel.Log(_fixed(jobs), _fixed(terms), _fixed(np.vstack(features)), _fixed(table))
 
 
-def _ranks(jobs: Array) -> Array:
-    """Two int64 columns: the place of each row by planned runtime, and by processors; ties as in zhang20, by arrival first."""
-    submit, planned, procs = jobs[:, kernel.SUBMIT], jobs[:, kernel.BELIEVED], jobs[:, kernel.PROCS]
-    orders = (np.lexsort((procs, submit, planned)), np.lexsort((planned, submit, procs)))
-    return np.column_stack([np.argsort(order) for order in orders])
+def _ranks(jobs: Any) -> tuple[Array, Array]:
+    """The place of each job by planned runtime, and by processors, int64; ties as in zhang20, by arrival first."""
+    orders = (np.lexsort((jobs.procs, jobs.submit, jobs.believed)), np.lexsort((jobs.believed, jobs.submit, jobs.procs)))
+    return np.argsort(orders[0]), np.argsort(orders[1])
 
 
-def _fixed(array: Array) -> Array:
+def _fixed(array: Any) -> Any:
     """The array, which is not written to any more."""
-    array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array

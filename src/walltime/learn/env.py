@@ -12,7 +12,6 @@ from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from walltime.engine.kernel.decisions import EPISODE, NOW, OVER
 from walltime.errors import PolicyError
 from walltime.learn.batch import Batch, Rules, as_rules
 from walltime.learn.features import FEATURES, QUEUE
@@ -84,7 +83,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def _number(self) -> int:
-        return int(self._batch.state[0, EPISODE])
+        return int(self._batch.state[0].episode)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
@@ -99,7 +98,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         batch = self._batch
         self._action[0] = max(int(action), 0)
         batch.step(self._action)
-        return self._observed(), float(batch.rewards[0]), bool(batch.state[0, OVER]), False, self._info()
+        return self._observed(), float(batch.rewards[0]), bool(batch.state[0].over), False, self._info()
 
     def _observed(self) -> Any:
         batch = self._batch
@@ -109,7 +108,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     def _info(self) -> dict[str, Any]:
         own = self._batch.state[0]
-        return {"action_mask": self._batch.mask[0].copy(), "time": int(own[NOW]), "episode_number": int(own[EPISODE])}
+        return {"action_mask": self._batch.mask[0].copy(), "time": int(own.now), "episode_number": int(own.episode)}
 
     def action_masks(self) -> Array:
         """Which actions are allowed, bool."""
@@ -180,7 +179,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, np.bool_)
         found: dict[str, Any] = {"action_mask": self._batch.mask[: self.num_envs].copy(), "time": self._batch.now.copy()}
-        found["episode_number"] = self._batch.state[: self.num_envs, EPISODE].copy()
+        found["episode_number"] = np.array(self._batch.state.episode[: self.num_envs])
         return found | {f"_{name}": everywhere for name in list(found)}
 
     def action_masks(self) -> Array:

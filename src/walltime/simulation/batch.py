@@ -211,10 +211,12 @@ class Lane:
     def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.interface.load import load
         from walltime.engine.interface.number import Simulation
-        from walltime.engine.kernel.averages import FIELDS
+        from walltime.engine.kernel.averages import AVERAGES, Columns, Scratch
+        from walltime.engine.kernel.draw import Source
+        from walltime.engine.kernel.memory import record
 
         self.draw_f_estimates, self.measure = load("draw"), load("averages")
-        self.make_simulation = Simulation
+        self.make_simulation, self.make_source, self.make_columns = Simulation, Source, Columns
         if dynamics:
             load("dynamics")
         self.workload, self.machine = workload, machine
@@ -228,9 +230,9 @@ class Lane:
         self.prediction: tuple[Prediction, EnginePrediction] | None = None
         self.drawn = np.empty(jobs, np.int64)
         self.skipped = np.zeros(jobs, np.uint8)
-        self.values = np.empty(jobs, np.int64)
+        self.measuring = Scratch(self.skipped, np.empty(jobs, np.int64))
         self.runtime = self.requested = self.drawn
-        self.result = np.empty(FIELDS, np.float64)
+        self.averages = record(AVERAGES)
         self.kernel_seconds = 0.0
         """Processor time of this thread in compiled code so far, s: estimates, simulations and averages."""
 
@@ -332,11 +334,11 @@ class Lane:
         w = self.workload
         if type(model) is not FModel or not model.random or not 0 <= seed < 2**64:  # for a bad seed, draw says what is wrong
             return model.draw(w, seed)
-        words = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F)
+        source = self.make_source(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
         largest = MAX_TIME if model.truncated is None else model.truncated
         runtime = _fixed(model.runtime(w))
         begin = time.thread_time()
-        self.draw_f_estimates(*words, _fixed(w.job_id), runtime, model.F, largest, float(MAX_TIME), self.drawn)
+        self.draw_f_estimates(source, _fixed(w.job_id), runtime, model.F, largest, float(MAX_TIME), self.drawn)
         self.kernel_seconds += time.thread_time() - begin
         return self.drawn
 
@@ -347,16 +349,14 @@ class Lane:
         if len(w) == 0:
             columns: dict[str, Any] = dict.fromkeys(("submit", "start", "runtime", "procs", "backfilled"), w.submit)
             return metrics.summarize(**columns, machine_procs=w.machine_procs, offered_load=load)
-        schedule = (simulation.submit, simulation.start, _fixed(runtime), _fixed(w.procs), simulation.kind)
-        working = (self.skipped, self.values, self.result)
+        schedule = self.make_columns(simulation.submit, simulation.start, _fixed(runtime), _fixed(w.procs), simulation.kind)
+        self.averages.offered_load = load
         begin = time.thread_time()
-        measured = self.measure(*schedule, w.machine_procs, load, self.trim == "tsafrir06", *working)
+        measured = self.measure(schedule, w.machine_procs, self.trim == "tsafrir06", self.measuring, self.averages)
         self.kernel_seconds += time.thread_time() - begin
         if measured == 0:
             raise metrics.nothing_to_measure(len(w), self.trim)
-        values: list[Any] = self.result.tolist()
-        whole = [field.type == "int" for field in fields(metrics.Summary)]
-        return metrics.Summary(*(int(value) if is_whole else value for value, is_whole in zip(values, whole, strict=True)))
+        return metrics.Summary(*self.averages.item())
 
 
 def _fixed(array: Array) -> Array:

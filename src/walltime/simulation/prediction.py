@@ -91,6 +91,8 @@ def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = F
 
 def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
     from walltime.engine.interface.load import load, load_predictor
+    from walltime.engine.kernel.memory import record
+    from walltime.engine.kernel.replay import ADDRESSES, Past
 
     start, end, known = ends
     count, runtime = len(start), end - start
@@ -98,12 +100,12 @@ def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool)
     if given is not None:
         return given, np.ones(count, np.uint8)
     prediction = engine.nothing_predicted()._replace(compiled=compiled(predictor, jobs))
-    predicting, addresses = engine.new_predicting(count, prediction), load_predictor(prediction.compiled)
+    predicting, addresses = engine.new_predicting(count, prediction), record(ADDRESSES, **load_predictor(prediction.compiled))
     shown = np.flatnonzero(known)
     ending = shown[np.lexsort((shown, start[shown], end[shown]))]
     starting = shown[np.lexsort((shown, start[shown]))]
     columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
-    load("replay")(*(addresses.get(name, 0) for name in ("predict", "started", "observe")), predicting, *columns, int(arrivals_first))
+    load("replay")(addresses, predicting, Past(*columns), int(arrivals_first))
     return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
 
 

@@ -142,7 +142,7 @@ class Simulation:
         waiting = memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
         waiting = waiting[jobs["start"][waiting] < 0]
         waiting = waiting[np.argsort(jobs["arrival"][waiting])]
-        running = memory.running[: int(state["running"])]
+        running = memory.machine.running[: int(state["running"])]
         queue = waiting + first, jobs["own_length"][waiting]
         return State(self.now, int(state["free"]), *queue, running["job"] + first, running["expected"].copy())
 

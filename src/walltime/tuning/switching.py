@@ -114,7 +114,7 @@ class Switching:
     def run_until(self, moment: int) -> None:
         """Handle all events before this time (s)."""
         memory = self._simulation.memory
-        state, ends = memory.state, memory.events["rank"]
+        state, ends = memory.state, memory.machine.events["rank"]
         last = int(np.searchsorted(self._arrivals, moment))
         while True:
             arrival = int(state["next_arrival"])
@@ -149,5 +149,6 @@ class Switching:
 
     def _arrays(self) -> list[Array]:
         memory = self._simulation.memory
-        parts = [getattr(memory, name) for name in ("jobs", "events", "later", "waits", "running", "queue")]
-        return [*parts, *(memory.queue_index or ()), *(memory.ordered or ()), self._order.numbers]
+        machine, head = memory.machine, memory.reservations.head
+        parts = [memory.jobs, memory.queue, machine.events, machine.later, machine.waits, machine.running]
+        return [*parts, *head.index, *(memory.ordered or ()), self._order.numbers]

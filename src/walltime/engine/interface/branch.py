@@ -128,7 +128,8 @@ class Branch(Pieces):
         gone, arrived = _gone(memory), int(state["next_job"])
         self.first = first + gone
         self.past = (*past, memory.jobs[:gone].copy()) if past else (memory.jobs[:gone],)
-        used = 0 if memory.kept is None else int(memory.kept.plan.slots["used"]) // 2
+        kept = memory.reservations.kept
+        used = 0 if kept is None else int(kept.plan.slots["used"]) // 2
         size, last = 1 << max(arrived - gone + room, used).bit_length(), 0
         while (last := self._end(self.first + size)) <= first + arrived < len(self._log.submit):
             size *= 2  # so many arrive at once
@@ -246,8 +247,8 @@ def _gone(memory: Memory) -> int:
     first = int(state["next_job"])
     for live in (
         queue["job"][queue["procs"] != HOLE],
-        memory.running["job"][: int(state["running"])],
-        memory.events["job"][: int(state["events"])],
+        memory.machine.running["job"][: int(state["running"])],
+        memory.machine.events["job"][: int(state["events"])],
     ):
         first = min(first, int(live.min(initial=first)))
     return first
@@ -258,27 +259,29 @@ def _take_over(memory: Any, source: Any, gone: int, arrived: int) -> None:
     state, old, jobs = memory.state, source.state, source.jobs
     for name in state.dtype.names:
         state[name] = old[name]
+    machine, reservations = memory.machine, memory.reservations
     memory.jobs[: arrived - gone] = jobs[gone:arrived]
     for name in ("head", "blocked", "earliest_of"):
         state[name] = max(int(old[name]) - gone, -1)
     state["started"] = int(old["started"]) - gone
-    _fill(memory.events, source.events[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
-    _fill(memory.running, source.running[: int(old["running"])], gone, "job")
+    _fill(machine.events, source.machine.events[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
+    _fill(machine.running, source.machine.running[: int(old["running"])], gone, "job")
     _take_queue(memory, source, gone)
     if memory.ordered is not None:
         heads = source.ordered.heads[: int(old["heads"])]
         waiting = heads[jobs["start"][heads["job"]] < 0]
         waiting = waiting[np.lexsort((waiting["tie"], waiting["rank"]))]  # sorted items are a heap
         state["heads"] = _fill(memory.ordered.heads, waiting, gone, "job")
-    if memory.kept is not None:
+    if reservations.kept is not None:
         line = source.ordered.sorted[: int(old["sorted"])]
         state["sorted"] = _fill(memory.ordered.sorted, line[jobs["start"][line] < 0], gone)
-        _take_plan(memory.kept.plan, source.kept.plan, int(old["queue_last"]))
-    if memory.slack is not None:
-        _fill(memory.slack.line, source.slack.line[: int(old["sorted"])], gone)
-        memory.slack.reserved[: arrived - gone] = source.slack.reserved[gone:arrived]
-        memory.slack.latest[: arrived - gone] = source.slack.latest[gone:arrived]
-        memory.slack.wait[:] = np.roll(source.slack.wait, -gone)  # its places are numbers of starts, too
+        _take_plan(reservations.kept.plan, source.reservations.kept.plan, int(old["queue_last"]))
+    if reservations.slack is not None:
+        slack, former = reservations.slack, source.reservations.slack
+        _fill(slack.line, former.line[: int(old["sorted"])], gone)
+        slack.reserved[: arrived - gone] = former.reserved[gone:arrived]
+        slack.latest[: arrived - gone] = former.latest[gone:arrived]
+        slack.wait[:] = np.roll(former.wait, -gone)  # its places are numbers of starts, too
 
 
 def _fill(array: Array, values: Array, gone: int, *fields: str) -> int:

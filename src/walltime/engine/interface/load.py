@@ -31,9 +31,7 @@ from walltime.engine.kernel.memory import (
     NOTE,
     RULES,
     Memory,
-    new_found,
     new_memory,
-    new_scratch,
     record,
     records,
 )
@@ -94,43 +92,46 @@ def _example_slurm() -> Arguments:
 
 
 def _example_dynamics() -> Arguments:
-    return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), new_scratch(0, 0), new_found(0)
+    return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), dynamics.new_scratch(0, 0), dynamics.new_effects(0)
 
 
 def _example_draw() -> Arguments:
     word = np.uint64(0)
-    return word, word, word, _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING
+    return draw.Source(word, word, word), _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING
 
 
 def _example_averages() -> Arguments:
     fixed, kinds = _read_only(_NOTHING), np.zeros(0, np.uint8)
-    return _NOTHING, _NOTHING, fixed, fixed, kinds, 0, 0.0, False, kinds, _NOTHING, np.zeros(0)
+    columns = averages.Columns(_NOTHING, _NOTHING, fixed, fixed, kinds)
+    return columns, 0, False, averages.Scratch(kinds, _NOTHING), record(averages.AVERAGES)
 
 
 def _example_decisions() -> Arguments:
-    table, tables = np.zeros((0, 0), np.int64), np.zeros((0, 0, 0), np.int64)
-    fixed, seen = _read_only(table), np.zeros((0, 0, 0), np.float32)
-    summary, sums = np.zeros((0, 0), np.float32), np.zeros((0, 0))
-    mask, lists = np.zeros((0, 0), np.int8), (table, table, tables, tables, tables, table)
-    still = (fixed, _read_only(sums), _read_only(summary), fixed)
-    return 0, 0, _NOTHING, _read_only(_NOTHING), *still, table, sums, *lists, seen, summary, mask, np.zeros(0)
+    jobs, rules, episodes = (_read_only(records(kind, 0)) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
+    log = decisions.Log(jobs, _read_only(np.zeros((0, 0))), _read_only(np.zeros((0, 0), np.float32)), episodes)
+    shown, summary = np.zeros((0, 0, 0), np.float32), np.zeros((0, 0), np.float32)
+    observed = decisions.Observed(shown, summary, np.zeros((0, 0), np.int8), np.zeros(0))
+    return 0, 0, _NOTHING, rules, log, decisions.new_environments(0, 0, 0, 0, False), observed
 
 
 def _example_prediction_replay() -> Arguments:
-    return 0, 0, 0, new_predicting(0, nothing_predicted()), *[_NOTHING] * 6, 0
+    past = prediction_replay.Past(*[_NOTHING] * 6)
+    return record(prediction_replay.ADDRESSES), new_predicting(0, nothing_predicted()), past, 0
 
 
 def loop_name(memory: Memory) -> str:
     """Name of the loop for memory of this kind."""
-    name = "conservative" if memory.kept is not None else "scratch" if memory.fresh is not None else "easy"
-    if memory.window is not None:
-        name = "lookahead"
-    if memory.selection is not None:
+    head, fresh, selected, slack, _ = memory.reservations
+    name = "conservative"
+    if head is not None:
+        name = "lookahead" if head.window is not None else "easy-ordered" if memory.ordered is not None else "easy"
+    elif fresh is not None:
+        name = "scratch"
+    elif selected is not None:
         name = "selective"
-    if memory.slack is not None:
+    elif slack is not None:
         name = "slack"
-    ordered = "-ordered" if name == "easy" and memory.ordered is not None else ""
-    return name + ordered + ("-predicting" if memory.predicting is not None else "")
+    return name + ("-predicting" if memory.machine.predicting is not None else "")
 
 
 def cluster_loop_name(memory: ClusterMemory) -> str:
@@ -214,6 +215,20 @@ def load(name: str) -> Callable[..., Any]:
                     counter.finish()
             function.disable_compile()
     return function
+
+
+@functools.cache
+def load_unchecked(name: str) -> Callable[..., Any]:
+    """The same without a look at the types of the arguments, which takes longer than a decision of a learning environment does.
+
+    Arguments of other types are read as if they were of the right ones.
+    """
+    function: Any = load(name)
+    if not hasattr(function, "overloads"):
+        return function  # the compiler is disabled
+    (compiled,) = function.overloads.values()
+    entry_point: Callable[..., Any] = compiled.entry_point
+    return entry_point
 
 
 class _Counter(event.Listener):

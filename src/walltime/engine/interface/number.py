@@ -12,6 +12,7 @@ from walltime.engine.interface.branch import Branch, Log
 from walltime.engine.interface.load import load, loop_name
 from walltime.engine.interface.ordering import lower_order
 from walltime.engine.interface.pieces import Pieces, lower_prediction
+from walltime.engine.kernel.dynamics import Effects, new_effects, new_scratch
 from walltime.engine.kernel.memory import (
     BY_FACTOR,
     BY_QUEUE,
@@ -22,11 +23,8 @@ from walltime.engine.kernel.memory import (
     NEVER,
     OBJECTIVES,
     RULES,
-    Found,
     Memory,
-    new_found,
     new_memory,
-    new_scratch,
     record,
     records,
     restored,
@@ -163,7 +161,7 @@ class Simulation(Pieces):
     @property
     def log(self) -> Log | None:
         """The jobs and the rules for a `Branch`; None with predictions, whose memory is of all jobs, and with feedback."""
-        if self._memory.predicting is not None or len(self._memory.waits):
+        if self._memory.machine.predicting is not None or len(self._memory.machine.waits):
             return None
         return Log(*self._columns, self._memory.rules, self._kept, *self._sizes, {})
 
@@ -182,30 +180,30 @@ class Simulation(Pieces):
         """The policy, lowered to numbers: a record of `memory.RULES`."""
         return self._memory.rules
 
-    def dynamics(self) -> Found:
+    def dynamics(self) -> Effects:
         """The effects of backfilling on each job, from the log of a finished simulation.
 
         Arrays with one entry per job: `shortest`, `alone`, `wild` (bool), `suffered`, `initial_shadow` (int64; s, -1 for
         none); see `walltime.metrics.Dynamics` for their meaning. Raises ValueError if nothing was logged.
         """
-        jobs, notes = self._memory.jobs, self._memory.notes
+        jobs, notes = self._memory.jobs, self._memory.machine.notes
         if len(notes) != len(jobs):
             raise ValueError("there is no log of the starts; make the simulation with log=True")
-        found = new_found(len(jobs))
+        effects = new_effects(len(jobs))
         in_order = np.empty(len(jobs), np.int64)
         in_order[jobs.arrival] = np.arange(len(jobs))
         procs = int(self._memory.rules.procs)
         scratch = new_scratch(len(jobs), procs)
         replay = load("dynamics")
         begin = time.perf_counter()
-        replay(in_order, jobs, procs, notes, scratch, found)
+        replay(in_order, jobs, procs, notes, scratch, effects)
         self.seconds_dynamics = time.perf_counter() - begin
-        return found
+        return effects
 
     @property
     def sequence(self) -> Array:
         """The jobs in the order in which they started, int64; empty if nothing was logged."""
-        return np.ascontiguousarray(self._memory.notes.job)
+        return np.ascontiguousarray(self._memory.machine.notes.job)
 
     def _lower(self, policy: Policy, machine_procs: int, coincident: str, expiry: str) -> Any:
         """The policy as a record of numbers."""

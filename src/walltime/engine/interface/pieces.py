@@ -96,9 +96,10 @@ class Pieces(ABC):
 
     @property
     def _predicting(self) -> Predicting:
-        if self._memory.predicting is None:
+        predicting: Predicting | None = self._memory.machine.predicting
+        if predicting is None:
             raise ValueError("no runtime was predicted; make the simulation with a prediction")
-        return self._memory.predicting
+        return predicting
 
     @property
     def predicted(self) -> Array:

@@ -6,22 +6,48 @@ The definitions are those of `walltime.metrics.summarize`; tests compare the two
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from walltime.engine.kernel.jit import entry, kernel
 
-# Places in the array of results, in the order of the fields of Summary.
-FIELDS = 20
+__all__ = ["AVERAGES", "Columns", "Scratch", "measure"]
+
+_WHOLE = ("jobs", "measured_jobs", "zero_runtime_jobs")
+_FIELDS = (
+    "jobs measured_jobs mean_wait mean_response mean_slowdown mean_bounded_slowdown utilization offered_load backfilled_percent "
+    "mean_bounded_slowdown_p1 zero_runtime_jobs median_wait p90_wait p99_wait max_wait mean_runtime_backfilled "
+    "mean_procs_backfilled mean_runtime_others mean_procs_others makespan"
+)
+AVERAGES = np.dtype([(name, np.int64 if name in _WHOLE else np.float64) for name in _FIELDS.split()])
+"""The fields of `walltime.metrics.Summary`."""
 BOUND = 10
 """Threshold of the bounded slowdown, s (feitelson98, mualem01, tsafrir06)."""
 
 
-@entry
-def measure(submit, start, runtime, procs, kind, machine_procs, offered_load, trim_p3, skipped, values, result):
-    """Fill `result` with the fields of Summary; returns how many jobs were measured.
+class Columns(NamedTuple):
+    """A schedule, one entry per job: times in s and processors (int64), and how each started (uint8)."""
 
-    `skipped` (uint8) and `values` (int64) are working arrays, one entry per job; afterwards `skipped` marks the jobs that were
-    not measured.
-    """
+    submit: Any
+    start: Any
+    runtime: Any
+    procs: Any
+    kind: Any
+
+
+class Scratch(NamedTuple):
+    """Working arrays, one entry per job: `skipped` (uint8), afterwards whether a job was not measured, and `values` (int64)."""
+
+    skipped: Any
+    values: Any
+
+
+@entry
+def measure(columns, machine_procs, trim_p3, scratch, result):
+    """Fill `result`, a record of AVERAGES, but for its offered load; returns how many jobs were measured."""
+    submit, start, runtime, procs, kind = columns
+    skipped, values = scratch
     jobs = submit.size
     first, last_submit, last, area = submit[0], submit[0], start[0], 0
     for job in range(jobs):
@@ -60,26 +86,25 @@ def measure(submit, start, runtime, procs, kind, machine_procs, offered_load, tr
             runtime_others += run
             procs_others += procs[job]
     others = count - backfilled
-    result[0] = jobs
-    result[1] = count
-    result[2] = wait_sum / count
-    result[3] = response_sum / count
-    result[4] = slowdown_sum / with_runtime
-    result[5] = bounded_sum / count
-    result[6] = area / (machine_procs * (last - first)) if last > first else math.nan
-    result[7] = offered_load
-    result[8] = 100.0 * (backfilled / count)
-    result[9] = bounded_p1_sum / count
-    result[10] = count - with_runtime
-    result[11] = _percentile(values, count, 50.0)
-    result[12] = _percentile(values, count, 90.0)
-    result[13] = _percentile(values, count, 99.0)
-    result[14] = longest
-    result[15] = runtime_backfilled / backfilled
-    result[16] = procs_backfilled / backfilled
-    result[17] = runtime_others / others
-    result[18] = procs_others / others
-    result[19] = last - first
+    result.jobs = jobs
+    result.measured_jobs = count
+    result.mean_wait = wait_sum / count
+    result.mean_response = response_sum / count
+    result.mean_slowdown = slowdown_sum / with_runtime
+    result.mean_bounded_slowdown = bounded_sum / count
+    result.utilization = area / (machine_procs * (last - first)) if last > first else math.nan
+    result.backfilled_percent = 100.0 * (backfilled / count)
+    result.mean_bounded_slowdown_p1 = bounded_p1_sum / count
+    result.zero_runtime_jobs = count - with_runtime
+    result.median_wait = _percentile(values, count, 50.0)
+    result.p90_wait = _percentile(values, count, 90.0)
+    result.p99_wait = _percentile(values, count, 99.0)
+    result.max_wait = longest
+    result.mean_runtime_backfilled = runtime_backfilled / backfilled
+    result.mean_procs_backfilled = procs_backfilled / backfilled
+    result.mean_runtime_others = runtime_others / others
+    result.mean_procs_others = procs_others / others
+    result.makespan = last - first
     return count
 
 

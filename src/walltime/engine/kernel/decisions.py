@@ -1,8 +1,8 @@
 """The kernel of the learning environment: simulations that stop where somebody else is to decide (`walltime.learn`).
 
-Many environments are rows of plain arrays, since a decision takes less time than to hand records to compiled code. Each runs one episode,
-whose jobs are the rows `library[first : first + jobs]`. `decide` applies a decision to each of some environments, goes on to their next
-ones, and writes what is observed. It allocates nothing and needs no lock, so threads take parts of the rows.
+Many environments are rows of the same arrays. Each runs one episode, whose jobs are `log.jobs[first : first + jobs]`. `decide` applies a
+decision to each of some environments, goes on to their next ones, and writes what is observed. It allocates nothing and needs no lock, so
+threads take parts of the rows.
 
 A scheduling pass goes through phases. HEAD: who comes next. PLACE: it starts if it fits, and the next one is chosen; else its start is
 reserved. FILL: others start that do not delay it. EVENT: the next arrivals and terminations, with which a new pass begins. The rules are
@@ -12,57 +12,100 @@ those of the reference engine (reference/number.py), which makes the same schedu
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from walltime.engine.kernel.jit import entry, kernel
-from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.memory import NEVER, RUN, records
+from walltime.engine.kernel.shadow import find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns
 
-# Columns of the library, int64: s, processors; `GIVEN`: the start of a job that runs when the episode begins, else -1. Two ranks follow.
-SUBMIT, RUNTIME, BELIEVED, PROCS, GIVEN = range(5)
-# Columns of the episodes, int64: the first row in the library, numbers of jobs: all, running at first, waiting at first; begin, s.
-FIRST, JOBS, RUN_AT_FIRST, WAIT_AT_FIRST, BEGIN = range(5)
+__all__ = ["EPISODE", "JOB", "RULES", "STATE", "Environments", "Log", "Observed", "decide", "new_environments"]
+
+
+def _dtype(fields: str, reals: str = "") -> np.dtype[np.void]:
+    """A record with these fields, int64, and others that are float64."""
+    whole = [(name, np.int64) for name in fields.split()]
+    return np.dtype([*whole, *((name, np.float64) for name in reals.split())], align=True)
+
+
+JOB = _dtype("submit runtime believed procs given by_length by_size")
+"""A job; times in s. `given`: the start of one that runs when the episode begins, else -1. `by_length`, `by_size`: its places among all by
+planned runtime, and by processors."""
+EPISODE = _dtype("first jobs run_at_first wait_at_first begin")
+"""The first of its jobs; how many there are, run at first, and wait at first; when it begins, s."""
+RULES = _dtype(
+    "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival size period order turns cost",
+)
+"""`kind`: what is decided, one of NEXT and the others below. `extra_nodes`: whether there are any. `size`: processors of the machine.
+`order`: the formula that finds the head where nobody decides on it. `turns`: whether the shortest and the smallest jobs have the slots
+where there are too few. `cost`: one of WAIT and the others below."""
+STATE = _dtype(
+    "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked fill "
+    "sorted kept",
+    "paid owed",
+)
+"""An environment. `play`: the formula that decides in place of the agent, -1 for none; `fill`: the one by which it backfills, -1 if nobody
+is backfilled. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them waited. `paid`: the
+costs of the jobs that have started; `owed`: those and the costs of the waiting ones as if they started now."""
+ENDING = _dtype("end expected procs")
+"""A termination to come, of a job that is expected to end at another time."""
+
+
+class Log(NamedTuple):
+    """The jobs of all episodes (JOB), `terms` of their formulas (float64), features that do not change (float32), and the EPISODEs."""
+
+    jobs: Any
+    terms: Any
+    still: Any
+    episodes: Any
+
+
+class Environments(NamedTuple):
+    """A row for each environment: its STATE; by job of its episode its start (s, -1 before), int64.
+
+    The waiting jobs in order of arrival (int64); the running ones by expected end (RUN), and their ENDINGs, the last one first. The waiting
+    jobs by length, and by size; and the places in the queue of those that are shown (int64).
+    """
+
+    state: Any
+    start: Any
+    queue: Any
+    running: Any
+    ends: Any
+    orders: Any
+    slots: Any
+
+
+class Observed(NamedTuple):
+    """A row for each environment: slots x features (float32), those of the queue (float32), allowed actions (int8), reward (float64)."""
+
+    seen: Any
+    summary: Any
+    mask: Any
+    rewards: Any
+
+
+def new_environments(count: int, jobs: int, size: int, shown: int, sorts: bool) -> Environments:
+    """Environments in which no episode has begun, for so many jobs on a machine of this size."""
+    running = min(jobs, size) + 1
+    state = records(STATE, count)
+    state.play, state.over = -1, 1
+    return Environments(
+        state=state,
+        start=np.full((count, jobs), -1, np.int64),
+        queue=np.zeros((count, jobs), np.int64),
+        running=records(RUN, count * running).reshape(count, running),
+        ends=records(ENDING, count * running).reshape(count, running),
+        orders=np.zeros((count, 2, jobs if sorts else 0), np.int64),
+        slots=np.zeros((count, shown), np.int64),
+    )
+
 
 # What is decided: who comes next, who is backfilled, which formula orders the queue for a while; who comes next and who is backfilled.
 NEXT, BACKFILL, FORMULA, BOTH = range(4)
-# The rules, int64; `EXTRA_NODES`: whether there are any; `ORDER`: the formula that finds the head where nobody decides on it;
-# `TURNS`: whether the shortest and the smallest jobs have the slots where there are too few.
-KIND, COMMITTED, BACKFILLS, ONE_BY_ONE, EXTRA_NODES, ENDS_BEFORE, SHADOW_ONCE, FILL_BY_ARRIVAL, SIZE, PERIOD, ORDER, TURNS, COST = range(13)
-RULES = 13
-
-# The state of an environment, int64. `PLAY`: the formula that decides in place of the agent, -1 for none; `FILL`: the one by which it
-# backfills, -1 if nobody is backfilled. `SORTED`, `KEPT`: how many jobs had arrived when the waiting ones were sorted last, and how many
-# of them waited.
-(
-    NOW,
-    FREE,
-    ARRIVED,
-    WAITING,
-    RUNNING,
-    PHASE,
-    HEAD,
-    SHADOW,
-    EXTRA,
-    SHADOW_OF,
-    CHOSEN,
-    CHOOSE_AT,
-    STARTED,
-    WORK,
-    OVER,
-    PLAY,
-    EPISODE,
-    MASKED,
-    FILL,
-    SORTED,
-    KEPT,
-) = range(21)
-STATE = 21
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
-# Sums, float64: the costs of the jobs that have started; those and the costs of the waiting ones as if they started now.
-PAID, OWED = range(2)
-SUMS = 2
-# Columns of the running jobs, by expected end, and of the terminations to come, the last one first.
-EXPECTED, TAKEN = range(2)
-END, BELIEVED_END, FREED = range(3)
 
 # Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
 FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
@@ -79,148 +122,137 @@ NEARLY_ONE = 1.0 - 1e-5
 
 
 @entry
-def decide(
-    begin,
-    end,
-    actions,
-    rules,
-    library,
-    terms,
-    still,
-    episodes,
-    state,
-    sums,
-    start,
-    queue,
-    running,
-    ends,
-    orders,
-    slots,
-    seen,
-    summary,
-    mask,
-    rewards,
-):
+def decide(begin, end, actions, rules, log, environments, observed):
     """Apply an action to each environment from `begin` to before `end`, and go on to its next decision, or to the end of its episode.
 
-    `actions` (int64): a decision, or -1 - k to begin episode k; others that `mask` (int8, environments x actions) forbids count as the
-    first that it allows. `slots` (int64): the places in the queue of the jobs that are shown. `seen` (float32, environments x slots x
-    features), `summary` (float32), `mask` and `rewards` (float64; the fall of the costs, divided by the number of jobs) are written;
-    `state[:, OVER]` tells whether the episode has ended.
+    `actions` (int64): a decision, or -1 - k to begin episode k; others that the mask forbids count as the first that it allows. `rules`: an
+    array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over` tells
+    whether the episode has ended.
     """
+    rule = rules[0]
     for e in range(begin, end):
-        own, total = state[e], sums[e]
-        action = actions[e]
+        own = environments.state[e]
+        env = Environments(
+            own,
+            environments.start[e],
+            environments.queue[e],
+            environments.running[e],
+            environments.ends[e],
+            environments.orders[e],
+            environments.slots[e],
+        )
+        action, mask = actions[e], observed.mask[e]
         if action < 0:
-            _begin(own, total, rules, library, episodes, start[e], queue[e], running[e], ends[e], -1 - action)
-        elif own[OVER] == 0:
-            if action >= mask.shape[1] or mask[e, action] == 0:
-                own[MASKED] += 1
+            own.episode = -1 - action
+        episode = log.episodes[own.episode]
+        jobs, terms = log.jobs[episode.first :], log.terms[episode.first :]
+        if action < 0:
+            _begin(env, rule, jobs, episode)
+        elif own.over == 0:
+            if action >= mask.size or mask[action] == 0:
+                own.masked += 1
                 action = 0
-                while mask[e, action] == 0:
+                while mask[action] == 0:
                     action += 1
-            jobs = library[episodes[own[EPISODE], FIRST] :]
-            _apply(own, total, rules, jobs, start[e], queue[e], running[e], ends[e], slots[e], action)
-        jobs = library[episodes[own[EPISODE], FIRST] :]
-        count = episodes[own[EPISODE], JOBS]
-        of_jobs = terms[episodes[own[EPISODE], FIRST] :]
-        _go_on(own, total, rules, jobs, of_jobs, count, start[e], queue[e], running[e], ends[e], orders[e], slots[e])
-        rewards[e] = 0.0
+            _apply(env, rule, jobs, action)
+        _go_on(env, rule, jobs, terms, episode.jobs)
+        observed.rewards[e] = 0.0
         if action >= 0:
-            owed = _owed(own, total, rules, jobs, queue[e])
-            rewards[e] = (total[OWED] - owed) / max(count - episodes[own[EPISODE], RUN_AT_FIRST], 1)
-            total[OWED] = owed
-        _fill_slots(own, rules, jobs, start[e], queue[e], orders[e], slots[e])
-        _mask(own, rules, jobs, count, queue[e], slots[e], mask[e])
-        _observe(own, rules, jobs, still[episodes[own[EPISODE], FIRST] :], queue[e], slots[e], seen[e], summary[e])
+            owed = _owed(env, rule, jobs)
+            observed.rewards[e] = (own.owed - owed) / max(episode.jobs - episode.run_at_first, 1)
+            own.owed = owed
+        _fill_slots(env, rule, jobs)
+        _mask(env, rule, jobs, episode.jobs, mask)
+        _observe(env, rule, jobs, log.still[episode.first :], observed.seen[e], observed.summary[e])
 
 
 @kernel
-def _begin(own, total, rules, library, episodes, start, queue, running, ends, episode):
+def _begin(env, rules, jobs, episode):
     """Begin an episode: some jobs run already, and some wait."""
-    play, masked, fill = own[PLAY], own[MASKED], own[FILL]
-    own[:] = 0
-    own[FILL] = fill
-    own[PLAY], own[MASKED], own[EPISODE], own[NOW], own[FREE] = play, masked, episode, episodes[episode, BEGIN], rules[SIZE]
-    own[HEAD] = own[SHADOW_OF] = -1
-    own[CHOSEN], own[CHOOSE_AT] = rules[ORDER], own[NOW]
-    total[:] = 0.0
-    start[:] = -1
-    jobs = library[episodes[episode, FIRST] :]
-    for job in range(episodes[episode, RUN_AT_FIRST]):
-        start[job] = jobs[job, GIVEN]
-        _occupy(own, jobs, start, running, ends, job)
-    own[ARRIVED] = own[STARTED]
-    for _ in range(episodes[episode, WAIT_AT_FIRST]):
-        _arrive(own, jobs, queue)
-    total[OWED] = _owed(own, total, rules, jobs, queue)
+    own = env.state
+    own.now = own.choose_at = episode.begin
+    own.free, own.chosen = rules.size, rules.order
+    own.head = own.shadow_of = -1
+    own.arrived = own.waiting = own.running = own.phase = own.shadow = own.extra = own.started = own.work = own.over = 0
+    own.sorted = own.kept = 0
+    own.paid = own.owed = 0.0
+    env.start[:] = -1
+    for job in range(episode.run_at_first):
+        env.start[job] = jobs[job].given
+        _occupy(env, jobs, job)
+    own.arrived = own.started
+    for _ in range(episode.wait_at_first):
+        _arrive(env, jobs)
+    own.owed = _owed(env, rules, jobs)
 
 
 @kernel
-def _occupy(own, jobs, start, running, ends, job):
+def _occupy(env, jobs, job):
     """A job takes its processors from its start on; both lists stay sorted."""
-    procs = jobs[job, PROCS]
-    expected, last = start[job] + jobs[job, BELIEVED], start[job] + jobs[job, RUNTIME]
-    i = own[RUNNING]
-    while i > 0 and running[i - 1, EXPECTED] > expected:
-        running[i, EXPECTED], running[i, TAKEN] = running[i - 1, EXPECTED], running[i - 1, TAKEN]
+    own, running, ends = env.state, env.running, env.ends
+    procs = jobs[job].procs
+    expected, last = env.start[job] + jobs[job].believed, env.start[job] + jobs[job].runtime
+    i = own.running
+    while i > 0 and running[i - 1].expected > expected:
+        running[i] = running[i - 1]
         i -= 1
-    running[i, EXPECTED], running[i, TAKEN] = expected, procs
-    i = own[RUNNING]
-    while i > 0 and ends[i - 1, END] <= last:
-        ends[i, END], ends[i, BELIEVED_END], ends[i, FREED] = ends[i - 1, END], ends[i - 1, BELIEVED_END], ends[i - 1, FREED]
+    running[i].expected, running[i].job, running[i].procs = expected, job, procs
+    i = own.running
+    while i > 0 and ends[i - 1].end <= last:
+        ends[i] = ends[i - 1]
         i -= 1
-    ends[i, END], ends[i, BELIEVED_END], ends[i, FREED] = last, expected, procs
-    own[RUNNING] += 1
-    own[FREE] -= procs
-    own[STARTED] += 1
+    ends[i].end, ends[i].expected, ends[i].procs = last, expected, procs
+    own.running += 1
+    own.free -= procs
+    own.started += 1
 
 
 @kernel
-def _end_next(own, running, ends):
+def _end_next(env):
     """The next termination: any running job of this size and expected end will do."""
-    own[RUNNING] -= 1
-    count = own[RUNNING]
-    expected, procs = ends[count, BELIEVED_END], ends[count, FREED]
-    i = 0
-    while running[i, EXPECTED] != expected or running[i, TAKEN] != procs:
+    own, running = env.state, env.running
+    own.running -= 1
+    ending, i = env.ends[own.running], 0
+    while running[i].expected != ending.expected or running[i].procs != ending.procs:
         i += 1
-    while i < count:
-        running[i, EXPECTED], running[i, TAKEN] = running[i + 1, EXPECTED], running[i + 1, TAKEN]
+    while i < own.running:
+        running[i] = running[i + 1]
         i += 1
-    own[FREE] += procs
+    own.free += ending.procs
 
 
 @kernel
-def _arrive(own, jobs, queue):
-    job = own[ARRIVED]
-    queue[own[WAITING]] = job
-    own[WAITING] += 1
-    own[ARRIVED] += 1
-    own[WORK] += jobs[job, BELIEVED] * jobs[job, PROCS]
+def _arrive(env, jobs):
+    own = env.state
+    env.queue[own.waiting] = own.arrived
+    own.work += jobs[own.arrived].believed * jobs[own.arrived].procs
+    own.waiting += 1
+    own.arrived += 1
 
 
 @kernel
-def _start(own, total, rules, jobs, start, queue, running, ends, place):
+def _start(env, rules, jobs, place):
     """Start the job at this place of the queue now."""
+    own, queue = env.state, env.queue
     job = queue[place]
-    own[WAITING] -= 1
-    for i in range(place, own[WAITING]):
+    own.waiting -= 1
+    for i in range(place, own.waiting):
         queue[i] = queue[i + 1]
-    own[WORK] -= jobs[job, BELIEVED] * jobs[job, PROCS]
-    start[job] = own[NOW]
-    total[PAID] += _cost(rules[COST], own[NOW] - jobs[job, SUBMIT], jobs[job, RUNTIME])
-    _occupy(own, jobs, start, running, ends, job)
-    if own[SHADOW_OF] >= 0 and own[NOW] + jobs[job, BELIEVED] > own[SHADOW]:
-        own[EXTRA] -= jobs[job, PROCS]
+    own.work -= jobs[job].believed * jobs[job].procs
+    env.start[job] = own.now
+    own.paid += _cost(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
+    _occupy(env, jobs, job)
+    if own.shadow_of >= 0 and own.now + jobs[job].believed > own.shadow:
+        own.extra -= jobs[job].procs
 
 
 @kernel
-def _owed(own, total, rules, jobs, queue):
+def _owed(env, rules, jobs):
     """The costs of the jobs so far: those that have started, and the waiting ones as if they started now."""
-    owed = total[PAID]
-    for i in range(own[WAITING]):
-        owed += _cost(rules[COST], own[NOW] - jobs[queue[i], SUBMIT], jobs[queue[i], RUNTIME])
+    own, owed = env.state, env.state.paid
+    for i in range(own.waiting):
+        job = env.queue[i]
+        owed += _cost(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
     return owed
 
 
@@ -243,35 +275,37 @@ def _score(formula, now, jobs, terms, job):
     `terms`: see `walltime.learn.formulas`.
     """
     if formula == WFP3:
-        ratio = (now - jobs[job, SUBMIT]) / jobs[job, BELIEVED]
-        return -(ratio * ratio * ratio * jobs[job, PROCS])
+        ratio = (now - jobs[job].submit) / jobs[job].believed
+        return -(ratio * ratio * ratio * jobs[job].procs)
     if formula == UNICEP:
-        return -(now - jobs[job, SUBMIT] + 1e-20) / terms[job, formula]
+        return -(now - jobs[job].submit + 1e-20) / terms[job, formula]
     return terms[job, formula]
 
 
 @kernel
-def _apply(own, total, rules, jobs, start, queue, running, ends, slots, action):
+def _apply(env, rules, jobs, action):
     """A decision; the last action, behind the slots of the queue, skips."""
-    if rules[KIND] == FORMULA:
-        own[CHOSEN], own[CHOOSE_AT] = action, own[NOW] + rules[PERIOD]
+    own, queue, slots = env.state, env.queue, env.slots
+    if rules.kind == FORMULA:
+        own.chosen, own.choose_at = action, own.now + rules.period
     elif action >= slots.size:
-        own[PHASE] = AT_EVENT
-        own[HEAD] = own[HEAD] if rules[COMMITTED] else -1
-    elif rules[KIND] == NEXT or (rules[KIND] == BOTH and own[PHASE] == AT_HEAD):
-        own[HEAD], own[PHASE] = queue[slots[action]], AT_PLACE
+        own.phase = AT_EVENT
+        own.head = own.head if rules.committed else -1
+    elif rules.kind == NEXT or (rules.kind == BOTH and own.phase == AT_HEAD):
+        own.head, own.phase = queue[slots[action]], AT_PLACE
     else:
-        _start(own, total, rules, jobs, start, queue, running, ends, slots[action])
+        _start(env, rules, jobs, slots[action])
 
 
 @kernel
-def _first(own, formula, jobs, terms, queue, first, only_candidates, rules):
+def _first(env, rules, jobs, terms, formula, first, only_candidates):
     """The place of the waiting job with the lowest score, from a place on, of all or of those that may be backfilled now; -1 for none."""
+    own, queue = env.state, env.queue
     best, lowest = -1, 0.0
-    for i in range(first, own[WAITING]):
+    for i in range(first, own.waiting):
         if only_candidates and not _may_fill(own, rules, jobs, queue[i]):
             continue
-        score = _score(formula, own[NOW], jobs, terms, queue[i])
+        score = _score(formula, own.now, jobs, terms, queue[i])
         if best < 0 or score < lowest:
             best, lowest = i, score
             if formula == FCFS:
@@ -280,19 +314,19 @@ def _first(own, formula, jobs, terms, queue, first, only_candidates, rules):
 
 
 @kernel
-def _anyone_fits(own, jobs, queue):
+def _anyone_fits(env, jobs):
     """Whether any waiting job could start now."""
-    for i in range(own[WAITING]):  # noqa: SIM110 (a generator cannot be compiled)
-        if jobs[queue[i], PROCS] <= own[FREE]:
+    for i in range(env.state.waiting):  # noqa: SIM110 (a generator cannot be compiled)
+        if jobs[env.queue[i]].procs <= env.state.free:
             return True
     return False
 
 
 @kernel
-def _anyone_may_fill(own, rules, jobs, queue, slots):
+def _anyone_may_fill(env, rules, jobs):
     """Whether any job in a slot may start behind the head's reservation."""
-    for i in range(min(own[WAITING], slots.size)):  # noqa: SIM110 (a generator cannot be compiled)
-        if _may_fill(own, rules, jobs, queue[slots[i]]):
+    for i in range(min(env.state.waiting, env.slots.size)):  # noqa: SIM110 (a generator cannot be compiled)
+        if _may_fill(env.state, rules, jobs, env.queue[env.slots[i]]):
             return True
     return False
 
@@ -300,138 +334,138 @@ def _anyone_may_fill(own, rules, jobs, queue, slots):
 @kernel
 def _filling(own, rules):
     """The formula by which jobs are backfilled, -1 if nobody is."""
-    if own[PLAY] >= 0:
-        return own[FILL]
-    if rules[BACKFILLS] == 0:
+    if own.play >= 0:
+        return own.fill
+    if rules.backfills == 0:
         return -1
-    return FCFS if rules[FILL_BY_ARRIVAL] else own[CHOSEN]
+    return FCFS if rules.fill_by_arrival else own.chosen
 
 
 @kernel
 def _may_fill(own, rules, jobs, job):
     """Whether a job may start behind the head's reservation: it fits, and ends in time or needs no more than the extra nodes."""
-    if job == own[HEAD] or jobs[job, PROCS] > own[FREE]:
+    if job == own.head or jobs[job].procs > own.free:
         return False
-    ends = own[NOW] + jobs[job, BELIEVED]
-    if ends < own[SHADOW] or (ends == own[SHADOW] and rules[ENDS_BEFORE] == 0):
+    ends = own.now + jobs[job].believed
+    if ends < own.shadow or (ends == own.shadow and rules.ends_before == 0):
         return True
-    return rules[EXTRA_NODES] > 0 and jobs[job, PROCS] <= own[EXTRA]
+    return rules.extra_nodes > 0 and jobs[job].procs <= own.extra
 
 
 @kernel
-def _reserve(own, rules, jobs, running):
-    """The shadow time and the extra nodes of the blocked head (mualem01, section 2.2)."""
-    head = own[HEAD]
-    if rules[SHADOW_ONCE] and own[SHADOW_OF] == head:
+def _reserve(env, rules, jobs):
+    """The reservation of the blocked head."""
+    own = env.state
+    if rules.shadow_once and own.shadow_of == own.head:
         return
-    available, shadow, i = own[FREE], own[NOW], 0
-    while available < jobs[head, PROCS] or (i < own[RUNNING] and running[i, EXPECTED] <= shadow):
-        available += running[i, TAKEN]
-        shadow = max(shadow, running[i, EXPECTED])
-        i += 1
-    own[SHADOW], own[EXTRA], own[SHADOW_OF] = shadow, available - jobs[head, PROCS], head
+    own.shadow, own.extra, _ = find_shadow(env.running, own.running, own.now, own.free, jobs[own.head].procs)
+    own.shadow_of = own.head
 
 
 @kernel
-def _go_on(own, total, rules, jobs, terms, count, start, queue, running, ends, orders, slots):
+def _go_on(env, rules, jobs, terms, count):
     """Go on to the next decision; or to the end of the episode, when every job has started."""
+    own, queue = env.state, env.queue
     tried = 0
     while True:
-        if own[STARTED] == count:
-            own[OVER] = 1
+        if own.started == count:
+            own.over = 1
             return
-        if own[PHASE] == AT_EVENT:
-            _take_events(own, rules, jobs, count, queue, running, ends)
-            own[PHASE] = AT_HEAD
-        if own[PHASE] == AT_HEAD:
-            if own[WAITING] == 0:
-                own[PHASE] = AT_EVENT
+        if own.phase == AT_EVENT:
+            _take_events(env, rules, jobs, count)
+            own.phase = AT_HEAD
+        if own.phase == AT_HEAD:
+            if own.waiting == 0:
+                own.phase = AT_EVENT
                 continue
-            if own[HEAD] < 0:
-                if rules[KIND] == BOTH and own[PLAY] < 0 and rules[COMMITTED] == 0 and not _anyone_fits(own, jobs, queue):
-                    own[PHASE] = AT_EVENT  # whoever came next, nothing would happen
+            if own.head < 0:
+                if rules.kind == BOTH and own.play < 0 and rules.committed == 0 and not _anyone_fits(env, jobs):
+                    own.phase = AT_EVENT  # whoever came next, nothing would happen
                     continue
-                if (rules[KIND] == NEXT or rules[KIND] == BOTH) and own[PLAY] < 0:
+                if (rules.kind == NEXT or rules.kind == BOTH) and own.play < 0:
                     return
-                if rules[KIND] == FORMULA and own[NOW] >= own[CHOOSE_AT] and own[PLAY] < 0:
+                if rules.kind == FORMULA and own.now >= own.choose_at and own.play < 0:
                     return
-                order = own[CHOSEN] if own[PLAY] < 0 else own[PLAY]
-                own[HEAD] = queue[_first(own, order, jobs, terms, queue, 0, False, rules)]
-            own[PHASE] = AT_PLACE
-        if own[PHASE] == AT_PLACE:
-            if jobs[own[HEAD], PROCS] <= own[FREE]:
+                order = own.chosen if own.play < 0 else own.play
+                own.head = queue[_first(env, rules, jobs, terms, order, 0, False)]
+            own.phase = AT_PLACE
+        if own.phase == AT_PLACE:
+            if jobs[own.head].procs <= own.free:
                 place = 0
-                while queue[place] != own[HEAD]:
+                while queue[place] != own.head:
                     place += 1
-                own[SHADOW_OF] = own[HEAD] = -1
-                _start(own, total, rules, jobs, start, queue, running, ends, place)
-                own[PHASE] = AT_HEAD
+                own.shadow_of = own.head = -1
+                _start(env, rules, jobs, place)
+                own.phase = AT_HEAD
                 continue
             if _filling(own, rules) >= 0:
-                _reserve(own, rules, jobs, running)
-            own[PHASE], tried = AT_FILL, 0
+                _reserve(env, rules, jobs)
+            own.phase, tried = AT_FILL, 0
         order = _filling(own, rules)
-        if order >= 0 and own[FREE] > 0:
-            candidate = _first(own, order, jobs, terms, queue, tried, True, rules)
-            if candidate >= 0 and rules[KIND] == BOTH and own[PLAY] < 0:
-                _fill_slots(own, rules, jobs, start, queue, orders, slots)
-                if not _anyone_may_fill(own, rules, jobs, queue, slots):
+        if order >= 0 and own.free > 0:
+            candidate = _first(env, rules, jobs, terms, order, tried, True)
+            if candidate >= 0 and rules.kind == BOTH and own.play < 0:
+                _fill_slots(env, rules, jobs)
+                if not _anyone_may_fill(env, rules, jobs):
                     candidate = -1
             if candidate >= 0:
                 tried = candidate if order == FCFS else 0  # a start makes nobody a candidate who was none
-                if (rules[KIND] == BACKFILL or rules[KIND] == BOTH) and own[PLAY] < 0:
+                if (rules.kind == BACKFILL or rules.kind == BOTH) and own.play < 0:
                     return
-                _start(own, total, rules, jobs, start, queue, running, ends, candidate)
+                _start(env, rules, jobs, candidate)
                 continue
-        own[PHASE] = AT_EVENT
-        if not rules[COMMITTED]:
-            own[HEAD] = -1
+        own.phase = AT_EVENT
+        if not rules.committed:
+            own.head = -1
 
 
 @kernel
-def _take_events(own, rules, jobs, count, queue, running, ends):
+def _take_events(env, rules, jobs, count):
     """The next events: all of an instant, terminations first; or one, arrivals first."""
-    arrival = jobs[own[ARRIVED], SUBMIT] if own[ARRIVED] < count else NEVER
-    termination = ends[own[RUNNING] - 1, END] if own[RUNNING] > 0 else NEVER
-    own[NOW] = max(own[NOW], min(arrival, termination))
-    if rules[ONE_BY_ONE]:
+    own, ends = env.state, env.ends
+    arrival = jobs[own.arrived].submit if own.arrived < count else NEVER
+    termination = ends[own.running - 1].end if own.running > 0 else NEVER
+    own.now = max(own.now, min(arrival, termination))
+    if rules.one_by_one:
         if arrival <= termination:
-            _arrive(own, jobs, queue)
+            _arrive(env, jobs)
         else:
-            _end_next(own, running, ends)
+            _end_next(env)
         return
-    while own[RUNNING] > 0 and ends[own[RUNNING] - 1, END] <= own[NOW]:
-        _end_next(own, running, ends)
-    while own[ARRIVED] < count and jobs[own[ARRIVED], SUBMIT] <= own[NOW]:
-        _arrive(own, jobs, queue)
+    while own.running > 0 and ends[own.running - 1].end <= own.now:
+        _end_next(env)
+    while own.arrived < count and jobs[own.arrived].submit <= own.now:
+        _arrive(env, jobs)
 
 
 @kernel
-def _fill_slots(own, rules, jobs, start, queue, orders, slots):
+def _fill_slots(env, rules, jobs):
     """The places in the queue of the jobs in the slots: the first to arrive, or the shortest and the smallest in turn."""
-    if rules[TURNS] and own[WAITING] > slots.size:
-        own[KEPT] = sort_waiting(orders, own[KEPT], own[SORTED], own[ARRIVED], jobs, start)
-        own[SORTED] = own[ARRIVED]
-        take_turns(orders, jobs, queue, own[WAITING], slots)
+    own, slots = env.state, env.slots
+    if rules.turns and own.waiting > slots.size:
+        own.kept = sort_waiting(env.orders, own.kept, own.sorted, own.arrived, jobs, env.start)
+        own.sorted = own.arrived
+        take_turns(env.orders, jobs, env.queue, own.waiting, slots)
         return
-    for i in range(min(own[WAITING], slots.size)):
+    for i in range(min(own.waiting, slots.size)):
         slots[i] = i
 
 
 @kernel
-def _mask(own, rules, jobs, count, queue, slots, mask):
+def _mask(env, rules, jobs, count, mask):
     """Which actions are allowed: slots with a job that may be chosen; to skip where something else is still to happen."""
-    if rules[KIND] == FORMULA and not own[OVER]:
+    own, queue, slots = env.state, env.queue, env.slots
+    if rules.kind == FORMULA and not own.over:
         mask[:] = 1
         return
     mask[:] = 0
-    if own[OVER]:
+    if own.over:
         mask[0] = 1
         return
-    for i in range(min(own[WAITING], slots.size)):
-        mask[i] = 1 if own[PHASE] != AT_FILL or _may_fill(own, rules, jobs, queue[slots[i]]) else 0
+    for i in range(min(own.waiting, slots.size)):
+        mask[i] = 1 if own.phase != AT_FILL or _may_fill(own, rules, jobs, queue[slots[i]]) else 0
     if mask.size > slots.size:
-        mask[slots.size] = 1 if rules[KIND] == BACKFILL or own[RUNNING] > 0 or own[ARRIVED] < count else 0
+        mask[slots.size] = 1 if rules.kind == BACKFILL or own.running > 0 or own.arrived < count else 0
 
 
 @kernel
@@ -441,15 +475,16 @@ def _share(value, scale):
 
 
 @kernel
-def _observe(own, rules, jobs, still, queue, slots, seen, summary):
+def _observe(env, rules, jobs, still, seen, summary):
     """The features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
-    shown = min(own[WAITING], seen.shape[0])
-    now, free, size = own[NOW], own[FREE], float(rules[SIZE])
-    reserved = own[PHASE] == AT_FILL
+    own, queue, slots = env.state, env.queue, env.slots
+    shown = min(own.waiting, seen.shape[0])
+    now, free, size = own.now, own.free, float(rules.size)
+    reserved = own.phase == AT_FILL
     for i in range(shown):
         job, row = queue[slots[i]], seen[i]
-        wait = float(now - jobs[job, SUBMIT])
-        fits = 1.0 if jobs[job, PROCS] <= free else 0.0
+        wait = float(now - jobs[job].submit)
+        fits = 1.0 if jobs[job].procs <= free else 0.0
         if row.size == 8:
             row[0] = min(wait / HALF_DAY, NEARLY_ONE)
             for k in range(6):
@@ -460,7 +495,7 @@ def _observe(own, rules, jobs, still, queue, slots, seen, summary):
             row[1] = _share(wait, WEEK)
             row[2], row[3] = still[job, 0], still[job, 1]
             row[4] = fits
-            row[5] = _share(wait / jobs[job, BELIEVED], 1000.0)
+            row[5] = _share(wait / jobs[job].believed, 1000.0)
             row[6] = 1.0 if reserved and _may_fill(own, rules, jobs, job) else 0.0
     if seen.shape[1] == 8:
         seen[shown:, 0] = 0.0
@@ -469,8 +504,8 @@ def _observe(own, rules, jobs, still, queue, slots, seen, summary):
     else:
         seen[shown:] = 0.0
     summary[0] = free / size
-    summary[1] = _share(own[WAITING], 1024.0)
-    summary[2] = _share(own[WORK] / size, MONTH)
-    summary[3] = _share(max(own[SHADOW] - now, 0), WEEK) if reserved else 0.0
-    summary[4] = max(own[EXTRA], 0) / size if reserved and rules[EXTRA_NODES] else 0.0
+    summary[1] = _share(own.waiting, 1024.0)
+    summary[2] = _share(own.work / size, MONTH)
+    summary[3] = _share(max(own.shadow - now, 0), WEEK) if reserved else 0.0
+    summary[4] = max(own.extra, 0) / size if reserved and rules.extra_nodes else 0.0
     summary[5] = now % DAY / DAY

@@ -6,6 +6,7 @@ Source: feitelson98, section 3.3; tsafrir06, sections II and VII; Philox4x32-10 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,24 +19,32 @@ _MULTIPLY_A, _MULTIPLY_B = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_A, _WEYL_B = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
+class Source(NamedTuple):
+    """Whose random numbers are drawn: the two halves of the seed, and the stream; uint64 below 2**32."""
+
+    seed_low: np.uint64
+    seed_high: np.uint64
+    stream: np.uint64
+
+
 @entry
-def draw_f_estimates(seed_low, seed_high, stream, ids, runtime, factor, largest, longest, believed):
+def draw_f_estimates(source, ids, runtime, factor, largest, longest, believed):
     """Fill `believed` with estimates uniform between r and `factor` r, both r and they truncated to `largest`; at least 1 s.
 
-    `seed_low, seed_high, stream`: uint64 below 2**32. `longest`: upper bound of all estimates, before rounding.
+    `longest`: upper bound of all estimates, before rounding.
     """
     for job in range(ids.size):
         cut = min(runtime[job], largest)
-        estimate = cut * (1.0 + (factor - 1.0) * _uniform(seed_low, seed_high, stream, np.uint64(ids[job])))
+        estimate = cut * (1.0 + (factor - 1.0) * _uniform(source, np.uint64(ids[job])))
         rounded = math.floor(min(estimate, longest) + 0.5)
         believed[job] = min(max(rounded, cut, 1), largest)
 
 
 @kernel
-def _uniform(seed_low, seed_high, stream, number):
+def _uniform(source, number):
     """The first of the two numbers in [0, 1) of `draws.uniforms` for this seed, stream and id."""
-    a, b, c, d = number & _LOW, number >> _HALF, stream, np.uint64(0)
-    k0, k1 = seed_low, seed_high
+    a, b, c, d = number & _LOW, number >> _HALF, source.stream, np.uint64(0)
+    k0, k1 = source.seed_low, source.seed_high
     for _ in range(10):
         left, right = _MULTIPLY_A * a, _MULTIPLY_B * c
         a, b, c, d = (right >> _HALF) ^ b ^ k0, right & _LOW, (left >> _HALF) ^ d ^ k1, left & _LOW

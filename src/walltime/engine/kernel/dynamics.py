@@ -8,17 +8,53 @@ Source: tsafrir06, sections V and VI.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
+
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import entry, kernel
-from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.jit import entry
+from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
+from walltime.engine.kernel.shadow import find_shadow
+
+__all__ = ["Effects", "Scratch", "new_effects", "new_scratch", "replay_starts"]
+
+
+class Scratch(NamedTuple):
+    """Working arrays: a heap of the waiting jobs by runtime, those that started, the running ones by end."""
+
+    waiting: Any
+    started: Any
+    running: Any
+
+
+class Effects(NamedTuple):
+    """Results, one entry per job: see `replay_starts`."""
+
+    shortest: Any
+    alone: Any
+    wild: Any
+    suffered: Any
+    initial_shadow: Any
+
+
+def new_scratch(jobs: int, machine_procs: int) -> Scratch:
+    """Clear the queue and the machine."""
+    return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
+
+
+def new_effects(jobs: int) -> Effects:
+    """Clear the results."""
+    shortest, alone, wild = (np.zeros(jobs, np.bool_) for _ in range(3))
+    return Effects(shortest, alone, wild, np.zeros(jobs, np.int64), np.full(jobs, -1, np.int64))
 
 
 @entry
-def replay_starts(in_order, jobs, machine_procs, notes, scratch, found):
+def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
     """Go through the starts one by one, with the real ends of the running jobs.
 
     `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. Fills
-    `found`: whether each job was the shortest waiting one, and whether it was alone; whether its backfilling was wild; how
+    `effects`: whether each job was the shortest waiting one, and whether it was alone; whether its backfilling was wild; how
     many wild backfills a head suffered, and its real shadow before the first job was backfilled over it (-1 for none).
     """
     waiting_jobs, runs = scratch.waiting, scratch.running
@@ -43,8 +79,8 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, found):
             for i in range(running):
                 runs[i] = runs[i + gone]
 
-        found.alone[job] = arrived - k == 1
-        found.shortest[job] = jobs[job].runtime <= waiting_jobs[0].rank
+        effects.alone[job] = arrived - k == 1
+        effects.shortest[job] = jobs[job].runtime <= waiting_jobs[0].rank
         scratch.started[job] = True
         while waiting > 0 and scratch.started[waiting_jobs[0].job]:
             drop_first(waiting_jobs, waiting)
@@ -55,9 +91,9 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, found):
         else:
             if head != note.head:
                 head = note.head
-                shadow = _real_shadow(runs, free, running, now, jobs[head].procs)
-                if found.initial_shadow[head] < 0:
-                    found.initial_shadow[head] = shadow
+                shadow = find_shadow(runs, running, now, free, jobs[head].procs)[0]
+                if effects.initial_shadow[head] < 0:
+                    effects.initial_shadow[head] = shadow
             shadow = max(shadow, now)
 
         end = now + jobs[job].runtime
@@ -70,20 +106,8 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, found):
         running += 1
 
         if head >= 0 and end > shadow:
-            after = _real_shadow(runs, free, running, now, jobs[head].procs)
+            after = find_shadow(runs, running, now, free, jobs[head].procs)[0]
             if after > shadow:
-                found.wild[job] = True
-                found.suffered[head] += 1
+                effects.wild[job] = True
+                effects.suffered[head] += 1
                 shadow = after
-
-
-@kernel
-def _real_shadow(runs, free, running, now, wanted):
-    """When enough processors would be free if nothing else started; the running jobs are sorted by their real ends."""
-    shadow = now
-    i = 0
-    while free < wanted and i < running:
-        free += runs[i].procs
-        shadow = runs[i].expected
-        i += 1
-    return max(shadow, now)

@@ -180,14 +180,41 @@ class Ordered(NamedTuple):
     sorted: Array
 
 
-class Kept(NamedTuple):
-    """Conservative backfilling: the plan, and the jobs that have ended early since the last pass (int64).
+class Machine(NamedTuple):
+    """The machine, and what is to happen there.
 
-    `place`: the place in the queue of each job (int64), for orders other than first come, first served.
+    `running`: the running jobs by expected end, `events`: a heap of their ends. `later`: a heap of the arrivals of jobs that waited for
+    another's end, `waits`: who waits for whom. `notes`: a log of the starts. `early`: the jobs that have ended early since the last pass
+    (int64; for kept reservations only). `predicting`: None without predictions.
     """
 
+    running: Records
+    events: Records
+    later: Records
+    waits: Records
+    notes: Records
+    early: Array
+    predicting: Predicting | None
+
+
+class Line(NamedTuple):
+    """The queue in order of arrival, and an index of it."""
+
+    queue: Records
+    index: Index
+
+
+class Head(NamedTuple):
+    """For a reservation of the head of the queue at most: the index of the queue, and the `window` if jobs are considered together."""
+
+    index: Index
+    window: Window | None
+
+
+class Kept(NamedTuple):
+    """Conservative backfilling: the plan; the place in the queue of each job (int64), for orders other than first come, first served."""
+
     plan: Plan
-    early_job: Array
     place: Array
 
 
@@ -209,6 +236,7 @@ class Window(NamedTuple):
 class Selection(NamedTuple):
     """Which waiting jobs have reservations: `reserved`, by place in the queue, during a pass; `bounds` of the queues, int64 s."""
 
+    profile: Profile
     reserved: Array
     bounds: Array
 
@@ -220,6 +248,7 @@ class Slack(NamedTuple):
     one; the `wait` of the jobs that started last.
     """
 
+    profile: Profile
     line: Array
     trial: Array
     reserved: Array
@@ -227,49 +256,30 @@ class Slack(NamedTuple):
     wait: Array
 
 
-class Memory(NamedTuple):
-    """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None.
+class Reservations(NamedTuple):
+    """What the passes of a policy need to make its reservations; one is given, and the others are None.
 
-    One of `queue_index` (FCFS, EASY), `fresh` (recomputed reservations) and `kept` (conservative) is given; with the first there may be
-    a `window`, with the second a `selection` or `slack`.
-    `later` is a heap of the arrivals of jobs that waited for another's end.
+    `head`: for the head of the queue at most (FCFS, EASY). Recomputed at every event: `fresh`, for the first jobs; `selected`, for some of
+    the jobs; `slack`, in an order of their own. `kept`: of all jobs (conservative).
     """
+
+    head: Head | None
+    fresh: Profile | None
+    selected: Selection | None
+    slack: Slack | None
+    kept: Kept | None
+
+
+class Memory(NamedTuple):
+    """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None."""
 
     state: Records
     rules: Records
     jobs: Records
-    events: Records
-    later: Records
-    waits: Records
-    running: Records
-    notes: Records
+    machine: Machine
     queue: Records
-    queue_index: Index | None
     ordered: Ordered | None
-    fresh: Profile | None
-    kept: Kept | None
-    window: Window | None
-    selection: Selection | None
-    slack: Slack | None
-    predicting: Predicting | None
-
-
-class Scratch(NamedTuple):
-    """Working arrays of dynamics.py: a heap of the waiting jobs by runtime, those that started, the running ones by end."""
-
-    waiting: Records
-    started: Array
-    running: Records
-
-
-class Found(NamedTuple):
-    """Results of dynamics.py, one entry per job: see `replay_starts`."""
-
-    shortest: Array
-    alone: Array
-    wild: Array
-    suffered: Array
-    initial_shadow: Array
+    reservations: Reservations
 
 
 def records(dtype: np.dtype[np.void], count: int) -> Records:
@@ -311,35 +321,46 @@ def new_memory(
             waits.first_follower[after[job]] = job
     classes = procs.bit_length()
     passes = rules.mode
-    indexed = (count + GROUP) * classes if passes == HEAD and rules.backfill else 0
     in_order = rules.order == BY_ARRIVAL and (not rules.backfill or rules.backfill_order == BY_ARRIVAL)
     memory = Memory(
         state=record(STATE, classes=classes),
         rules=rules,
         jobs=jobs,
-        # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
-        events=records(ITEM, min(count, 2 * procs) + 1),
-        later=records(ITEM, len(after)),
-        waits=waits,
-        running=records(RUN, min(count, procs) + 1),
-        notes=records(NOTE, count if logged else 0),
+        machine=Machine(
+            running=records(RUN, min(count, procs) + 1),
+            # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
+            events=records(ITEM, min(count, 2 * procs) + 1),
+            later=records(ITEM, len(after)),
+            waits=waits,
+            notes=records(NOTE, count if logged else 0),
+            early=np.zeros(min(count, procs) + 1 if passes == KEEP else 0, np.int64),
+            predicting=None if prediction is None else new_predicting(count, prediction),
+        ),
         queue=records(ENTRY, count),
-        queue_index=Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64)) if passes == HEAD else None,
         ordered=None if in_order and passes == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
-        fresh=new_profile(count) if passes == FRESH else None,
-        kept=_new_kept(count, rules) if passes == KEEP else None,
-        window=_new_window(rules) if rules.ahead else None,
-        selection=Selection(np.zeros(count, np.bool_), np.array(bounds, np.int64)) if rules.selects else None,
-        slack=_new_slack(count, recent) if recent else None,
-        predicting=None if prediction is None else new_predicting(count, prediction),
+        reservations=_new_reservations(count, rules, bounds, recent),
     )
     return restored(memory)
 
 
-def _new_kept(count: int, rules: Records) -> Kept:
-    """Clear the places in the plan."""
-    places = 0 if rules.order == BY_ARRIVAL else count
-    return Kept(new_plan(count), np.zeros(min(count, int(rules.procs)) + 1, np.int64), np.zeros(places, np.int64))
+def _new_reservations(count: int, rules: Records, bounds: Sequence[int], recent: int) -> Reservations:
+    """What the passes under these rules need."""
+    head = fresh = selected = slack = kept = None
+    if rules.mode == HEAD:
+        classes = int(rules.procs).bit_length()
+        indexed = (count + GROUP) * classes if rules.backfill else 0
+        index = Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64))
+        head = Head(index, _new_window(rules) if rules.ahead else None)
+    elif rules.mode == KEEP:
+        kept = Kept(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64))
+    elif rules.selects:
+        selected = Selection(new_profile(count), np.zeros(count, np.bool_), np.array(bounds, np.int64))
+    elif recent:
+        line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
+        slack = Slack(new_profile(count), line, trial, reserved, latest, np.zeros(recent, np.int64))
+    else:
+        fresh = new_profile(count)
+    return Reservations(head, fresh, selected, slack, kept)
 
 
 def _new_window(rules: Records) -> Window:
@@ -347,12 +368,6 @@ def _new_window(rules: Records) -> Window:
     ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
     place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
     return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-
-
-def _new_slack(count: int, recent: int) -> Slack:
-    """An empty line."""
-    line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
-    return Slack(line, trial, reserved, latest, np.zeros(recent, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> Ordered:
@@ -385,7 +400,8 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
     state.head = state.blocked = state.earliest_of = -1
     state.next_due = state.until = NEVER
     state.broken = NO_PLAN
-    on_their_own = np.flatnonzero(memory.waits.after < 0)[:1] if len(memory.waits) else np.arange(min(len(jobs), 1))
+    waits, notes = memory.machine.waits, memory.machine.notes
+    on_their_own = np.flatnonzero(waits.after < 0)[:1] if len(waits) else np.arange(min(len(jobs), 1))
     state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
     state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
     jobs.start = jobs.reserved_start = -1
@@ -393,23 +409,7 @@ def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
     for name in ("order_length", "own_length", "run_length"):
         jobs[name] = jobs.believed
     for name in NOTE.names or ():
-        memory.notes[name] = -1
-    if memory.predicting is None or prediction is None:
+        notes[name] = -1
+    if memory.machine.predicting is None or prediction is None:
         return memory
-    return memory._replace(predicting=new_predicting(len(jobs), prediction))
-
-
-def new_scratch(jobs: int, machine_procs: int) -> Scratch:
-    """Clear the queue and the machine."""
-    return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
-
-
-def new_found(jobs: int) -> Found:
-    """Clear the results."""
-    return Found(
-        shortest=np.zeros(jobs, np.bool_),
-        alone=np.zeros(jobs, np.bool_),
-        wild=np.zeros(jobs, np.bool_),
-        suffered=np.zeros(jobs, np.int64),
-        initial_shadow=np.full(jobs, -1, np.int64),
-    )
+    return memory._replace(machine=memory.machine._replace(predicting=new_predicting(len(jobs), prediction)))

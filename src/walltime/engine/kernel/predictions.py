@@ -31,6 +31,24 @@ def predict(address, predicting, job, now):
 
 
 @kernel
+def note_start(rules, predicting, job, now):
+    """Tell the predictor that a job starts now, if it wants to know."""
+    if predicting is None:
+        return
+    if rules.started:
+        call_notice(rules.started, predicting.learning, job, now)
+
+
+@kernel
+def note_end(rules, jobs, predicting, job, now):
+    """Tell the predictor that a job has ended now."""
+    if predicting is None:
+        return
+    if rules.observe:
+        observe(rules.observe, predicting.learning, job, jobs[job].runtime, now)
+
+
+@kernel
 def observe(address, learning, job, runtime, now):
     """Learn from a job that has ended now, after running for `runtime` seconds."""
     learning.jobs[job].ran = runtime

@@ -42,6 +42,26 @@ def rank(order, parameter, starvation, now, jobs, index):
 
 
 @kernel
+def order_rank(rules, now, jobs, job):
+    """Rank of a waiting job in the order of the queue."""
+    return rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job)
+
+
+@kernel
+def backfill_rank(rules, now, jobs, job):
+    """Rank of a waiting job in the order of backfilling."""
+    return rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
+
+
+@kernel
+def backfills_in_order(rules):
+    """Whether the order of backfilling is that of the queue."""
+    if rules.backfill_order != rules.order or rules.backfill_parameter != rules.order_parameter:
+        return False
+    return rules.backfill_starvation == rules.order_starvation
+
+
+@kernel
 def first_by_rank(state, rules, jobs, queue, ordered):
     """The place of the first waiting job as of now, in an order that changes with time; the queue must not be empty.
 
@@ -115,7 +135,7 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
             ranks[place] = math.nan
             if queue[place].procs != HOLE:
                 job = np.int64(queue[place].job)
-                ranks[place] = rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job)
+                ranks[place] = order_rank(rules, now, jobs, job)
     best, least = -1, math.inf
     for place in range(begin, end):
         if ranks[place] < least or (best < 0 and not math.isnan(ranks[place])):
@@ -129,7 +149,7 @@ def first_in_window(state, rules, jobs, queue):
     best, least, seen, place = -1, math.inf, 0, state.queue_first
     while place < state.queue_last and seen < rules.window:
         if queue[place].procs != HOLE:
-            own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, np.int64(queue[place].job))
+            own = order_rank(rules, state.now, jobs, np.int64(queue[place].job))
             if best < 0 or own < least:
                 best, least = place, own
             seen += 1
@@ -173,7 +193,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
     for place in range(first, state.queue_last):
         if queue[place].procs != HOLE:
             job = np.int64(queue[place].job)
-            own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, job)
+            own = order_rank(rules, state.now, jobs, job)
             push(heads, state.heads, own, jobs[job].arrival, job)
             state.heads += 1
 
@@ -210,7 +230,7 @@ def sort_queue(state, rules, jobs, queue, ranks):
     """
     for place in range(state.queue_first, state.queue_last):
         job, procs, length = np.int64(queue[place].job), queue[place].procs, queue[place].length
-        own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, job)
+        own = order_rank(rules, state.now, jobs, job)
         arrival = jobs[job].arrival
         k = place
         while k > state.queue_first and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[queue[k - 1].job].arrival > arrival)):
@@ -244,7 +264,7 @@ def sort_waiting(state, rules, jobs, queue, ordered, last):
     state.sorted = count
     for i in range(count):
         job = order[i]
-        own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, job)
+        own = order_rank(rules, state.now, jobs, job)
         arrival = jobs[job].arrival
         k = i
         while k > 0 and (ranks[k - 1] > own or (ranks[k - 1] == own and jobs[order[k - 1]].arrival > arrival)):

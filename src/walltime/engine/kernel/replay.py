@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-from walltime.engine.kernel.callbacks import call_notice
+from typing import Any, NamedTuple
+
+import numpy as np
+
 from walltime.engine.kernel.jit import entry, kernel
-from walltime.engine.kernel.predictions import observe, predict
+from walltime.engine.kernel.predictions import note_start, observe, predict
+
+__all__ = ["ADDRESSES", "Past", "replay"]
+
+ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "observe")])
+"""Of the functions of a compiled predictor; 0 for none."""
+
+
+class Past(NamedTuple):
+    """What is known of the jobs, in order of arrival: `submit, start, end, runtime` (int64 s).
+
+    `ending`: the jobs with known ends, in order of their ends, `starting` in order of their starts.
+    """
+
+    submit: Any
+    start: Any
+    end: Any
+    runtime: Any
+    ending: Any
+    starting: Any
 
 
 @entry
-def replay(address, started, observed, predicting, submit, start, end, runtime, ending, starting, arrivals_first):
+def replay(addresses, predicting, past, arrivals_first):
     """Predict each job at its submission, from the jobs that have ended by then.
 
-    `address, started, observed`: of the compiled predictor. `submit, start, end, runtime`: int64 s, in order of arrival. `ending`:
-    the jobs with known ends, in order of their ends, `starting` in order of their starts. Terminations come before arrivals; a job
-    that starts only at this instant comes after them, even if it ends at once. With `arrivals_first` (0 or 1) arrivals come before
-    terminations.
+    Terminations come before arrivals; a job that starts only at this instant comes after them, even if it ends at once. With
+    `arrivals_first` (0 or 1) arrivals come before terminations.
     """
-    learning = predicting.learning
+    start, end, ending = past.start, past.end, past.ending
     following = 0
     next_start = 0
-    for job in range(submit.size):
-        now = submit[job]
+    for job in range(past.submit.size):
+        now = past.submit[job]
         while following < ending.size:
             ended = ending[following]
             if end[ended] > now - arrivals_first or start[ended] >= now:
                 break
-            next_start = _note_starts(started, learning, start, starting, next_start, max(end[ended] - 1, start[ended]))
-            observe(observed, learning, ended, runtime[ended], end[ended])
+            next_start = _note_starts(addresses, predicting, past, next_start, max(end[ended] - 1, start[ended]))
+            observe(addresses.observe, predicting.learning, ended, past.runtime[ended], end[ended])
             following += 1
-        next_start = _note_starts(started, learning, start, starting, next_start, now - 1)
-        predict(address, predicting, job, now)
+        next_start = _note_starts(addresses, predicting, past, next_start, now - 1)
+        predict(addresses.predict, predicting, job, now)
 
 
 @kernel
-def _note_starts(address, learning, start, starting, following, until):
+def _note_starts(addresses, predicting, past, following, until):
     """Report the starts up to this time, if the predictor needs them; returns the index of the next one."""
+    start, starting = past.start, past.starting
     while following < starting.size and start[starting[following]] <= until:
-        if address:
-            call_notice(address, learning, starting[following], start[starting[following]])
+        note_start(addresses, predicting, starting[following], start[starting[following]])
         following += 1
     return following

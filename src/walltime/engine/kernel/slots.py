@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-# Columns of the library behind those of decisions.py: where a job is in its episode, by its length, and by its size.
-BY_LENGTH, BY_SIZE = 5, 6
+__all__ = ["sort_waiting", "take_turns"]
 
 
 @kernel
@@ -17,7 +16,7 @@ def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
     """
     count = 0
     for k in range(2):
-        order, column, count = orders[k], BY_LENGTH + k, 0
+        order, count = orders[k], 0
         for i in range(kept):
             if start[order[i]] == -1:
                 order[count] = order[i]
@@ -26,12 +25,18 @@ def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
             if start[job] != -1:
                 continue
             i = count
-            while i > 0 and jobs[order[i - 1], column] > jobs[job, column]:
+            while i > 0 and _comes_after(jobs, k, order[i - 1], job):
                 order[i] = order[i - 1]
                 i -= 1
             order[i] = job
             count += 1
     return count
+
+
+@kernel
+def _comes_after(jobs, k, one, other):
+    """Whether a job is longer (0) or larger (1) than another one."""
+    return jobs[one].by_length > jobs[other].by_length if k == 0 else jobs[one].by_size > jobs[other].by_size
 
 
 @kernel
@@ -42,10 +47,10 @@ def take_turns(orders, jobs, queue, waiting, slots):
     """
     shortest, smallest, shown, i = orders[0], orders[1], 0, 0
     while shown < slots.size:
-        if jobs[shortest[i], BY_SIZE] >= jobs[smallest[i], BY_SIZE]:  # else it came before, as one of the smallest
+        if jobs[shortest[i]].by_size >= jobs[smallest[i]].by_size:  # else it came before, as one of the smallest
             slots[shown] = _place(queue, waiting, shortest[i])
             shown += 1
-        if shown < slots.size and jobs[smallest[i], BY_LENGTH] > jobs[shortest[i], BY_LENGTH]:
+        if shown < slots.size and jobs[smallest[i]].by_length > jobs[shortest[i]].by_length:
             slots[shown] = _place(queue, waiting, smallest[i])
             shown += 1
         i += 1

@@ -54,15 +54,17 @@ def _column(length):
 
 
 @called_kernel
-def join(slots, waiting, traits, i):
+def join(plan, i):
     """Record the coarse traits of a job that has just received its first reservation."""
+    _, _, waiting, traits = plan
     traits.procs[i], traits.length[i] = _coarse(waiting[i].procs), _coarse(waiting[i].length)
-    note_latest(slots, waiting, traits, i)
+    note_latest(plan, i)
 
 
 @kernel
-def note_latest(slots, waiting, traits, i):
+def note_latest(plan, i):
     """Note how late a hole before the job's reservation may begin."""
+    slots, _, waiting, traits = plan
     latest = _coarse_time(slots, waiting[i].start - waiting[i].length)
     traits.latest[i] = latest
     chunk = np.uint64(i) // np.uint64(CHUNK)
@@ -89,11 +91,12 @@ def drop_bounds(slots, traits):
 
 
 @called_kernel
-def survey(slots, waiting, traits, count, now):
+def survey(plan, count, now):
     """Bound the times of each chunk, and now and then lower the bounds of the shelves to what they have to be.
 
     If a time is too late to be distinguished from later ones, choose a new scale for all of them.
     """
+    slots, _, waiting, traits = plan
     last = np.uint16(0)
     for first in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
         latest = np.uint16(0)
@@ -108,7 +111,7 @@ def survey(slots, waiting, traits, count, now):
     slots.looks = 0
     traits.shelves[:] = 0
     for i in range(count):
-        note_latest(slots, waiting, traits, i)
+        note_latest(plan, i)
         if waiting[i].low < NEVER:
             low = _coarse_time(slots, waiting[i].low)
             waiting[i].low = _exact_time(slots, low)
@@ -127,12 +130,13 @@ def _choose_scale(slots, waiting, count, now):
 
 
 @called_kernel
-def give_back_until(slots, steps, waiting, traits, count, step, last, procs):
+def give_back_until(plan, count, step, last, procs):
     """Release processors from one step up to another, and mark the jobs for which this opens a hole.
 
     `count`: so many jobs wait. A step that is opened lets the hole grow that it is in: for as many processors as are free there now,
     and for fewer the wider, until there were enough before. A hole that the next step lets grow on is left to that one.
     """
+    _, steps, _, _ = plan
     since = steps[step].time
     while step != last:
         old = np.int64(steps[step].free)
@@ -147,7 +151,7 @@ def give_back_until(slots, steps, waiting, traits, count, step, last, procs):
                 right = steps[right].next
             grows_on = right == after and after != last and steps[after].free + procs >= height
             if not grows_on:
-                _mark(slots, waiting, traits, count, height, steps[left].next, steps[steps[left].next].time, steps[right].time)
+                _mark(plan, count, height, steps[left].next, steps[right].time)
             height = max(old, np.int64(steps[left].free), np.int64(steps[right].free))
         step = after
 
@@ -161,11 +165,13 @@ def _wall(steps, since, step, height):
 
 
 @kernel
-def _mark(slots, waiting, traits, count, height, low, begin, end):
-    """Mark the jobs that fit into a hole of so many processors, from the step `low`, at `begin`, until `end`, and are to start later.
+def _mark(plan, count, height, low, end):
+    """Mark the jobs that fit into a hole of so many processors, from the step `low` until `end`, and are to start later.
 
     `low` of a job is set to a coarse time, which may be too early.
     """
+    slots, steps, waiting, traits = plan
+    begin = steps[low].time
     most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)
     if traits.shelves[_row(most), _column(longest)] < earliest:
         return

@@ -24,7 +24,7 @@ from walltime.engine.kernel.queue import sort_waiting
 
 
 @kernel
-def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting):
+def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):
     """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
 
     Source: mualem01, section 2.1. Returns how many steps it took at most.
@@ -34,8 +34,11 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
     recomputed once if a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
-    slots, steps, waiting, traits = kept.plan
-    is_overdue = overdue(state, running)
+    if kept is None:
+        return 0
+    plan = kept.plan
+    slots, steps, waiting, traits = plan
+    is_overdue = overdue(state, machine.running)
     afresh = is_overdue or state.broken
     only_newcomers = state.early == 0 and not afresh and state.next_due > state.now
     work = state.queue_last
@@ -46,7 +49,7 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
             kept.place[queue[i].job] = i
     looked_at = state.looked_at
     if afresh:
-        plan_of_running(slots, steps, running, state.running, state.now, state.free)
+        plan_of_running(slots, steps, machine.running, state.running, state.now, state.free)
         work *= slots.used
         drop_bounds(slots, traits)
         looked_at = 0
@@ -54,36 +57,38 @@ def pass_with_kept_reservations(state, rules, jobs, running, events, notes, queu
         forget_past(slots, steps, state.now)
         if state.early:
             work *= 10
-            survey(slots, waiting, traits, looked_at, state.now)
-            _give_back(state, jobs, slots, steps, waiting, traits, kept.early_job)
+            survey(plan, looked_at, state.now)
+            _give_back(state, jobs, plan, machine.early)
             for i in range(np.uint64(looked_at)):  # unsigned, since a place that may be below 0 would be checked at every access
                 place = i if in_order else np.uint64(kept.place[ordered.sorted[i]])
                 own = waiting[place]
                 if own.low < NEVER or steps[steps[own.begin].previous].free >= own.procs:
-                    _compress(looked_at, slots, steps, waiting, traits, place)
+                    _compress(looked_at, plan, place)
     for i in range(looked_at, state.queue_last):
-        _reserve(jobs, queue, slots, steps, waiting, traits, kept.place[ordered.sorted[i]] if afresh and not in_order else i)
+        _reserve(jobs, queue, plan, kept.place[ordered.sorted[i]] if afresh and not in_order else i)
     state.early = 0
     state.broken = is_overdue
-    _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers)
+    _start_due(state, rules, jobs, machine, queue, plan, only_newcomers)
     if is_overdue:
         state.next_due = NEVER
     return work
 
 
 @called_kernel
-def _give_back(state, jobs, slots, steps, waiting, traits, early_job):
+def _give_back(state, jobs, plan, early):
     """Free the rest of the places of the jobs that ended early."""
+    slots, steps, _, _ = plan
     for i in range(state.early):
-        job = jobs[early_job[i]]
+        job = jobs[early[i]]
         end = step_at(slots, steps, slots.first, job.start + job.run_length)
-        give_back_until(slots, steps, waiting, traits, state.looked_at, slots.first, end, job.procs)
+        give_back_until(plan, state.looked_at, slots.first, end, job.procs)
         leave(slots, steps, end)
 
 
 @kernel
-def _compress(count, slots, steps, waiting, traits, i):
+def _compress(count, plan, i):
     """Move the reservation of a job to the earliest place that it can have now; it does not move back (mualem01, section 2.1)."""
+    slots, steps, waiting, _ = plan
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
     if waiting[i].low == NEVER:
         begin = old_begin
@@ -98,7 +103,7 @@ def _compress(count, slots, steps, waiting, traits, i):
         waiting[i].low = NEVER
         begin = first_hole(steps, begin, procs, waiting[i].length, start)
         if begin == BORDER:
-            note_latest(slots, waiting, traits, i)
+            note_latest(plan, i)
             return
     old_end = waiting[i].end
     time = steps[begin].time
@@ -112,15 +117,16 @@ def _compress(count, slots, steps, waiting, traits, i):
     steps[begin].edges += 1
     steps[end].edges += 1
     waiting[i].start, waiting[i].begin, waiting[i].end = time, begin, end
-    note_latest(slots, waiting, traits, i)
-    give_back_until(slots, steps, waiting, traits, count, first, old_end, procs)
+    note_latest(plan, i)
+    give_back_until(plan, count, first, old_end, procs)
     leave(slots, steps, old_begin)
     leave(slots, steps, old_end)
 
 
 @called_kernel
-def _reserve(jobs, queue, slots, steps, waiting, traits, i):
+def _reserve(jobs, queue, plan, i):
     """Give a job the earliest place that the plan has."""
+    slots, steps, waiting, _ = plan
     job = np.int64(queue[i].job)
     procs, length = jobs[job].procs, jobs[job].own_length
     begin = first_hole(steps, slots.first, procs, length, NEVER)
@@ -130,22 +136,26 @@ def _reserve(jobs, queue, slots, steps, waiting, traits, i):
     steps[end].edges += 1
     waiting[i].procs, waiting[i].length, waiting[i].start, waiting[i].low = procs, length, time, NEVER
     waiting[i].begin, waiting[i].end = begin, end
-    join(slots, waiting, traits, i)
+    join(plan, i)
     if jobs[job].reserved_start < 0:
         jobs[job].reserved_start = time
 
 
 @kernel
-def _hold(state, jobs, slots, steps, waiting, traits, i, job):
+def _hold(state, jobs, plan, predicting, i, job):
     """Hold the processors of a job that starts for as long as it is expected to run, which may not be the length of its place.
 
     A shorter one leaves a hole behind it. A longer one takes what has been reserved for others, so that no reservation holds.
+    Without predictions the two are the same.
     """
+    if predicting is None:
+        return
+    slots, steps, waiting, _ = plan
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:
         old_end = waiting[i].end
         end = step_at(slots, steps, slots.first, state.now + length)
-        give_back_until(slots, steps, waiting, traits, state.queue_last, end, old_end, jobs[job].procs)
+        give_back_until(plan, state.queue_last, end, old_end, jobs[job].procs)
         steps[end].edges += 1
         leave(slots, steps, old_end)
     elif length > planned:
@@ -153,8 +163,9 @@ def _hold(state, jobs, slots, steps, waiting, traits, i, job):
 
 
 @kernel
-def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, waiting, traits, predicting, only_newcomers):
+def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
     """Start the jobs whose reservation is now, and find the next one that will be due."""
+    _, _, waiting, traits = plan
     last = np.uint64(state.queue_last)
     left, next_due = np.uint64(0), NEVER
     if only_newcomers:
@@ -166,9 +177,8 @@ def _start_due(state, rules, jobs, running, events, notes, queue, slots, steps, 
     for i in range(left, last):
         job = np.int64(queue[i].job)
         if waiting[i].start == state.now:
-            start_job(state, rules, jobs, running, events, notes, predicting, job)
-            if predicting is not None:
-                _hold(state, jobs, slots, steps, waiting, traits, i, job)
+            start_job(state, rules, jobs, machine, job)
+            _hold(state, jobs, plan, machine.predicting, i, job)
         else:
             next_due = min(next_due, waiting[i].start)
             if left < i:

@@ -10,15 +10,25 @@ import math
 import numpy as np
 
 from walltime.engine.kernel.jit import kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK
+from walltime.engine.kernel.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK, Line
 from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.kernel.number.lookahead import choose_together
 from walltime.engine.kernel.number.machine import start_job
-from walltime.engine.kernel.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, first_in_window, place_of, rank
+from walltime.engine.kernel.queue import (
+    backfill_rank,
+    bound_block,
+    enter_newcomers,
+    first_by_rank,
+    first_in_heap,
+    first_in_window,
+    order_rank,
+    place_of,
+)
+from walltime.engine.kernel.shadow import find_shadow
 
 
 @kernel
-def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting):
+def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):
     """Start the jobs at the head that fit; then backfill others that do not delay the new head.
 
     Source: mualem01, section 2.2; feitelson98, section 1 (FCFS). Returns an upper bound of the steps taken.
@@ -26,9 +36,12 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
     A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra nodes below zero
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
     """
+    if head is None:
+        return 0
+    line = Line(queue, head.index)
     if ordered is not None:
         if rules.window > 0:
-            return _start_in_window(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+            return _start_in_window(state, rules, jobs, machine, line, ordered)
         if rules.order != BY_ARRIVAL and not rules.order_reads_time:
             enter_newcomers(state, rules, jobs, queue, ordered.heads)
     if state.freed == 0 and _same_head(state, rules, jobs, queue, ordered):
@@ -41,24 +54,24 @@ def pass_with_head_reservation(state, rules, jobs, running, events, notes, queue
         if state.shadow > state.now:
             seen = state.queue_last - first
             indexed, state.indexed = state.indexed, 0  # as the newcomers are not in the index yet
-            _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first)
+            _backfill(state, rules, jobs, machine, line, ordered, head.window, first)
             state.indexed = indexed
             if state.indexed:
-                index_places(state, queue, index, first)
+                index_places(state, line, first)
             state.looked_at = state.queue_last
             if state.extra >= 0:
                 return seen
 
-    keep_index(state, rules, queue, index)
+    keep_index(state, rules, line)
     state.looked_at = state.queue_last
     state.freed = 0
-    _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting)
+    _start_heads(state, rules, jobs, machine, line, ordered)
     while state.blocked >= 0 and rules.backfill:
         if rules.depth == 0:
             state.shadow, state.extra = NEVER, 0  # nobody is to be delayed
         else:
-            _reserve_for_head(state, rules, jobs, running, ordered)
-        _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, state.queue_first)
+            _reserve_for_head(state, rules, jobs, machine.running, ordered)
+        _backfill(state, rules, jobs, machine, line, ordered, head.window, state.queue_first)
         if state.extra >= 0:
             break
     return state.queue_last - state.queue_first
@@ -80,59 +93,60 @@ def _same_head(state, rules, jobs, queue, ordered):
 
 
 @kernel
-def _start_heads(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
+def _start_heads(state, rules, jobs, machine, line, ordered):
     """Start jobs from the head of the queue while they fit; the first that does not is blocked."""
     state.blocked = -1
-    while True:
-        while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
-            state.queue_first += 1
-            state.holes -= 1
-        if state.queue_first == state.queue_last:
-            return
+    while _skip_holes(state, line.queue):
         place = state.queue_first
-        job = np.int64(queue[place].job)
         if ordered is not None:
             if rules.order_reads_time:
-                place = first_by_rank(state, rules, jobs, queue, ordered)
-                job = np.int64(queue[place].job)
+                place = first_by_rank(state, rules, jobs, line.queue, ordered)
             elif rules.order != BY_ARRIVAL:
-                job = first_in_heap(state, rules, jobs, queue, ordered.heads)
-                place = place_of(state, jobs, queue, job)
-        if jobs[job].procs > state.free:
-            state.blocked = job
+                place = place_of(state, jobs, line.queue, first_in_heap(state, rules, jobs, line.queue, ordered.heads))
+        if not _start_at_head(state, rules, jobs, machine, line, ordered, place):
             return
-        _leave(state, rules, jobs, queue, index, ordered, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, job)
 
 
 @kernel
-def _start_in_window(state, rules, jobs, running, events, notes, queue, index, ordered, predicting):
+def _start_in_window(state, rules, jobs, machine, line, ordered):
     """Start the first of the jobs in the window while it fits; returns an upper bound of the steps taken (carastan17)."""
     state.looked_at, state.freed, state.blocked, steps = state.queue_last, 0, -1, 1
-    while True:
-        while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
-            state.queue_first += 1
-            state.holes -= 1
-        if state.queue_first == state.queue_last:
-            return steps
-        place = first_in_window(state, rules, jobs, queue)
+    while _skip_holes(state, line.queue):
         steps += rules.window
-        job = np.int64(queue[place].job)
-        if jobs[job].procs > state.free:
-            state.blocked = job
+        if not _start_at_head(state, rules, jobs, machine, line, ordered, first_in_window(state, rules, jobs, line.queue)):
             return steps
-        _leave(state, rules, jobs, queue, index, ordered, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, job)
+    return steps
 
 
 @kernel
-def _leave(state, rules, jobs, queue, index, ordered, place):
-    """Take a job that starts out of the queue."""
-    leave_hole(state, queue, index, place)
+def _skip_holes(state, queue):
+    """Let the queue begin with a job that waits; returns whether there is one."""
+    while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
+        state.queue_first += 1
+        state.holes -= 1
+    return state.queue_first < state.queue_last
+
+
+@kernel
+def _start_at_head(state, rules, jobs, machine, line, ordered, place):
+    """Start the job at this place, which comes first, if it fits; else it is blocked."""
+    job = np.int64(line.queue[place].job)
+    if jobs[job].procs > state.free:
+        state.blocked = job
+        return False
+    _start(state, rules, jobs, machine, line, ordered, place)
+    return True
+
+
+@kernel
+def _start(state, rules, jobs, machine, line, ordered, place):
+    """Take a job out of the queue, and start it."""
+    leave_hole(state, line, place)
     if ordered is not None:
         if rules.order_reads_time and place < state.ranked:
             ordered.size[place] = math.nan
-            bound_block(state, rules, jobs, queue, ordered, place // RANKED_BLOCK)
+            bound_block(state, rules, jobs, line.queue, ordered, place // RANKED_BLOCK)
+    start_job(state, rules, jobs, machine, np.int64(line.queue[place].job))
 
 
 @kernel
@@ -171,20 +185,8 @@ def _reserve_later(state, rules, running, own):
 
 @kernel
 def _find_shadow(state, running, wanted):
-    """Walk the running jobs by expected end until enough processors are free.
-
-    All running jobs whose expected end is the shadow time count, not only the first sufficient ones, and an overdue job is
-    expected to end now; both are interpretations of mualem01, section 2.2.
-    """
-    available, shadow = state.free, state.now
-    i = 0
-    while available < wanted or (i < state.running and running[i].expected <= shadow):
-        available += running[i].procs
-        shadow = max(shadow, running[i].expected)
-        i += 1
-    state.shadow = shadow
-    state.extra = available - wanted
-    state.before_shadow = i
+    """Walk the running jobs anew."""
+    state.shadow, state.extra, state.before_shadow = find_shadow(running, state.running, state.now, state.free, wanted)
 
 
 @kernel
@@ -209,41 +211,38 @@ def _draw_shadow_nearer(state, running):
 
 
 @kernel
-def _backfill(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first):
+def _backfill(state, rules, jobs, machine, line, ordered, window, first):
     """Backfill jobs from queue place `first` on, in the backfill order.
 
     The set of jobs that may start now only shrinks while others start, so in an order other than that of arrival it is enough to
     sort those that may start initially.
     """
     if window is not None:
-        _backfill_together(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first)
+        _backfill_together(state, rules, jobs, machine, line, ordered, window, first)
         return
     if ordered is not None:
         if rules.backfill_order != BY_ARRIVAL or rules.order_threshold > 0.0:
-            _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first)
+            _backfill_in_order(state, rules, jobs, machine, line, ordered, first)
             return
-    place = next_candidate(state, queue, index, first)
+    place = next_candidate(state, line, first)
     while place < state.queue_last:
-        _leave(state, rules, jobs, queue, index, ordered, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
-        place = next_candidate(state, queue, index, place + 1)
+        _start(state, rules, jobs, machine, line, ordered, place)
+        place = next_candidate(state, line, place + 1)
 
 
 @kernel
-def _backfill_together(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting, first):
+def _backfill_together(state, rules, jobs, machine, line, ordered, window, first):
     """Backfill the best combination of jobs, and again of those that are left, until no job may be backfilled."""
     while True:
-        count = choose_together(state, rules, jobs, queue, index, ordered, window, first)
+        count = choose_together(state, rules, jobs, line, ordered, window, first)
         for k in range(count):
-            place = window.place[k]
-            _leave(state, rules, jobs, queue, index, ordered, place)
-            start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
+            _start(state, rules, jobs, machine, line, ordered, window.place[k])
         if count == 0:
             return
 
 
 @kernel
-def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index, ordered, predicting, first):
+def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
     """Backfill by rank: repeatedly start the best of the jobs that may start.
 
     A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.Wfp`).
@@ -251,25 +250,23 @@ def _backfill_in_order(state, rules, jobs, running, events, notes, queue, index,
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0
     if rules.order_threshold > 0.0:
-        most = rules.order_threshold * rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, state.blocked)
-    place = next_candidate(state, queue, index, first)
+        most = rules.order_threshold * order_rank(rules, now, jobs, state.blocked)
+    place = next_candidate(state, line, first)
     while place < state.queue_last:
-        job = np.int64(queue[place].job)
-        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job) <= most:
-            own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
+        job = np.int64(line.queue[place].job)
+        if rules.order_threshold == 0.0 or order_rank(rules, now, jobs, job) <= most:
+            own = backfill_rank(rules, now, jobs, job)
             candidates[count].rank, candidates[count].place = own, place
             if own < candidates[best].rank:
                 best = count
             count += 1
-        place = next_candidate(state, queue, index, place + 1)
+        place = next_candidate(state, line, place + 1)
     while count > 0:
-        place = candidates[best].place
-        _leave(state, rules, jobs, queue, index, ordered, place)
-        start_job(state, rules, jobs, running, events, notes, predicting, np.int64(queue[place].job))
+        _start(state, rules, jobs, machine, line, ordered, candidates[best].place)
         kept, best = 0, 0
         for i in range(count):
             own, place = candidates[i].rank, candidates[i].place
-            if may_backfill(state, queue[place]):
+            if may_backfill(state, line.queue[place]):
                 candidates[kept].rank, candidates[kept].place = own, place
                 if own < candidates[best].rank:
                     best = kept

@@ -20,20 +20,20 @@ SHORT = 256
 
 
 @kernel
-def keep_index(state, rules, queue, index):
+def keep_index(state, rules, line):
     """Index the queue once it is long, add the newcomers, or drop the index once it is short."""
     places = state.queue_last - state.queue_first
     if state.indexed:
         if places >= rules.short_queue:
-            index_places(state, queue, index, state.looked_at)
+            index_places(state, line, state.looked_at)
             return
         state.indexed = 0
     if places > rules.long_queue:
-        close_holes(state, queue)
-        index_places(state, queue, index, state.queue_first)
+        close_holes(state, line.queue)
+        index_places(state, line, state.queue_first)
         state.indexed = 1
     elif 4 * state.holes > places + 16:
-        close_holes(state, queue)
+        close_holes(state, line.queue)
 
 
 @kernel
@@ -54,8 +54,9 @@ def close_holes(state, queue):
 
 
 @kernel
-def index_places(state, queue, index, first):
+def index_places(state, line, first):
     """Enter the jobs in the queue from this place on."""
+    queue, index = line
     classes = state.classes
     for place in range(first, state.queue_last):
         block, group = place // BLOCK, place // GROUP
@@ -73,8 +74,9 @@ def index_places(state, queue, index, first):
 
 
 @kernel
-def leave_hole(state, queue, index, place):
+def leave_hole(state, line, place):
     """Take a job that starts out of the queue."""
+    queue, index = line
     procs, length = queue[place].procs, queue[place].length
     queue[place].procs = HOLE
     state.holes += 1
@@ -129,8 +131,9 @@ def may_backfill(state, entry):
 
 
 @kernel
-def next_candidate(state, queue, index, place):
+def next_candidate(state, line, place):
     """The first place from this one on whose job may be backfilled now (see `may_backfill`); `queue_last` for none."""
+    queue, index = line
     last, free, room = state.queue_last, state.free, state.shadow - state.now
     beside = min(free, state.extra)
     if free == 0 or beside < 0:

@@ -11,19 +11,19 @@ import numpy as np
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN
 from walltime.engine.kernel.number.index import next_candidate
-from walltime.engine.kernel.queue import rank
+from walltime.engine.kernel.queue import backfill_rank, order_rank
 
 SLOWDOWNS = 2**40
 """More than a sum of slowdowns in thousandths, for jobs that are considered together."""
 
 
 @called_kernel
-def choose_together(state, rules, jobs, queue, index, ordered, window, first):
+def choose_together(state, rules, jobs, line, ordered, window, first):
     """Choose the jobs to be backfilled now, from queue place `first` on; returns how many, their places in `window.place`.
 
     Of the jobs that could be backfilled alone the first `rules.ahead` in the backfill order are considered.
     """
-    able = _find_able(state, rules, jobs, queue, index, ordered, first)
+    able = _find_able(state, rules, jobs, line, ordered, first)
     count = min(able, rules.ahead)
     if count <= 1:
         if count == 1:
@@ -31,7 +31,7 @@ def choose_together(state, rules, jobs, queue, index, ordered, window, first):
         return count
     unit = np.int64(0)
     for k in range(count):
-        entry = queue[ordered.candidates[k].place]
+        entry = line.queue[ordered.candidates[k].place]
         window.place[k], window.procs[k] = ordered.candidates[k].place, entry.procs
         window.in_time[k] = 1 if entry.length <= state.shadow - state.now else 0
         window.worth[k] = _worth(state, rules, jobs, entry)
@@ -55,26 +55,26 @@ def choose_together(state, rules, jobs, queue, index, ordered, window, first):
 
 
 @kernel
-def _find_able(state, rules, jobs, queue, index, ordered, first):
+def _find_able(state, rules, jobs, line, ordered, first):
     """Put the jobs that could be backfilled alone into `ordered.candidates`, in the backfill order; returns how many."""
     now, candidates, count = state.now, ordered.candidates, 0
     most = 0.0
     if rules.order_threshold > 0.0:
-        most = rules.order_threshold * rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, state.blocked)
-    place = next_candidate(state, queue, index, first)
+        most = rules.order_threshold * order_rank(rules, now, jobs, state.blocked)
+    place = next_candidate(state, line, first)
     while place < state.queue_last:
-        job = np.int64(queue[place].job)
-        if rules.order_threshold == 0.0 or rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job) <= most:
+        job = np.int64(line.queue[place].job)
+        if rules.order_threshold == 0.0 or order_rank(rules, now, jobs, job) <= most:
             own = 0.0
             if rules.backfill_order != BY_ARRIVAL:
-                own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
+                own = backfill_rank(rules, now, jobs, job)
             k = count
             while k > 0 and candidates[k - 1].rank > own:
                 candidates[k].rank, candidates[k].place = candidates[k - 1].rank, candidates[k - 1].place
                 k -= 1
             candidates[k].rank, candidates[k].place = own, place
             count += 1
-        place = next_candidate(state, queue, index, place + 1)
+        place = next_candidate(state, line, place + 1)
     return count
 
 

@@ -32,102 +32,75 @@ from walltime.engine.kernel.number.slack import pass_within_slack
 from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
 
 
-def run(
-    state,
-    rules,
-    jobs,
-    events,
-    later,
-    waits,
-    running,
-    notes,
-    queue,
-    index,
-    ordered,
-    fresh,
-    kept,
-    window,
-    selection,
-    slack,
-    predicting,
-    budget,
-):
+def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
     Returns DONE; PAUSED when the budget is used up, so that another call continues from there; STUCK if jobs wait that
     nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
 
-    This is compiled separately for each kind of pass, on first use (load.py). One of `index`, `fresh` and `kept` is given and
-    determines the pass, with `window` and `selection`; the others are None, and the compiler drops the branches for None.
+    This is compiled separately for each kind of pass, on first use (load.py): of the `reservations` one part is given, and the passes for
+    the others do nothing and are left out.
     """
+    predicting = machine.predicting
     while budget > 0:
-        now = _next_event(state, rules, jobs, events, running, predicting)
+        now = _next_event(state, rules, jobs, machine, predicting)
         if now == NEVER:
             return DONE if state.started == jobs.size else STUCK
         if now > state.until:
             return REACHED
         state.now = now
-        if predicting is not None:
-            if rules.quiet_expiry and _nothing_but_expiry(state, events):
-                correct_expired(state, rules, jobs, running, predicting)
-                budget -= 1
-                continue
+        if _expires_quietly(state, rules, machine, predicting):
+            correct_expired(state, rules, jobs, machine.running, predicting)
+            budget -= 1
+            continue
         arrived = state.queue_last
-        quiet = False
-        if predicting is not None:
-            quiet = _nothing_but_arrivals(state, rules, jobs, events, running, predicting)
+        quiet = _nothing_but_arrivals(state, rules, jobs, machine, predicting)
         if rules.sequential:
-            _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
+            _take_one_event(state, rules, jobs, machine, queue, predicting)
         else:
-            _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting)
+            _take_all_events(state, rules, jobs, machine, queue, predicting)
         predict_arrivals(state, rules, jobs, queue, predicting, arrived)
-        if predicting is not None:
-            if quiet and _none_fits(state, queue, arrived):
-                budget -= 1
-                continue
-        steps = 0
-        if index is not None:
-            steps += pass_with_head_reservation(state, rules, jobs, running, events, notes, queue, index, ordered, window, predicting)
-        if fresh is not None:
-            if selection is not None:
-                steps += pass_with_selected_reservations(
-                    state, rules, jobs, running, events, notes, queue, ordered, fresh, selection, predicting
-                )
-            elif slack is not None:
-                steps += pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, slack, predicting)
-            else:
-                steps += pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting)
-        if kept is not None:
-            steps += pass_with_kept_reservations(state, rules, jobs, running, events, notes, queue, ordered, kept, predicting)
+        if quiet and _none_fits(state, queue, arrived):
+            budget -= 1
+            continue
+        steps = pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, reservations.head)
+        steps += pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, reservations.fresh)
+        steps += pass_with_selected_reservations(state, rules, jobs, machine, queue, ordered, reservations.selected)
+        steps += pass_within_slack(state, rules, jobs, machine, queue, reservations.slack)
+        steps += pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, reservations.kept)
         budget -= 1 + steps
     return PAUSED
 
 
 @kernel
-def _next_event(state, rules, jobs, events, running, predicting):
+def _next_event(state, rules, jobs, machine, predicting):
     """Time of the next arrival, termination, due reservation, or expiry of a prediction."""
     now = min(state.next_due, state.next_arrival)
     if state.events > 0:
-        now = min(now, events[0].rank)
-    return min(now, next_expiry(state, rules, jobs, running, predicting))
+        now = min(now, machine.events[0].rank)
+    return min(now, next_expiry(state, rules, jobs, machine.running, predicting))
 
 
 @kernel
-def _nothing_but_expiry(state, events):
-    """Whether nothing happens now but that predictions of running jobs expire."""
-    if state.next_due == state.now or state.next_arrival == state.now:
+def _expires_quietly(state, rules, machine, predicting):
+    """Whether nothing happens now but that predictions of running jobs expire, and the rules want no pass for that."""
+    if predicting is None:
         return False
-    return state.events == 0 or events[0].rank > state.now
+    if rules.quiet_expiry == 0 or state.next_due == state.now or state.next_arrival == state.now:
+        return False
+    return state.events == 0 or machine.events[0].rank > state.now
 
 
 @kernel
-def _nothing_but_arrivals(state, rules, jobs, events, running, predicting):
+def _nothing_but_arrivals(state, rules, jobs, machine, predicting):
     """Whether only jobs arrive now, and the rules want no pass for those that do not fit."""
+    if predicting is None:
+        return False
     if not rules.quiet_arrivals or state.next_arrival != state.now:
         return False
-    if not rules.quiet_expiry and next_expiry(state, rules, jobs, running, predicting) == state.now:
+    if not rules.quiet_expiry and next_expiry(state, rules, jobs, machine.running, predicting) == state.now:
         return False
-    return rules.sequential == 1 or state.events == 0 or events[0].rank > state.now
+    return rules.sequential == 1 or state.events == 0 or machine.events[0].rank > state.now
 
 
 @kernel
@@ -140,27 +113,27 @@ def _none_fits(state, queue, first):
 
 
 @kernel
-def _take_all_events(state, rules, jobs, events, later, waits, running, queue, kept, predicting):
+def _take_all_events(state, rules, jobs, machine, queue, predicting):
     """Simultaneous events as a batch: all terminations, then expired predictions, then all arrivals.
 
     An interpretation of mualem01, section 3.1, which does not define their order.
     """
-    while state.events > 0 and events[0].rank == state.now:
-        end_next(state, rules, jobs, running, events, later, waits, kept, predicting)
-    correct_expired(state, rules, jobs, running, predicting)
+    while state.events > 0 and machine.events[0].rank == state.now:
+        end_next(state, rules, jobs, machine)
+    correct_expired(state, rules, jobs, machine.running, predicting)
     while state.next_arrival == state.now:
-        take_arrival(state, jobs, later, waits, queue)
+        take_arrival(state, jobs, machine, queue)
 
 
 @kernel
-def _take_one_event(state, rules, jobs, events, later, waits, running, queue, kept, predicting):
+def _take_one_event(state, rules, jobs, machine, queue, predicting):
     """Simultaneous events one by one, arrivals before terminations, each followed by its own pass.
 
     Predictions that expire at this instant are corrected before the first of them; without another event, they are the event.
     """
-    end_expected_now(state, jobs, running, kept)
-    correct_expired(state, rules, jobs, running, predicting)
+    end_expected_now(state, rules, jobs, machine)
+    correct_expired(state, rules, jobs, machine.running, predicting)
     if state.next_arrival == state.now:
-        take_arrival(state, jobs, later, waits, queue)
-    elif state.events > 0 and events[0].rank == state.now:
-        end_next(state, rules, jobs, running, events, later, waits, kept, predicting)
+        take_arrival(state, jobs, machine, queue)
+    elif state.events > 0 and machine.events[0].rank == state.now:
+        end_next(state, rules, jobs, machine)

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from walltime.engine.kernel.callbacks import call_notice
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import kernel
-from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, NEVER, RESERVED
-from walltime.engine.kernel.predictions import observe
+from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RESERVED
+from walltime.engine.kernel.predictions import note_end, note_start
 
 SHORTEST = 10
 """Jobs count as running for at least 10 s in the bounded slowdown."""
 
 
 @kernel
-def start_job(state, rules, jobs, running, events, notes, predicting, job):
+def start_job(state, rules, jobs, machine, job):
     """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if a job ahead of it is blocked."""
-    own = jobs[job]
-    now = state.now
+    own, running, now = jobs[job], machine.running, state.now
     own.start = now
     if state.blocked >= 0:
         own.kind = BACKFILLED
     else:
         own.kind = IMMEDIATE if own.submit == now else RESERVED
     state.free -= own.procs
-    if predicting is not None:
-        if rules.started:
-            call_notice(rules.started, predicting.learning, job, now)
-    if notes.size > 0:
-        note = notes[state.started]
+    note_start(rules, machine.predicting, job, now)
+    if machine.notes.size > 0:
+        note = machine.notes[state.started]
         note.job = job
         note.arrived = state.arrivals
         note.head = state.head if state.blocked >= 0 else -1
-    push(events, state.events, now + own.runtime, state.started, job)
+    push(machine.events, state.events, now + own.runtime, state.started, job)
     state.events += 1
     state.started += 1
 
@@ -50,15 +46,25 @@ def start_job(state, rules, jobs, running, events, notes, predicting, job):
 
 
 @kernel
+def start_behind(state, rules, jobs, machine, queue, job):
+    """Start a job now; it is backfilled if an earlier one in the queue, which begins at `state.queue_first`, waits."""
+    first = state.queue_first
+    while jobs[queue[first].job].start >= 0:
+        first += 1
+    state.blocked = -1 if queue[first].job == job else queue[first].job
+    start_job(state, rules, jobs, machine, job)
+
+
+@kernel
 def overdue(state, running):
     """Whether a running job has passed its expected end."""
     return state.running > 0 and running[0].expected <= state.now
 
 
 @kernel
-def end_job(state, jobs, running, kept, job):
+def end_job(state, rules, jobs, machine, job):
     """Free the processors of a running job; with kept reservations, record if it ended early."""
-    own = jobs[job]
+    own, running = jobs[job], machine.running
     end = own.start + own.run_length
     low, high = 0, state.running
     while low < high:
@@ -78,40 +84,36 @@ def end_job(state, jobs, running, kept, job):
         state.extra += own.procs
     state.free += own.procs
     state.freed = 1
-    if kept is not None:
-        if end > state.now:
-            kept.early_job[state.early] = job
-            state.early += 1
+    if rules.mode == KEEP and end > state.now:
+        machine.early[state.early] = job
+        state.early += 1
 
 
 @kernel
-def end_expected_now(state, jobs, running, kept):
+def end_expected_now(state, rules, jobs, machine):
     """End the jobs that are expected to end at this instant and do.
 
     With one pass per event (`sequential`) they count as ended even before their termination is handled.
     """
-    i = 0
+    i, running = 0, machine.running
     while i < state.running and running[i].expected <= state.now:
         job = running[i].job
         if running[i].expected == state.now and jobs[job].start + jobs[job].runtime == state.now:
-            end_job(state, jobs, running, kept, job)
+            end_job(state, rules, jobs, machine, job)
         else:
             i += 1
 
 
 @kernel
-def end_next(state, rules, jobs, running, events, later, waits, kept, predicting):
+def end_next(state, rules, jobs, machine):
     """Handle the next termination: free the processors, unless already done, and submit the jobs that waited for this end."""
-    job = events[0].job
-    now = state.now
-    drop_first(events, state.events)
+    job, now, waits = machine.events[0].job, state.now, machine.waits
+    drop_first(machine.events, state.events)
     state.events -= 1
     counted_as_gone = rules.sequential and jobs[job].start + jobs[job].run_length == now
     if not counted_as_gone:
-        end_job(state, jobs, running, kept, job)
-    if predicting is not None:
-        if rules.observe:
-            observe(rules.observe, predicting.learning, job, jobs[job].runtime, now)
+        end_job(state, rules, jobs, machine, job)
+    note_end(rules, jobs, machine.predicting, job, now)
     if rules.adapts:
         ran = max(jobs[job].runtime, SHORTEST)
         state.ended += 1
@@ -121,16 +123,16 @@ def end_next(state, rules, jobs, running, events, later, waits, kept, predicting
         while follower >= 0:
             time = now + waits[follower].think
             jobs[follower].submit = time
-            push(later, state.later, time, follower, follower)
+            push(machine.later, state.later, time, follower, follower)
             state.later += 1
             state.next_arrival = min(state.next_arrival, time)
             follower = waits[follower].next_follower
 
 
 @kernel
-def take_arrival(state, jobs, later, waits, queue):
+def take_arrival(state, jobs, machine, queue):
     """Put the next arrival into the queue; simultaneous arrivals come in the order of the jobs."""
-    job, following = state.next_job, state.next_job
+    job, following, later, waits = state.next_job, state.next_job, machine.later, machine.waits
     planned = job < jobs.size and jobs[job].submit == state.next_arrival
     if state.later > 0 and later[0].rank == state.next_arrival and not (planned and job < later[0].job):
         job = later[0].job

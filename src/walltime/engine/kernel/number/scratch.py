@@ -6,75 +6,91 @@ import numpy as np
 
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER
-from walltime.engine.kernel.number.machine import start_job
+from walltime.engine.kernel.number.machine import start_behind, start_job
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
-from walltime.engine.kernel.queue import drop_started, rank, sort_queue
+from walltime.engine.kernel.queue import backfill_rank, backfills_in_order, drop_started, sort_queue
 
 
 @kernel
-def pass_with_fresh_reservations(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting):
+def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):
     """Give the first `depth` blocked jobs reservations, in queue order, and start every job that does not delay these.
 
     Source: feitelson98, Fig. 1 (unlimited depth); a limited depth is that of production schedulers. Returns an upper bound of the
     steps taken.
     """
+    if fresh is None:
+        return 0
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
-    profile_of_running(fresh, running, state.running, state.now, state.free)
+    profile_of_running(fresh, machine.running, state.running, state.now, state.free)
     waiting = state.queue_last - state.queue_first
     state.blocked = -1
     blocked = 0
     i = state.queue_first
     while i < state.queue_last and blocked < rules.depth:
         job = np.int64(queue[i].job)
-        anchor = first_hole(fresh, state.now, jobs[job].own_length, jobs[job].procs, np.int64(NEVER))
-        occupy(fresh, anchor, anchor + jobs[job].own_length, jobs[job].procs)
-        if jobs[job].reserved_start < 0:
-            jobs[job].reserved_start = anchor
-        if anchor == state.now:
-            start_job(state, rules, jobs, running, events, notes, predicting, job)
+        if reserve(state, jobs, fresh, job) == state.now:
+            start_job(state, rules, jobs, machine, job)
         else:
             blocked += 1
             state.blocked = job
         i += 1
-    _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting, i)
+    count = 0
+    while i < state.queue_last:
+        if queue[i].procs <= state.free:
+            ordered.candidates[count].place = i
+            count += 1
+        i += 1
+    backfill(state, rules, jobs, machine, queue, ordered.candidates, fresh, count)
     drop_started(state, jobs, queue)
     return waiting * fresh.counts.blocks * STEPS_IN_BLOCK
 
 
 @kernel
-def _backfill(state, rules, jobs, running, events, notes, queue, ordered, fresh, predicting, first):
-    """Start the jobs from queue place `first` on that do not delay the reservations, in the backfill order.
+def reserve(state, jobs, profile, job):
+    """Give a job the earliest place that there is; returns when it begins."""
+    own = jobs[job]
+    anchor = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+    occupy(profile, anchor, anchor + own.own_length, own.procs)
+    if own.reserved_start < 0:
+        own.reserved_start = anchor
+    return anchor
+
+
+@kernel
+def backfill(state, rules, jobs, machine, queue, candidates, profile, count):
+    """Start those of the first candidates that delay no reservation, in the backfill order; their places are in queue order.
 
     Jobs that do not fit initially will not fit later in this pass, so it is enough to sort those that do.
     """
-    in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
-    in_order = in_order and rules.backfill_starvation == rules.order_starvation
-    candidates, count = ordered.candidates, 0
-    for place in range(first, state.queue_last):
+    in_order, left = backfills_in_order(rules), 0
+    for i in range(count):
+        place = candidates[i].place
         job = np.int64(queue[place].job)
-        if fits_now(state, fresh, jobs[job]):
+        if fits_now(state, profile, jobs[job]):
             if in_order:
-                occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
-                start_job(state, rules, jobs, running, events, notes, predicting, job)
+                _start_beside(state, rules, jobs, machine, queue, profile, job)
             else:
-                candidates[count].rank = rank(
-                    rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, state.now, jobs, job
-                )
-                candidates[count].place = job
-                count += 1
-    while count > 0:
+                candidates[left].rank, candidates[left].place = backfill_rank(rules, state.now, jobs, job), job
+                left += 1
+    while left > 0:
         best = 0
-        for i in range(1, count):
+        for i in range(1, left):
             own, least = candidates[i].rank, candidates[best].rank
             if own < least or (own == least and jobs[candidates[i].place].arrival < jobs[candidates[best].place].arrival):
                 best = i
         job = candidates[best].place
-        count -= 1
-        candidates[best].rank, candidates[best].place = candidates[count].rank, candidates[count].place
-        if fits_now(state, fresh, jobs[job]):
-            occupy(fresh, state.now, state.now + jobs[job].own_length, jobs[job].procs)
-            start_job(state, rules, jobs, running, events, notes, predicting, job)
+        left -= 1
+        candidates[best].rank, candidates[best].place = candidates[left].rank, candidates[left].place
+        if fits_now(state, profile, jobs[job]):
+            _start_beside(state, rules, jobs, machine, queue, profile, job)
+
+
+@kernel
+def _start_beside(state, rules, jobs, machine, queue, profile, job):
+    """Start a job that has no reservation."""
+    occupy(profile, state.now, state.now + jobs[job].own_length, jobs[job].procs)
+    start_behind(state, rules, jobs, machine, queue, job)
 
 
 @kernel

@@ -8,33 +8,35 @@ import numpy as np
 
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
-from walltime.engine.kernel.number.machine import start_job
+from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
 from walltime.engine.kernel.queue import drop_started
 
 
 @kernel
-def pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, slack, predicting):
+def pass_within_slack(state, rules, jobs, machine, queue, slack):
     """Plan the line anew, put the newcomers into it, and start whoever's time has come.
 
     Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`. Returns an upper bound of the steps taken.
     """
-    profile_of_running(fresh, running, state.running, state.now, state.free)
+    if slack is None:
+        return 0
+    profile_of_running(slack.profile, machine.running, state.running, state.now, state.free)
     tries = np.int64(1)
     for i in range(state.sorted):
-        _plan(state, jobs, fresh, slack, i, slack.line[i])
+        _plan(state, jobs, slack, i)
         slack.reserved[slack.line[i]] = slack.trial[i]
     for place in range(state.queue_first, state.queue_last):
         job = np.int64(queue[place].job)
         if jobs[job].arrival >= state.sorted_arrivals:
-            tries += _enter(state, rules, jobs, running, fresh, slack, job)
+            tries += _enter(state, rules, jobs, machine, slack, job)
             state.sorted_arrivals = jobs[job].arrival + 1
-    steps = (state.sorted + tries) * fresh.counts.blocks * STEPS_IN_BLOCK
+    steps = (state.sorted + tries) * slack.profile.counts.blocks * STEPS_IN_BLOCK
     left = 0
     for i in range(state.sorted):
         job = slack.line[i]
         if slack.reserved[job] == state.now:
-            _start(state, rules, jobs, running, events, notes, queue, slack, predicting, job)
+            _start(state, rules, jobs, machine, queue, slack, job)
         else:
             slack.line[left] = job
             left += 1
@@ -44,25 +46,25 @@ def pass_within_slack(state, rules, jobs, running, events, notes, queue, fresh, 
 
 
 @kernel
-def _plan(state, jobs, fresh, slack, i, job):
-    """Plan a job that is the i-th of the line behind those that are planned."""
-    own = jobs[job]
-    slack.trial[i] = first_hole(fresh, state.now, own.own_length, own.procs, np.int64(NEVER))
-    occupy(fresh, slack.trial[i], slack.trial[i] + own.own_length, own.procs)
+def _plan(state, jobs, slack, i):
+    """Plan the i-th job of the line behind those that are planned."""
+    own = jobs[slack.line[i]]
+    slack.trial[i] = first_hole(slack.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+    occupy(slack.profile, slack.trial[i], slack.trial[i] + own.own_length, own.procs)
 
 
 @called_kernel
-def _enter(state, rules, jobs, running, fresh, slack, job):
+def _enter(state, rules, jobs, machine, slack, job):
     """Put a newcomer at the first place where slacks allow it; returns how many jobs were planned for that."""
-    own, tries = jobs[job], np.int64(0)
-    profile_of_running(fresh, running, state.running, state.now, state.free)
+    own, tries, profile = jobs[job], np.int64(0), slack.profile
+    profile_of_running(profile, machine.running, state.running, state.now, state.free)
     place = 0
     while True:
-        begin = first_hole(fresh, state.now, own.own_length, own.procs, np.int64(NEVER))
-        occupy(fresh, begin, begin + own.own_length, own.procs)
+        begin = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+        occupy(profile, begin, begin + own.own_length, own.procs)
         i = place
         while i < state.sorted:
-            _plan(state, jobs, fresh, slack, i, slack.line[i])
+            _plan(state, jobs, slack, i)
             i += 1
             behind = slack.line[i - 1]
             if slack.trial[i - 1] > max(slack.latest[behind], slack.reserved[behind]):
@@ -73,10 +75,10 @@ def _enter(state, rules, jobs, running, fresh, slack, job):
                 break
         for k in range(place, i):  # it did not work: take these places back
             other = jobs[slack.line[k]]
-            occupy(fresh, slack.trial[k], slack.trial[k] + other.own_length, -other.procs)
-        occupy(fresh, begin, begin + own.own_length, -own.procs)
+            occupy(profile, slack.trial[k], slack.trial[k] + other.own_length, -other.procs)
+        occupy(profile, begin, begin + own.own_length, -own.procs)
         ahead = slack.line[place]
-        occupy(fresh, slack.reserved[ahead], slack.reserved[ahead] + jobs[ahead].own_length, jobs[ahead].procs)
+        occupy(profile, slack.reserved[ahead], slack.reserved[ahead] + jobs[ahead].own_length, jobs[ahead].procs)
         place += 1
     for k in range(state.sorted - 1, place - 1, -1):
         slack.reserved[slack.line[k]] = slack.trial[k]
@@ -95,13 +97,9 @@ def _mean_wait(state):
 
 
 @kernel
-def _start(state, rules, jobs, running, events, notes, queue, slack, predicting, job):
-    """Start a job now; it is backfilled if an earlier one waits."""
-    first = state.queue_first
-    while jobs[queue[first].job].start >= 0:
-        first += 1
-    state.blocked = -1 if queue[first].job == job else queue[first].job
-    start_job(state, rules, jobs, running, events, notes, predicting, job)
+def _start(state, rules, jobs, machine, queue, slack, job):
+    """Start a job now, and remember how long it waited."""
+    start_behind(state, rules, jobs, machine, queue, job)
     at = state.started % slack.wait.size
     if state.waits < slack.wait.size:
         state.waits += 1
