@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from walltime.engine.reference.plain import find_shadow
 from walltime.explanation.records import Alternative, Cause, Change, NumberExplanation, Overtaker, Reservation, RunningJob, Submission
 from walltime.explanation.snapshots import Snapshot, watch
 from walltime.policy import Kind
@@ -152,11 +153,11 @@ class _Facts:
         wanted = int(self.w.procs[head])
         for one, length in seen.lengths.items():
             procs = int(self.w.procs[one])
-            before = _real_shadow(running, free, wanted, seen.now)
+            before = find_shadow(running, free, wanted, seen.now)[0]
             free -= procs
             running.append((int(end[one]), procs))
             if one in later:
-                delay = _real_shadow(running, free, wanted, seen.now) - before
+                delay = find_shadow(running, free, wanted, seen.now)[0] - before
                 times = (seen.now, length, int(self.schedule.runtime[one]))
                 self.overtakers.append(Overtaker(self._id(one), procs, *times, self._how(seen, one, length), self._id(head), delay))
 
@@ -176,14 +177,3 @@ class _Facts:
 
     def _id(self, job: int) -> int:
         return int(self.w.job_id[job])
-
-
-def _real_shadow(running: Iterable[tuple[int, int]], free: int, wanted: int, now: int) -> int:
-    """When so many processors are free if nobody else starts; `running`: the real ends (s) and the processors of those that run."""
-    shadow = now
-    for end, procs in sorted(running):
-        if free >= wanted:
-            break
-        free += procs
-        shadow = max(end, now)
-    return shadow

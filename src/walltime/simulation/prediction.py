@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.engine.kernel import prediction_memory as engine
-from walltime.engine.reference.predictions import Predictions as ReferencePredictions
+from walltime.engine.reference.engine import Predictions as ReferencePredictions
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
 from walltime.workload import Workload
@@ -92,7 +92,7 @@ def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = F
 def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
     from walltime.engine.interface.load import load, load_predictor
     from walltime.engine.kernel.memory import record
-    from walltime.engine.kernel.replay import ADDRESSES, Past
+    from walltime.engine.kernel.replay import ADDRESSES, LogColumns
 
     start, end, known = ends
     count, runtime = len(start), end - start
@@ -105,7 +105,7 @@ def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool)
     ending = shown[np.lexsort((shown, start[shown], end[shown]))]
     starting = shown[np.lexsort((shown, start[shown]))]
     columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
-    load("replay")(addresses, predicting, Past(*columns), int(arrivals_first))
+    load("replay")(addresses, predicting, LogColumns(*columns), int(arrivals_first))
     return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
 
 

@@ -150,5 +150,6 @@ class Switching:
     def _arrays(self) -> list[Array]:
         memory = self._simulation.memory
         machine, head = memory.machine, memory.reservations.head
+        assert head is not None, "FCFS and EASY only"
         parts = [memory.jobs, memory.queue, machine.events, machine.later, machine.waits, machine.running]
-        return [*parts, *head.index, *(memory.ordered or ()), self._order.numbers]
+        return [*parts, *head.queue_index, *(memory.ordered or ()), self._order.numbers]

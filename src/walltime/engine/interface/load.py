@@ -39,7 +39,16 @@ from walltime.engine.kernel.nodes import loop as slurm
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
 from walltime.engine.kernel.pools import loop as cluster
-from walltime.engine.kernel.pools.memory import CLUSTER_JOB, CLUSTER_RULES, LIMIT, OUTAGE, ClusterMemory, as_lists, new_cluster_memory
+from walltime.engine.kernel.pools.memory import (
+    CLUSTER_JOB,
+    CLUSTER_RULES,
+    LIMIT,
+    OUTAGE,
+    ClusterMemory,
+    Waiting,
+    as_lists,
+    new_cluster_memory,
+)
 from walltime.engine.kernel.prediction_memory import Compiled, new_predicting, nothing_predicted
 
 Arguments = tuple[Any, ...]
@@ -81,7 +90,8 @@ def _example_cluster(mode: int, predicting: bool) -> Arguments:
     nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
     rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
     prediction = nothing_predicted() if predicting else None
-    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), nothing, nothing, prediction), 0
+    waiting = Waiting(nothing, nothing, _NOTHING)
+    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting, prediction), 0
 
 
 def _example_slurm() -> Arguments:
@@ -115,7 +125,7 @@ def _example_decisions() -> Arguments:
 
 
 def _example_prediction_replay() -> Arguments:
-    past = prediction_replay.Past(*[_NOTHING] * 6)
+    past = prediction_replay.LogColumns(*[_NOTHING] * 6)
     return record(prediction_replay.ADDRESSES), new_predicting(0, nothing_predicted()), past, 0
 
 
@@ -136,7 +146,7 @@ def loop_name(memory: Memory) -> str:
 
 def cluster_loop_name(memory: ClusterMemory) -> str:
     """Name of the loop for machines of several pools for memory of this kind."""
-    return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.predicting is None else "-predicting")
+    return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.machine.predicting is None else "-predicting")
 
 
 def _loops(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from walltime.engine.kernel.pools.memory import (
     LIMIT,
     OUTAGE,
     ClusterMemory,
-    Records,
+    Waiting,
     as_lists,
     followers_of,
     new_cluster_memory,
@@ -104,6 +104,7 @@ class ClusterSimulation(Pieces):
             order=first.kind,
             order_parameter=first.parameter,
             order_starvation=first.starvation,
+            order_reads_time=first.reads_time,
             backfill_order=second.kind,
             backfill_parameter=second.parameter,
             backfill_starvation=second.starvation,
@@ -133,41 +134,37 @@ class ClusterSimulation(Pieces):
             as_lists([list(pools) for pools in hardware.partitions]),
             outages,
             limits,
-            as_lists(demands.limits),
-            followers,
+            Waiting(as_lists(demands.limits), followers, demands.since),
             prediction,
         )
         self._begin(demands.since)
 
     def _begin(self, since: Array) -> None:
         """The jobs that run at first get their places, in order of their starts; the others are arrivals to come."""
-        m = self._memory
+        m, machine = self._memory, self._memory.machine
         at_first = np.flatnonzero(since < NEVER)
         for job in at_first[np.argsort(since[at_first], kind="stable")].tolist():
             own, wanted = m.jobs[job], [int(m.jobs[job].procs), int(m.jobs[job].second)]
-            for p in m.pools_of.items[m.pools_of.first[own.partition] : m.pools_of.first[own.partition + 1]]:
-                taken = min(wanted[0], int(m.pools[p].free_procs)), min(wanted[1], int(m.pools[p].free_second))
-                m.given[job, p] = taken
-                m.pools[p].free_procs -= taken[0]
-                m.pools[p].free_second -= taken[1]
+            for p in machine.pools_of.items[machine.pools_of.first[own.partition] : machine.pools_of.first[own.partition + 1]]:
+                taken = min(wanted[0], int(machine.pools[p].free_procs)), min(wanted[1], int(machine.pools[p].free_second))
+                machine.given[job, p] = taken
+                machine.pools[p].free_procs -= taken[0]
+                machine.pools[p].free_second -= taken[1]
                 wanted = [wanted[0] - taken[0], wanted[1] - taken[1]]
             if any(wanted):
                 raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job + 1}")
             own.start = since[job]
-            for k in m.limits_of.items[m.limits_of.first[job] : m.limits_of.first[job + 1]]:
-                m.limits[k].used_jobs += 1
-                m.limits[k].used_procs += own.procs
-                m.limits[k].used_second += own.second
+            for k in machine.limits_of.items[machine.limits_of.first[job] : machine.limits_of.first[job + 1]]:
+                machine.limits[k].used_jobs += 1
+                machine.limits[k].used_procs += own.procs
+                machine.limits[k].used_second += own.second
         order = at_first[np.argsort(since[at_first], kind="stable")]
         m.state.started = m.state.running = m.state.events = len(order)
         tickets = np.arange(len(order))
-        _fill(m.events, (since + m.jobs.runtime)[order], tickets, order)
+        _fill(machine.events, (since + m.jobs.runtime)[order], tickets, order)
         expected = (since + m.jobs.run_length)[order]
         by_end = np.lexsort((tickets, expected))
-        m.running.expected[: len(order)], m.running.job[: len(order)] = expected[by_end], order[by_end]
-        to_come = np.flatnonzero((since == NEVER) & (m.jobs.pending == 0))
-        m.state.arriving = len(to_come)
-        _fill(m.arrivals, m.jobs.submit[to_come], to_come, to_come)
+        machine.running.expected[: len(order)], machine.running.job[: len(order)] = expected[by_end], order[by_end]
 
     def _name(self) -> str:
         return cluster_loop_name(self._memory)
@@ -181,10 +178,10 @@ class ClusterSimulation(Pieces):
     @property
     def given(self) -> Array:
         """What each job had of each pool, int64, shape (jobs, pools, 2)."""
-        return self._memory.given
+        return self._memory.machine.given
 
 
-def _fill(heap: Records, rank: Array, tie: Array, job: Array) -> None:
+def _fill(heap: Any, rank: Array, tie: Array, job: Array) -> None:
     """Put these items into an empty heap: in order of rank they are one."""
     order = np.lexsort((tie, rank))
     heap.rank[: len(order)], heap.tie[: len(order)], heap.job[: len(order)] = rank[order], tie[order], job[order]

@@ -18,6 +18,7 @@ import numpy as np
 
 from walltime.engine.kernel.jit import entry, kernel
 from walltime.engine.kernel.memory import NEVER, RUN, records
+from walltime.engine.kernel.running import enter_running
 from walltime.engine.kernel.shadow import find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns
 
@@ -189,14 +190,10 @@ def _begin(env, rules, jobs, episode):
 @kernel
 def _occupy(env, jobs, job):
     """A job takes its processors from its start on; both lists stay sorted."""
-    own, running, ends = env.state, env.running, env.ends
+    own, ends = env.state, env.ends
     procs = jobs[job].procs
     expected, last = env.start[job] + jobs[job].believed, env.start[job] + jobs[job].runtime
-    i = own.running
-    while i > 0 and running[i - 1].expected > expected:
-        running[i] = running[i - 1]
-        i -= 1
-    running[i].expected, running[i].job, running[i].procs = expected, job, procs
+    enter_running(env.running, own.running, expected, job, procs)
     i = own.running
     while i > 0 and ends[i - 1].end <= last:
         ends[i] = ends[i - 1]

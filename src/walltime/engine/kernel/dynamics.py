@@ -15,6 +15,7 @@ import numpy as np
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import entry
 from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
+from walltime.engine.kernel.running import enter_running
 from walltime.engine.kernel.shadow import find_shadow
 
 __all__ = ["Effects", "Scratch", "new_effects", "new_scratch", "replay_starts"]
@@ -98,11 +99,7 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
 
         end = now + jobs[job].runtime
         free -= jobs[job].procs
-        i = running
-        while i > 0 and runs[i - 1].expected > end:
-            runs[i] = runs[i - 1]
-            i -= 1
-        runs[i].expected, runs[i].job, runs[i].procs = end, job, jobs[job].procs
+        enter_running(runs, running, end, job, jobs[job].procs)
         running += 1
 
         if head >= 0 and end > shadow:

@@ -201,13 +201,13 @@ class Line(NamedTuple):
     """The queue in order of arrival, and an index of it."""
 
     queue: Records
-    index: Index
+    queue_index: Index
 
 
 class Head(NamedTuple):
     """For a reservation of the head of the queue at most: the index of the queue, and the `window` if jobs are considered together."""
 
-    index: Index
+    queue_index: Index
     window: Window | None
 
 

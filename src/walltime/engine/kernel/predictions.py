@@ -71,6 +71,14 @@ def predict_waiting(rules, jobs, predicting, job, now):
 
 
 @kernel
+def predict_arrival(rules, jobs, predicting, job, now):
+    """Predict a job that arrives now, if jobs are predicted."""
+    if predicting is None:
+        return
+    predict_waiting(rules, jobs, predicting, job, now)
+
+
+@kernel
 def predict_arrivals(state, rules, jobs, queue, predicting, first):
     """Predict the jobs in the queue from this place on; all of them if predictions are made again in every pass.
 

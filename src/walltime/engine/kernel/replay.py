@@ -9,13 +9,13 @@ import numpy as np
 from walltime.engine.kernel.jit import entry, kernel
 from walltime.engine.kernel.predictions import note_start, observe, predict
 
-__all__ = ["ADDRESSES", "Past", "replay"]
+__all__ = ["ADDRESSES", "LogColumns", "replay"]
 
 ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "observe")])
 """Of the functions of a compiled predictor; 0 for none."""
 
 
-class Past(NamedTuple):
+class LogColumns(NamedTuple):
     """What is known of the jobs, in order of arrival: `submit, start, end, runtime` (int64 s).
 
     `ending`: the jobs with known ends, in order of their ends, `starting` in order of their starts.

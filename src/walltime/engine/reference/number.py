@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from walltime.engine.reference import later
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
-from walltime.engine.reference.predictions import Predicting, Predictions
+from walltime.engine.reference.engine import Engine, Predictions
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile, find_shadow
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import (
     FCFS,
@@ -29,7 +29,6 @@ from walltime.policy import (
     Selective,
     Slack,
     Slurm,
-    UserOrder,
     Wfp,
 )
 from walltime.policy.base import Heading, needs_nodes
@@ -41,7 +40,7 @@ PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
 
 
-class Reference(Predicting):
+class Reference(Engine):
     """One simulation; `run` it, then read `jobs`.
 
     `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
@@ -69,34 +68,27 @@ class Reference(Predicting):
         fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
         if coincident not in COINCIDENT:
             raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
+        super().__init__(int(submit[0]) if len(submit) else 0, known, predictions)
         self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
         self.machine_procs = machine_procs
         self.policy = policy
         self.coincident = coincident
         self.expiry = expiry
         self.dynamics = dynamics
-        self.now, self.done = 0, False
+        self.done = False
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
-        self.ended_early = False
-        self.reservations_void = False  # the reservations must be recomputed
-        self.overdue = False  # a running job was overdue at the last pass
         self.terminated = False  # since the shadow time was found
         self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
         self._committed: Job | None = None  # the head that was chosen
-        self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
         self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
-        self.predictions = predictions
-        self.known = known or LogView({})
         self._sight = Sight(self.known)
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
-        self._arrived = 0
-        self._started = 0
         self._followers: dict[int, list[Job]] = {}
         for job in self.jobs:
             if job.after >= 0:
@@ -190,7 +182,7 @@ class Reference(Predicting):
             if first in self.terminating:
                 self.terminating.remove(first)
                 self.terminated = True
-                self._observe(first)
+                self._note_end(first)
                 self._submit_followers(first)
             else:
                 self._terminate(first)
@@ -204,11 +196,26 @@ class Reference(Predicting):
         self.waiting.append(job)
         self._predict(job)
 
+    def _note_end(self, job: Job) -> None:
+        ran = max(job.runtime, 10)
+        self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
+        super()._note_end(job)
+
+    def mean_slowdown(self) -> float:
+        """Mean bounded slowdown of the jobs that have ended; 1 before the first."""
+        return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
+
+    def _correct_expired(self) -> bool:
+        corrected = super()._correct_expired()
+        if corrected:
+            self._kept = (None, 0, 0)
+        return corrected
+
     def _terminate(self, job: Job) -> None:
         self.running.remove(job)
         self.terminated = True
         self.ended_early = self.ended_early or self.now < job.expected_end
-        self._observe(job)
+        self._note_end(job)
         self._submit_followers(job)
 
     def _submit_followers(self, job: Job) -> None:
@@ -227,8 +234,7 @@ class Reference(Predicting):
         self._started += 1
         self.waiting.remove(job)
         self.running.append(job)
-        if self.predictions is not None:
-            self.predictions.history.started(job.index, job.submit, job.start)
+        self._note_start(job)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
         """A job that starts while another one ahead of it waits is backfilled."""
@@ -239,34 +245,6 @@ class Reference(Predicting):
     def _ahead(self, job: Job) -> list[Job]:
         """The jobs that arrived before this one and wait."""
         return self.waiting[: self.waiting.index(job)]
-
-    def _in_order(self, jobs: Sequence[Job], order: Order) -> list[Job]:
-        """Highest score first, ties by arrival."""
-        by_arrival = sorted(jobs, key=lambda job: job.arrival)
-        if order == FCFS:
-            return by_arrival
-        return sorted(by_arrival, key=lambda job: -self._score(job, order))
-
-    def _score(self, job: Job, order: Order) -> float:
-        """Standing of a waiting job: its score; what is not a number is the lowest, and a job that starves is the highest.
-
-        A score that does not change while the job waits is kept.
-        """
-        key = (order, job.index, job.order_length)
-        if key in self._scores:
-            return self._scores[key]
-        others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
-        others["elapsed"] = job.submit - self.jobs[0].submit
-        if order.reads_calendar:
-            if self.known.calendar is None:
-                raise order.without_calendar()
-            local = self.known.calendar.local(self.now)
-            others |= {"hour": local.hour, "weekday": local.weekday()}
-        wait = self.now - job.submit
-        value = order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
-        if isinstance(order, UserOrder) and not order.reads_time:
-            self._scores[key] = value
-        return value
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
         """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""
@@ -362,19 +340,10 @@ class Reference(Predicting):
             head.shadow_at_head = self._real_shadow(head)
 
     def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
-        """1. Find the shadow time and extra nodes.
-
-        Of the jobs that end at the shadow time all count; read literally, the walk stops at the first sufficient
-        one, the last started of those with one expected end coming first.
-        """
-        available, shadow = self.free, self.now
+        """1. Find the shadow time and extra nodes; read literally, the last started of those with one expected end comes first."""
         running = reversed(self.running) if literal else self.running
-        by_end = sorted(running, key=lambda job: self._expected_end(job, self.now))
-        while available < head.procs or (not literal and by_end and self._expected_end(by_end[0], self.now) <= shadow):
-            job = by_end.pop(0)
-            available += job.procs
-            shadow = self._expected_end(job, self.now)
-        return shadow, available - head.procs
+        ends = [(self._expected_end(job, self.now), job.procs) for job in running]
+        return find_shadow(ends, self.free, head.procs, self.now, literal)
 
     def _backfill(self, job: Job, head: Job) -> None:
         """Start a job ahead of the head, and see whether that moves the head's real shadow back (tsafrir06, section V)."""
@@ -394,13 +363,7 @@ class Reference(Predicting):
 
     def _real_shadow(self, head: Job) -> int:
         """When the head would start if the real ends of all running jobs were known, and nobody else started (tsafrir06, section V)."""
-        available, shadow = self.free, self.now
-        for job in sorted(self.running, key=lambda job: job.end):
-            if available >= head.procs:
-                break
-            available += job.procs
-            shadow = job.end
-        return shadow
+        return find_shadow([(job.end, job.procs) for job in self.running], self.free, head.procs, self.now)[0]
 
     def _backfill_without_reservation(self, policy: Hybrid) -> None:
         """The heads that fit, then whoever fits; nobody has a reservation."""

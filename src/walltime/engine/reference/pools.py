@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
-from walltime.engine.reference.predictions import Predictions, corrected_length
+from walltime.engine.reference.engine import Engine, Predictions
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy, Wfp
+from walltime.policy import Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Policy, Wfp
 from walltime.policy.log_view import LogView
 
 Amount = tuple[int, int]
@@ -17,34 +17,16 @@ Amount = tuple[int, int]
 
 
 @dataclass(eq=False)
-class ClusterJob:
-    """A job; `pools` are those of its partition, in the order in which they are taken."""
+class ClusterJob(Job):
+    """A job; `pools` are those of its partition, in the order in which they are taken. `since`: the start of one that runs at first."""
 
-    index: int
-    submit: int
-    runtime: int
-    believed: int
-    need: Amount
-    pools: Sequence[int]
-    tier: int
-    limits: Sequence[int]
-    waits_for: set[int]
-    since: int | None
-    after: int = -1
-    think: int = 0
-    arrival: int = -1
-    start: int | None = None
-    ticket: int = -1
-    kind: int = IMMEDIATE
-    reserved_start: int = -1
-    reservation: int | None = None
+    second: int = 0
+    pools: Sequence[int] = ()
+    tier: int = 0
+    limits: Sequence[int] = ()
+    waits_for: set[int] = field(default_factory=set)
+    since: int | None = None
     given: dict[int, Amount] = field(default_factory=dict)
-    predicted: int = -1
-    basis: int = 0
-    corrections: int = 0
-
-    def __post_init__(self) -> None:
-        self.estimate = self.order_length = self.run_length = self.believed
 
 
 Place = tuple[ClusterJob, int, dict[int, Amount]]
@@ -63,7 +45,7 @@ class Shortage:
     known: int
 
 
-class ClusterReference:
+class ClusterReference(Engine):
     """One simulation on a machine of several pools; `run` it, then read `jobs`. Arguments as those of ClusterSimulation, as lists."""
 
     def __init__(
@@ -88,35 +70,29 @@ class ClusterReference:
         after: Sequence[int] | None = None,
         think: Sequence[int] | None = None,
     ):
-        self._first = submit[0] if len(submit) else 0
+        super().__init__(submit[0] if len(submit) else 0, known, predictions)
+        links = list(zip(after or [-1] * len(submit), think or [0] * len(submit), strict=True))
         self.jobs = [
             ClusterJob(
                 k,
                 submit[k],
                 runtime[k],
                 believed[k],
-                (procs[k], second[k]),
-                partitions[partition[k]],
-                tiers[partition[k]],
-                limits_of[k],
-                set(waits_for[k]),
-                since[k],
+                procs[k],
+                *links[k],
+                second=second[k],
+                pools=partitions[partition[k]],
+                tier=tiers[partition[k]],
+                limits=limits_of[k],
+                waits_for=set(waits_for[k]) | {links[k][0]} - {-1},
+                since=since[k],
             )
             for k in range(len(submit))
         ]
-        if after is not None and think is not None:
-            for job in self.jobs:
-                job.after, job.think = after[job.index], think[job.index]
-                job.waits_for |= {job.after} - {-1}
-        self.capacity, self.shortages, self.limits = capacity, shortages, limits
-        self.policy, self.known = policy, known or LogView({})
-        self.predictions = predictions
-        self.now = 0
-        self.ended_early = self.void = self.overdue = False
+        self.capacity, self.shortages, self.limits, self.policy = capacity, shortages, limits, policy
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
-        self._arrived = self._started = 0
         match policy:
             case NoBackfilling():
                 self.depth: float = 0
@@ -134,20 +110,20 @@ class ClusterReference:
 
     def run(self) -> None:
         """Simulate until every job has started and ended."""
-        for job in sorted((job for job in self.jobs if job.since is not None), key=lambda job: (job.since, job.index)):
+        for since, job in sorted(((job.since, job) for job in self.jobs if job.since is not None), key=lambda one: (one[0], one[1].index)):
             free = {p: self._free_now(p, before_first=True) for p in job.pools}
             given = self._share(job, free)
             if given is None:
                 raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first")
-            job.given, job.start, job.ticket = given, job.since, self._started
+            job.given, job.start, job.ticket = given, since, self._started
             self._started += 1
             self.running.append(job)
         coming = {job.index for job in self.jobs if job.since is None}
         while True:
-            times = [self._end(job) for job in self.running]
+            times = [job.end for job in self.running]
             times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
-            times += [job.start + job.run_length for job in self.running if job.start is not None and self._can_be_corrected(job)]
-            times += [job.reservation for job in self.waiting if job.reservation is not None] if not self.overdue else []
+            times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
+            times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
             changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end)]
             if times or self.waiting:
                 times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
@@ -155,24 +131,20 @@ class ClusterReference:
                 break
             first, self.now, self._seen = not self._seen, min(times), True
             if first:
-                for job in [job for job in self.jobs if job.start is not None]:
+                for job in [job for job in self.jobs if job.since is not None]:
                     self._predict(job)
-                    if self.predictions is not None:
-                        self.predictions.history.started(job.index, job.submit, max(job.start or 0, 0))
-            for job in sorted((job for job in self.running if self._end(job) == self.now), key=lambda job: job.ticket):
+                    self._note_start(job)
+            for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
                 self.running.remove(job)
-                assert job.start is not None
-                self.ended_early = self.ended_early or self.now < job.start + job.run_length
-                if self.predictions is not None:
-                    end = max(self.now, 0)
-                    self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
+                self.ended_early = self.ended_early or self.now < job.expected_end
+                self._note_end(job)
                 for other in self.jobs:
                     if job.index in other.waits_for:
                         other.waits_for.remove(job.index)
                         following = other.after == job.index
                         other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
             self._correct_expired()
-            self.void = self.void or any(
+            self.reservations_void = self.reservations_void or any(
                 (s.known < s.begin and s.known == self.now) or (s.known >= s.begin and s.begin == self.now) for s in self.shortages
             )
             for k in sorted(coming):
@@ -186,7 +158,7 @@ class ClusterReference:
                 for job in self.waiting:
                     planned = job.believed
                     self._predict(job)
-                    self.void = self.void or job.believed != planned
+                    self.reservations_void = self.reservations_void or job.believed != planned
             if isinstance(self.policy, Conservative) and self.policy.variant == "compress":
                 while self._keep_reservations():
                     pass
@@ -198,42 +170,10 @@ class ClusterReference:
 
     _seen = False
 
-    def _end(self, job: ClusterJob) -> int:
-        assert job.start is not None
-        return job.start + job.runtime
-
-    def _expected_end(self, job: ClusterJob) -> int:
+    def _planned_end(self, job: ClusterJob) -> int:
         """One that is overdue is expected to end in a second; one that starts in this pass, when it was planned to."""
-        assert job.start is not None
         length = job.believed if job in self._planned_now else job.run_length
         return max(job.start + length, self.now + 1)
-
-    # ------------------------------------------------------------- predictions
-
-    def _predict(self, job: ClusterJob) -> None:
-        """Predict how long a job will run, and believe it where that is wanted."""
-        if self.predictions is None:
-            return
-        belief = self.predictions.belief
-        job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, max(self.now, 0))
-        job.order_length = job.predicted if belief.order else job.estimate
-        job.believed = job.predicted if belief.own else job.estimate
-        job.run_length = job.predicted if belief.running else job.estimate
-
-    def _can_be_corrected(self, job: ClusterJob) -> bool:
-        if self.predictions is None or self.predictions.correction.kind == "none":
-            return False
-        return self.predictions.belief.running and job.run_length < job.estimate
-
-    def _correct_expired(self) -> None:
-        """Expect more of the running jobs that have outlived what was expected of them."""
-        for job in self.running:
-            assert job.start is not None
-            while self._can_be_corrected(job) and job.start + job.run_length <= self.now:
-                assert self.predictions is not None
-                job.run_length = corrected_length(job, self.predictions.correction, self.now - job.start)
-                job.corrections += 1
-                self.void = True
 
     # ------------------------------------------------------------------ capacity
 
@@ -253,7 +193,7 @@ class ClusterReference:
         procs, second = self._free_now(pool)
         if time > self.now:
             for job in self.running:
-                if self._expected_end(job) <= time:
+                if self._planned_end(job) <= time:
                     used = job.given.get(pool, (0, 0))
                     procs, second = procs + used[0], second + used[1]
             for s in self.shortages:
@@ -271,7 +211,7 @@ class ClusterReference:
 
     def _share(self, job: ClusterJob, free: dict[int, Amount]) -> dict[int, Amount] | None:
         """What a job takes of each of its pools, in their order; None if there is not enough."""
-        procs, second = job.need
+        procs, second = job.procs, job.second
         given = {}
         for pool in job.pools:
             if pool in free:
@@ -291,7 +231,7 @@ class ClusterReference:
 
     def _moments(self, planned: Sequence[Place]) -> list[int]:
         """When what is expected to be free changes."""
-        times = {self._expected_end(job) for job in self.running}
+        times = {self._planned_end(job) for job in self.running}
         times |= {time for s in self.shortages if s.known <= self.now or s.begin <= self.now for time in (s.begin, s.end)}
         times |= {time for job, begin, _ in planned for time in (begin, begin + job.believed)}
         return sorted(time for time in times if time > self.now)
@@ -301,7 +241,7 @@ class ClusterReference:
     def _pass(self) -> bool:
         """Consider the waiting jobs in order; see the rules in kernel/pools/loop.py. Returns whether it must be made again."""
         self._planned_now = []
-        queue = self._in_order(self.waiting, self.policy.order, tiers=True)
+        queue = self._queue()
         own = self.policy.backfill_order if isinstance(self.policy, Backfilling) else None
         in_order = own is None or own == self.policy.order
         planned: list[Place] = []
@@ -347,46 +287,44 @@ class ClusterReference:
 
     def _start(self, job: ClusterJob, given: dict[int, Amount], behind: bool) -> bool:
         """Start a job; returns whether, with at most one reservation, what it leaves is not what was planned."""
-        job.start, job.given, job.ticket, job.reservation = self.now, given, self._started, None
+        job.start, job.given, job.ticket, job.reservation = self.now, given, self._started, -1
         self._started += 1
         job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == self.now else RESERVED
         self.waiting.remove(job)
         self.running.append(job)
         self._planned_now.append(job)
-        if self.predictions is not None:
-            self.predictions.history.started(job.index, job.submit, job.start)
+        self._note_start(job)
         return self.depth <= 1 and job.run_length != job.believed
 
     def _keep_reservations(self) -> bool:
         """Conservative backfilling with compression (mualem01, section 2.1); returns whether the pass must be made again."""
         self._planned_now = []
-        overdue = any(job.start is not None and job.start + job.run_length <= self.now for job in self.running)
-        afresh = overdue or self.void
-        queue = self._in_order(self.waiting, self.policy.order, tiers=True)
+        overdue = any(job.expected_end <= self.now for job in self.running)
+        afresh = overdue or self.reservations_void
+        queue = self._queue()
         for job in queue:
-            if job.reservation is not None and (afresh or not self._within_limits(job)):
-                job.reservation = None
+            if job.reservation >= 0 and (afresh or not self._within_limits(job)):
+                job.reservation = -1
                 self.ended_early = True
-        planned = {job.index: (job, job.reservation, job.given) for job in queue if job.reservation is not None}
+        planned = {job.index: (job, job.reservation, job.given) for job in queue if job.reservation >= 0}
         if self.ended_early and not afresh:
-            for job in [job for job in queue if job.reservation is not None]:
+            for job in [job for job in queue if job.reservation >= 0]:
                 old = planned.pop(job.index)[1]
                 self._reserve(job, planned)
-                assert job.reservation is not None
-                assert job.reservation <= old, "compression never moves a job back"
-        newcomers = [job for job in queue if job.reservation is None and self._within_limits(job)]
+                assert 0 <= job.reservation <= old, "compression never moves a job back"
+        newcomers = [job for job in queue if job.reservation < 0 and self._within_limits(job)]
         for job in newcomers if afresh else sorted(newcomers, key=lambda job: job.arrival):
             self._reserve(job, planned)
         self.ended_early = False
-        self.overdue = self.void = overdue
+        self.overdue = self.reservations_void = overdue
         again = False
         for job in sorted((job for job in queue if job.reservation == self.now), key=lambda job: job.arrival):
             if not self._within_limits(job):
                 again = True
                 continue
-            ahead = [other for other in self.waiting if other.reservation is not None and other.arrival < job.arrival]
+            ahead = [other for other in self.waiting if other.reservation >= 0 and other.arrival < job.arrival]
             self._start(job, job.given, any(set(other.pools) & set(job.pools) for other in ahead))
-            self.void = self.void or job.run_length > job.believed
+            self.reservations_void = self.reservations_void or job.run_length > job.believed
         return again
 
     def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
@@ -404,24 +342,14 @@ class ClusterReference:
     def _within_limits(self, job: ClusterJob) -> bool:
         for k in job.limits:
             group = [other for other in self.running if k in other.limits] + [job]
-            used = len(group), sum(other.need[0] for other in group), sum(other.need[1] for other in group)
+            used = len(group), sum(other.procs for other in group), sum(other.second for other in group)
             if any(a > b for a, b in zip(used, self.limits[k], strict=True)):
                 return False
         return True
 
-    def _in_order(self, jobs: Sequence[ClusterJob], order: Order, tiers: bool = False) -> list[ClusterJob]:
-        """By tier, if wanted; then the highest score first, ties by arrival."""
-        return sorted(jobs, key=lambda job: (-job.tier if tiers else 0, 0 if order == FCFS else -self._score(job, order), job.arrival))
-
-    def _score(self, job: ClusterJob, order: Order) -> float:
+    def _queue(self) -> list[ClusterJob]:
+        """The waiting jobs by tier, then in the policy's order."""
+        order = self.policy.order
         if isinstance(order, Wfp) and order.threshold:
             raise PolicyError("a threshold is not known on a machine of several pools")
-        others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
-        others["elapsed"] = job.submit - self._first
-        if order.reads_calendar:
-            if self.known.calendar is None:
-                raise order.without_calendar()
-            local = self.known.calendar.local(self.now)
-            others |= {"hour": local.hour, "weekday": local.weekday()}
-        wait = self.now - job.submit
-        return order.standing(order.score(wait, job.order_length, job.need[0], job.submit, **others), wait)
+        return sorted(self._in_order(self.waiting, order), key=lambda job: -job.tier)

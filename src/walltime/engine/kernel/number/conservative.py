@@ -7,7 +7,7 @@ import numpy as np
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, NO_PLAN
 from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
-from walltime.engine.kernel.number.machine import overdue, start_job
+from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.plan import (
     BORDER,
     CHUNK,
@@ -21,6 +21,7 @@ from walltime.engine.kernel.plan import (
     take_until,
 )
 from walltime.engine.kernel.queue import sort_waiting
+from walltime.engine.kernel.running import overdue
 
 
 @kernel

@@ -38,7 +38,7 @@ def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head
     """
     if head is None:
         return 0
-    line = Line(queue, head.index)
+    line = Line(queue, head.queue_index)
     if ordered is not None:
         if rules.window > 0:
             return _start_in_window(state, rules, jobs, machine, line, ordered)

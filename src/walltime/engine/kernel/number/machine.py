@@ -6,6 +6,7 @@ from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RESERVED
 from walltime.engine.kernel.predictions import note_end, note_start
+from walltime.engine.kernel.running import enter_running, leave_running
 
 SHORTEST = 10
 """Jobs count as running for at least 10 s in the bounded slowdown."""
@@ -14,7 +15,7 @@ SHORTEST = 10
 @kernel
 def start_job(state, rules, jobs, machine, job):
     """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if a job ahead of it is blocked."""
-    own, running, now = jobs[job], machine.running, state.now
+    own, now = jobs[job], state.now
     own.start = now
     if state.blocked >= 0:
         own.kind = BACKFILLED
@@ -30,14 +31,8 @@ def start_job(state, rules, jobs, machine, job):
     push(machine.events, state.events, now + own.runtime, state.started, job)
     state.events += 1
     state.started += 1
-
-    # Keep the running set sorted by expected end.
     expected = now + own.run_length
-    i = state.running
-    while i > 0 and running[i - 1].expected > expected:
-        running[i] = running[i - 1]
-        i -= 1
-    running[i].expected, running[i].job, running[i].procs = expected, job, own.procs
+    enter_running(machine.running, state.running, expected, job, own.procs)
     state.running += 1
     if expected <= state.shadow:
         state.before_shadow += 1
@@ -56,29 +51,13 @@ def start_behind(state, rules, jobs, machine, queue, job):
 
 
 @kernel
-def overdue(state, running):
-    """Whether a running job has passed its expected end."""
-    return state.running > 0 and running[0].expected <= state.now
-
-
-@kernel
 def end_job(state, rules, jobs, machine, job):
     """Free the processors of a running job; with kept reservations, record if it ended early."""
-    own, running = jobs[job], machine.running
+    own = jobs[job]
     end = own.start + own.run_length
-    low, high = 0, state.running
-    while low < high:
-        middle = (low + high) // 2
-        if running[middle].expected < end:
-            low = middle + 1
-        else:
-            high = middle
-    while running[low].job != job:
-        low += 1
-    for i in range(low, state.running - 1):
-        running[i] = running[i + 1]
+    place = leave_running(machine.running, state.running, end, job)
     state.running -= 1
-    if low < state.before_shadow:
+    if place < state.before_shadow:
         state.before_shadow -= 1
     else:
         state.extra += own.procs

@@ -4,83 +4,203 @@ As number/conservative.py on one number of processors (mualem01, section 2.1), a
 
 * A job over one of its limits has no reservation; that it loses the one it had is as if a job had ended early.
 * A change of capacity that was not planned breaks all reservations, as an overdue job does: they are made anew in queue order.
+
+The plan is kept from event to event. In a compression only the jobs are tried whose place may change: an earlier hole, or the same one with
+other amounts of the pools, needs something that has been given back since they were tried last.
 """
 
 from __future__ import annotations
 
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
-from walltime.engine.kernel.pools.passes import drop_started, next_candidate, start_in_place, within_limits
-from walltime.engine.kernel.pools.plan import first_hole, occupy, take
-
-
-@called_kernel
-def pass_with_kept_places(
-    state, rules, jobs, pools, pools_of, limits, limits_of, events, running, queue, candidates, given, plan, kept, predicting
-):
-    """Compress if capacity came back early, give the newcomers their reservations, and start whoever's time has come."""
-    is_overdue = state.running > 0 and running[0].expected <= state.now
-    afresh = is_overdue or state.broken
-    for i in range(state.waiting):
-        index = queue[i].job
-        if kept[index] >= 0 and (afresh or not within_limits(jobs, limits, limits_of, index)):
-            kept[index] = -1
-            state.early = 1
-        if kept[index] >= 0:
-            occupy(state, plan, given, index, kept[index], jobs[index].own_length, 1)
-    if state.early and not afresh:
-        for i in range(state.waiting):
-            index = queue[i].job
-            if kept[index] >= 0:
-                occupy(state, plan, given, index, kept[index], jobs[index].own_length, -1)
-                kept[index] = first_hole(state, plan, pools, pools_of, jobs[index], NEVER - 1)
-                take(state, plan, pools, pools_of, jobs, given, index, kept[index])
-    state.candidates = 0
-    for i in range(state.waiting):
-        index = queue[i].job
-        if kept[index] < 0 and within_limits(jobs, limits, limits_of, index):
-            candidates[state.candidates].rank = float(i if afresh else 0)
-            candidates[state.candidates].tie, candidates[state.candidates].job = jobs[index].arrival, index
-            state.candidates += 1
-    while state.candidates > 0:
-        _reserve(state, jobs, pools, pools_of, given, plan, kept, next_candidate(state, candidates))
-    state.early = 0
-    state.broken = 1 if is_overdue else 0
-    _start_due(state, rules, jobs, pools, pools_of, limits, limits_of, events, running, queue, candidates, given, kept, predicting)
-    drop_started(state, jobs, queue)
-    state.next_due = NEVER
-    for i in range(state.waiting):
-        if kept[queue[i].job] >= 0 and not is_overdue:
-            state.next_due = min(state.next_due, kept[queue[i].job])
+from walltime.engine.kernel.pools.passes import (
+    drop_started,
+    is_steady,
+    next_candidate,
+    push_candidate,
+    sort_waiting_jobs,
+    start_in_place,
+    within_limits,
+)
+from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, take
+from walltime.engine.kernel.running import overdue
 
 
 @kernel
-def _reserve(state, jobs, pools, pools_of, given, plan, kept, index):
+def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
+    """Compress if capacity came back early, give the newcomers their reservations, and start whoever's time has come."""
+    if kept is None:
+        return
+    is_overdue = overdue(state, machine.running)
+    afresh = is_overdue or state.broken > 0
+    if afresh or state.steps == 0:
+        plan_of_running(state, machine, plan)
+    if not afresh:
+        forget_past(state, plan)
+        _keep_within_limits(state, jobs, machine, line.queue, plan, kept)
+    if (afresh or state.early) and not is_steady(rules):
+        sort_waiting_jobs(state, rules, jobs, line.queue)
+    if afresh:
+        _reserve_anew(state, jobs, machine, line.queue, plan, kept)
+    else:
+        if state.early:
+            _compress(state, jobs, machine, line.queue, plan, kept)
+        _reserve_newcomers(state, jobs, machine, line, plan, kept)
+    state.early = 0
+    state.broken = 1 if is_overdue else 0
+    _start_due(state, rules, jobs, machine, line, plan, kept)
+    state.looked_at = state.waiting
+    if is_overdue:
+        state.next_due = NEVER
+
+
+@called_kernel
+def give_back_rest(state, jobs, machine, plan, kept, index, expected):
+    """Capacity comes back early where a running job ends before its expected end."""
+    if expected <= state.now:
+        return
+    state.early = 1
+    if kept is None:
+        return
+    if state.steps == 0 or state.broken:
+        return  # the plan will be made anew
+    occupy_until(state, machine.given, plan, index, state.now, expected, -1)
+    _note_opening(state, machine, plan, state.now, expected)
+
+
+@kernel
+def _note_opening(state, machine, plan, begin, end):
+    """Something has been given back in [begin, end): note how much is free together for each partition, and until when."""
+    state.opened_until = max(state.opened_until, end)
+    low, high = 0, state.steps
+    while low < high:
+        middle = (low + high) // 2
+        if plan.time[middle] < begin:
+            low = middle + 1
+        else:
+            high = middle
+    while low < state.steps and plan.time[low] < end:
+        for part in range(len(machine.partitions)):
+            procs = 0
+            for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
+                procs += max(plan.free[low, machine.pools_of.items[k], 0], 0)
+            machine.partitions[part].opened = max(machine.partitions[part].opened, procs)
+        low += 1
+
+
+@kernel
+def _keep_within_limits(state, jobs, machine, queue, plan, kept):
+    """A job that is over one of its limits loses its reservation."""
+    if len(machine.limits) == 0:
+        return
+    for i in range(state.waiting):
+        index = queue[i].job
+        if kept[index] >= 0 and not within_limits(jobs, machine.limits, machine.limits_of, index):
+            occupy(state, machine.given, plan, jobs[index], index, kept[index], -1)
+            _note_opening(state, machine, plan, kept[index], kept[index] + jobs[index].own_length)
+            kept[index] = -1
+            state.early = 1
+
+
+@kernel
+def _reserve_anew(state, jobs, machine, queue, plan, kept):
+    """All reservations are made anew, in queue order."""
+    for i in range(state.waiting):
+        index = queue[i].job
+        kept[index] = -1
+        if within_limits(jobs, machine.limits, machine.limits_of, index):
+            _reserve(state, jobs, machine, plan, kept, index)
+    _begin_trying(state, machine)
+
+
+@kernel
+def _begin_trying(state, machine):
+    """Everybody is tried with what has been given back so far; what comes back meanwhile is for those behind, and for the next time."""
+    until, state.opened_until = state.opened_until, state.now
+    for part in range(len(machine.partitions)):
+        machine.partitions[part].tried = machine.partitions[part].opened
+        machine.partitions[part].opened = 0
+    return until
+
+
+@kernel
+def _compress(state, jobs, machine, queue, plan, kept):
+    """Move reservations to the earliest places that they can have now, in queue order."""
+    until = _begin_trying(state, machine)
+    for i in range(state.waiting):
+        index, part = queue[i].job, queue[i].partition
+        begin, job = kept[index], jobs[queue[i].job]
+        if begin < 0:
+            continue
+        several = machine.pools_of.first[part + 1] - machine.pools_of.first[part] > 1
+        opened = max(machine.partitions[part].opened, machine.partitions[part].tried)
+        if job.procs > opened and not (several and begin < max(until, state.opened_until)):
+            continue
+        occupy(state, machine.given, plan, job, index, begin, -1)
+        kept[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
+        take(state, machine, plan, job, index, kept[index])
+        if kept[index] != begin or several:
+            _note_opening(state, machine, plan, begin, begin + job.own_length)
+
+
+@kernel
+def _reserve_newcomers(state, jobs, machine, line, plan, kept):
+    """Reservations for the jobs that have none, in order of arrival."""
+    if state.looked_at == state.waiting and state.freed == 0:
+        return
+    state.candidates = 0
+    for i in range(state.waiting):
+        index = line.queue[i].job
+        if kept[index] < 0 and within_limits(jobs, machine.limits, machine.limits_of, index):
+            push_candidate(state, line.candidates, 0.0, jobs[index].arrival, index)
+    while state.candidates > 0:
+        _reserve(state, jobs, machine, plan, kept, next_candidate(state, line.candidates))
+
+
+@kernel
+def _reserve(state, jobs, machine, plan, kept, index):
     """Give a job the earliest place that the plan has, if there is one."""
-    begin = first_hole(state, plan, pools, pools_of, jobs[index], NEVER - 1)
+    begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], NEVER - 1)
     if begin < NEVER:
-        take(state, plan, pools, pools_of, jobs, given, index, begin)
+        take(state, machine, plan, jobs[index], index, begin)
         kept[index] = begin
         if jobs[index].reserved_start < 0:
             jobs[index].reserved_start = begin
 
 
 @kernel
-def _start_due(state, rules, jobs, pools, pools_of, limits, limits_of, events, running, queue, candidates, given, kept, predicting):
+def _start_due(state, rules, jobs, machine, line, plan, kept):
     """Start the jobs whose reservation is now, in order of arrival; those that a limit stops meanwhile lose it in another pass."""
+    queue, candidates = line.queue, line.candidates
+    state.candidates, state.freed, state.next_due = 0, 0, NEVER
     for i in range(state.waiting):
         index = queue[i].job
         if kept[index] == state.now:
-            candidates[state.candidates].rank, candidates[state.candidates].tie = 0.0, jobs[index].arrival
-            candidates[state.candidates].job = index
-            state.candidates += 1
+            push_candidate(state, candidates, 0.0, jobs[index].arrival, index)
+        elif kept[index] >= 0:
+            state.next_due = min(state.next_due, kept[index])
+        else:
+            state.freed = 1
+    if state.candidates == 0:
+        return
     while state.candidates > 0:
         index = next_candidate(state, candidates)
-        if within_limits(jobs, limits, limits_of, index):
-            behind = _waits_ahead(state, jobs, pools_of, queue, kept, index)
-            start_in_place(state, rules, jobs, pools, limits, limits_of, events, running, given, predicting, index, behind)
+        if within_limits(jobs, machine.limits, machine.limits_of, index):
+            start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
+            _hold(state, jobs, machine, plan, index)
         else:
             state.again = 1
+            state.next_due = state.now
+    drop_started(state, jobs, queue)
+
+
+@kernel
+def _hold(state, jobs, machine, plan, index):
+    """Give back the end of the place of a job that is expected to run for less than it was planned."""
+    expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
+    if expected < planned:
+        occupy_until(state, machine.given, plan, index, expected, planned, -1)
+        _note_opening(state, machine, plan, expected, planned)
 
 
 @kernel

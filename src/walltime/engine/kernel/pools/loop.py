@@ -19,114 +19,90 @@ states again in plain Python:
 
 from __future__ import annotations
 
-from walltime.engine.kernel.callbacks import call_notice
+import numpy as np
+
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, STUCK
-from walltime.engine.kernel.pools.kept import pass_with_kept_places
-from walltime.engine.kernel.pools.passes import count_towards_limits, pass_with_fresh_places, sort_waiting_jobs
-from walltime.engine.kernel.pools.plan import plan_of_running
-from walltime.engine.kernel.predictions import correct_running, next_expiry, observe, predict_waiting
+from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
+from walltime.engine.kernel.pools.passes import count_towards_limits, enter_queue, pass_with_fresh_places
+from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
+from walltime.engine.kernel.running import enter_running, leave_running
 
 
-def run_cluster(
-    state, rules, jobs, pools, pools_of, outages, changes, limits, limits_of, followers, arrivals, events, running, queue, candidates,
-    given, plan, kept, predicting, budget,
-):  # fmt: skip
+def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
+    predicting = machine.predicting
     while budget > 0:
-        now = _next_event(state, rules, jobs, changes, arrivals, events, running, predicting)
+        now = _next_event(state, rules, jobs, machine, predicting)
         if now == NEVER:
             return DONE if state.started == len(jobs) else STUCK
         state.now = now
-        if predicting is not None:
-            if not state.begun:
-                _predict_those_that_run(state, rules, jobs, running, predicting)
-                state.begun = 1
-        while state.events > 0 and events[0].rank == now:
-            _end_next(state, rules, jobs, pools, limits, limits_of, followers, arrivals, events, running, given, predicting)
-        if predicting is not None:
-            if correct_running(state, rules, jobs, running, predicting):
-                state.broken = 1
-        while state.next_change < len(changes) and changes[state.next_change].time == now:
-            _change_capacity(state, pools, outages, changes)
-        while state.arriving > 0 and arrivals[0].rank == now:
-            _arrive(state, rules, jobs, arrivals, queue, predicting)
-        if predicting is not None:
-            if rules.predict_again:
-                _predict_again(state, rules, jobs, queue, predicting)
+        _begin_predicting(state, rules, jobs, machine.running, predicting)
+        while state.events > 0 and machine.events[0].rank == now:
+            _end_next(state, rules, jobs, machine, plan, kept)
+        _correct_running(state, rules, jobs, machine.running, predicting)
+        while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
+            _change_capacity(state, machine)
+        while _next_arrival(state, jobs, machine) == now:
+            _arrive(state, rules, jobs, machine, line)
+        _predict_again(state, rules, jobs, line.queue, predicting)
         state.again = 1
         while state.again and (state.waiting > 0 or kept is not None):
             state.again = 0
-            sort_waiting_jobs(state, rules, jobs, queue)
-            plan_of_running(state, jobs, pools, outages, running, given, plan)
-            budget -= state.waiting * (1 + state.steps)
-            if kept is None:
-                pass_with_fresh_places(
-                    state, rules, jobs, pools, pools_of, limits, limits_of, events, running, queue, candidates, given, plan, predicting
-                )
-            else:
-                pass_with_kept_places(
-                    state,
-                    rules,
-                    jobs,
-                    pools,
-                    pools_of,
-                    limits,
-                    limits_of,
-                    events,
-                    running,
-                    queue,
-                    candidates,
-                    given,
-                    plan,
-                    kept,
-                    predicting,
-                )
+            pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept)
+            pass_with_kept_places(state, rules, jobs, machine, line, plan, kept)
+            budget -= state.waiting + state.steps
         budget -= 1
     return PAUSED
 
 
 @kernel
-def _next_event(state, rules, jobs, changes, arrivals, events, running, predicting):
+def _next_event(state, rules, jobs, machine, predicting):
     """Time of the next arrival, termination, due reservation, expiry of a prediction, or change of capacity.
 
     Changes alone are no reason to go on.
     """
-    now = state.next_due
-    if state.arriving > 0:
-        now = min(now, arrivals[0].rank)
+    now = min(state.next_due, _next_arrival(state, jobs, machine))
     if state.events > 0:
-        now = min(now, events[0].rank)
-    now = min(now, next_expiry(state, rules, jobs, running, predicting))
-    if state.next_change < len(changes) and (now < NEVER or state.waiting > 0):
-        now = min(now, changes[state.next_change].time)
+        now = min(now, machine.events[0].rank)
+    now = min(now, next_expiry(state, rules, jobs, machine.running, predicting))
+    if state.next_change < len(machine.changes) and (now < NEVER or state.waiting > 0):
+        now = min(now, machine.changes[state.next_change].time)
     return now
 
 
-@called_kernel
-def _end_next(state, rules, jobs, pools, limits, limits_of, followers, arrivals, events, running, given, predicting):
+@kernel
+def _next_arrival(state, jobs, machine):
+    """When the next job arrives."""
+    time = NEVER
+    if state.next_coming < len(machine.coming):
+        time = jobs[machine.coming[state.next_coming]].submit
+    if state.later > 0:
+        time = min(time, machine.later[0].rank)
+    return time
+
+
+@kernel
+def _end_next(state, rules, jobs, machine, plan, kept):
     """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
-    index = events[0].job
-    drop_first(events, state.events)
+    index = machine.events[0].job
+    drop_first(machine.events, state.events)
     state.events -= 1
-    place = 0
-    while running[place].job != index:
-        place += 1
-    if running[place].expected > state.now:
-        state.early = 1
-    for i in range(place, state.running - 1):
-        running[i] = running[i + 1]
+    job = jobs[index]
+    expected = job.start + job.run_length
+    leave_running(machine.running, state.running, expected, index)
     state.running -= 1
-    for p in range(len(pools)):
-        pools[p].free_procs += given[index, p, 0]
-        pools[p].free_second += given[index, p, 1]
-    count_towards_limits(jobs, limits, limits_of, index, -1)
-    if predicting is not None:
-        if rules.observe:
-            observe(rules.observe, predicting.learning, index, jobs[index].runtime, max(state.now, 0))
-    for k in range(followers.first[index], followers.first[index + 1]):
-        follower = jobs[followers.items[k]]
+    state.freed = 1
+    give_back_rest(state, jobs, machine, plan, kept, index, expected)
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        p = machine.pools_of.items[k]
+        machine.pools[p].free_procs += machine.given[index, p, 0]
+        machine.pools[p].free_second += machine.given[index, p, 1]
+    count_towards_limits(jobs, machine.limits, machine.limits_of, index, -1)
+    note_end(rules, jobs, machine.predicting, index, max(state.now, 0))
+    for k in range(machine.followers.first[index], machine.followers.first[index + 1]):
+        follower = jobs[machine.followers.items[k]]
         follower.pending -= 1
         if follower.after == index:
             follower.submit = max(state.now + follower.think, 0)  # jobs that run at first may have ended before the beginning
@@ -134,67 +110,88 @@ def _end_next(state, rules, jobs, pools, limits, limits_of, followers, arrivals,
             follower.submit = max(follower.submit, state.now)
         if follower.pending == 0:
             follower.submit = max(follower.submit, state.now)
-            push(arrivals, state.arriving, follower.submit, followers.items[k], followers.items[k])
-            state.arriving += 1
+            push(machine.later, state.later, follower.submit, machine.followers.items[k], machine.followers.items[k])
+            state.later += 1
 
 
 @kernel
-def _change_capacity(state, pools, outages, changes):
+def _change_capacity(state, machine):
     """The next change: an outage becomes known, begins or ends. What is not as planned breaks the reservations."""
-    change = changes[state.next_change]
-    outage = outages[change.outage]
+    change = machine.changes[state.next_change]
+    outage = machine.outages[change.outage]
+    pool = machine.pools[outage.pool]
+    if change.phase == 1:
+        state.announced += 1
+    elif outage.phase == 1:
+        state.announced -= 1
     outage.phase = change.phase
     if change.phase == 2:
-        pools[outage.pool].free_procs -= outage.procs
-        pools[outage.pool].free_second -= outage.second
+        pool.free_procs -= outage.procs
+        pool.free_second -= outage.second
     elif change.phase == 3:
-        pools[outage.pool].free_procs += outage.procs
-        pools[outage.pool].free_second += outage.second
+        pool.free_procs += outage.procs
+        pool.free_second += outage.second
     if change.phase == 1 or (change.phase == 2 and outage.known >= outage.begin):
         state.broken = 1
+    state.freed = 1
     state.next_change += 1
 
 
 @kernel
-def _arrive(state, rules, jobs, arrivals, queue, predicting):
-    """The next arrival."""
-    index = arrivals[0].job
-    drop_first(arrivals, state.arriving)
-    state.arriving -= 1
+def _arrive(state, rules, jobs, machine, line):
+    """The next arrival; of jobs that arrive at once, the one with the lower number."""
+    coming, later, index = machine.coming, machine.later, np.int64(-1)
+    if state.next_coming < len(coming) and jobs[coming[state.next_coming]].submit == state.now:
+        index = coming[state.next_coming]
+    if state.later > 0 and later[0].rank == state.now and (index < 0 or later[0].job < index):
+        index = later[0].job
+        drop_first(later, state.later)
+        state.later -= 1
+    else:
+        state.next_coming += 1
     jobs[index].arrival = state.arrivals
     state.arrivals += 1
-    queue[state.waiting].job = index
-    state.waiting += 1
-    if predicting is not None:
-        predict_waiting(rules, jobs, predicting, index, state.now)
+    predict_arrival(rules, jobs, machine.predicting, index, state.now)
+    enter_queue(state, rules, jobs, line.queue, index)
+
+
+@kernel
+def _correct_running(state, rules, jobs, running, predicting):
+    """Correct the predictions that have expired, which breaks the reservations."""
+    if predicting is None:
+        return
+    if correct_running(state, rules, jobs, running, predicting):
+        state.broken = state.freed = 1
 
 
 @kernel
 def _predict_again(state, rules, jobs, queue, predicting):
-    """Predict all waiting jobs again; another length breaks the reservations."""
-    for i in range(state.waiting):
-        planned = jobs[queue[i].job].own_length
-        predict_waiting(rules, jobs, predicting, queue[i].job, state.now)
-        if jobs[queue[i].job].own_length != planned:
-            state.broken = 1
+    """Predict all waiting jobs again, if that is wanted; another length breaks the reservations."""
+    if predicting is None:
+        return
+    if rules.predict_again:
+        for i in range(state.waiting):
+            planned = jobs[queue[i].job].own_length
+            predict_waiting(rules, jobs, predicting, queue[i].job, state.now)
+            if jobs[queue[i].job].own_length != planned:
+                state.broken = 1
 
 
-@kernel
-def _predict_those_that_run(state, rules, jobs, running, predicting):
-    """Predict the jobs that run at first, in the order of their numbers, and sort them by their expected ends.
+@called_kernel
+def _begin_predicting(state, rules, jobs, running, predicting):
+    """Before the first event, predict the jobs that run at first, in the order of their numbers, and sort them by their expected ends.
 
     To a predictor nothing happens before the beginning of the log: times below 0 are 0.
     """
+    if predicting is None:
+        return
+    if state.begun:
+        return
+    state.begun = 1
     for index in range(len(jobs)):
         if jobs[index].start != -1:
             predict_waiting(rules, jobs, predicting, index, max(state.now, 0))
-            if rules.started:
-                call_notice(rules.started, predicting.learning, index, max(jobs[index].start, 0))
+            note_start(rules, predicting, index, max(jobs[index].start, 0))
     for i in range(state.running):
         index, procs = running[i].job, running[i].procs
-        expected = jobs[index].start + jobs[index].run_length
-        k = i
-        while k > 0 and running[k - 1].expected > expected:
-            running[k] = running[k - 1]
-            k -= 1
-        running[k].expected, running[k].job, running[k].procs = expected, index, procs
+        enter_running(running, i, jobs[index].start + jobs[index].run_length, index, procs)

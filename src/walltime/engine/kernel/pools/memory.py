@@ -26,20 +26,33 @@ higher comes first; `pending`, how many jobs must end before it can wait. `submi
 it is `think` s after the end of the job `after` (-1 for none)."""
 
 CLUSTER_RULES = _dtype(
-    "mode depth backfill order order_parameter order_starvation backfill_order backfill_parameter backfill_starvation "
+    "mode depth backfill order order_parameter order_starvation order_reads_time backfill_order backfill_parameter backfill_starvation "
     "predict started observe predict_again correction believe_order believe_own believe_running"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
 
 CLUSTER_STATE = _dtype(
-    "now arrivals arriving started running events waiting next_change steps candidates again begun early broken next_due"
+    "now arrivals next_coming later started running events waiting looked_at freed open announced next_change steps planned deferred "
+    "candidates again begun early broken next_due opened_until"
 )
-"""`arrivals`: jobs that have arrived so far; `arriving`: items in the heap of arrivals to come; `started`, `running`, `events`,
-`waiting`: jobs; `next_change`: the next change of capacity; `steps`: of the plan; `candidates`: jobs to be tried for backfilling, or
-those that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 once the first event has come.
+"""`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
+another's end; `started`, `running`, `events`, `waiting`: jobs; `next_change`: the next change of capacity; `announced`: outages that are
+known and to come; `steps`: of the plan; `candidates`: jobs to be tried for backfilling, or those that get a reservation or start;
+`again`: 1 if the pass must be made again; `begun`: 1 once the first event has come.
 
-Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
-`next_due`: the earliest one."""
+Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at the
+end of the queue; for kept reservations, if a job has none. Reservations made anew: `open`: 1 if a pass may do anything for the jobs behind;
+`planned`: 1 once the plan has been made, `deferred`: jobs whose reservations are made with it. Kept reservations: `early`: 1 if a job ended
+before its expected end since the last pass; `broken`: 1 if the reservations are invalid; `next_due`: the earliest one; `opened_until`:
+until when something has been given back."""
+
+PLACE = _dtype("rank tie job partition procs second", {"rank": np.float64})
+"""A place in the queue: as an item of a heap, and what decides whether the job may fit."""
+
+PARTITION = _dtype("free_procs free_second settled opened tried")
+"""A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
+blocked, and one has its reservations. Kept reservations: `opened`, the most processors that are free together where some were given back,
+and `tried`, before the compression that is going on."""
 
 POOL = _dtype("free_procs free_second reservations blocked closed")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
@@ -62,6 +75,14 @@ class Lists(NamedTuple):
     items: Array
 
 
+class Waiting(NamedTuple):
+    """What holds jobs back: the `limits_of` each, its `followers`, and the start of one that runs at first, NEVER for others (int64)."""
+
+    limits_of: Lists
+    followers: Lists
+    since: Array
+
+
 class ClusterPlan(NamedTuple):
     """What is free over future time, int64; the last step holds for ever.
 
@@ -73,34 +94,54 @@ class ClusterPlan(NamedTuple):
     least: Array
 
 
-class ClusterMemory(NamedTuple):
-    """All data of one simulation.
+class Machine(NamedTuple):
+    """The pools, what limits their use, and what is running and to happen there.
 
-    `pools_of`: the pools of each partition, in the order in which they are taken; `followers`: the jobs that wait for the end of each
-    job; `limits_of`: the limits of each job; `given`: processors and second resource that each job has of each pool, int64, shape
-    (jobs, pools, 2). `kept`: the reserved start of each waiting job, -1 for none, int64, if reservations are kept. As there, the
-    loop is compiled without the code for parts that are None.
+    `pools_of`: the pools of each partition, in the order in which they are taken; `limits_of`: the limits of each job; `changes`: when
+    the outages enter their phases. `running`: the running jobs by expected end, `events`: a heap of their ends. `coming`: the jobs that
+    wait for no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the jobs that wait for the end
+    of each job. `given`: processors and second resource that each job has of each pool, int64, shape (jobs, pools, 2). `predicting`:
+    None without predictions.
     """
 
-    state: Records
-    rules: Records
-    jobs: Records
     pools: Records
+    partitions: Records
     pools_of: Lists
     outages: Records
     changes: Records
     limits: Records
     limits_of: Lists
-    followers: Lists
-    arrivals: Records
-    events: Records
     running: Records
+    events: Records
+    coming: Array
+    later: Records
+    followers: Lists
+    given: Array
+    predicting: Predicting | None
+
+
+class Line(NamedTuple):
+    """The waiting jobs in order; the candidates of a pass; and the jobs whose reservations are made with the plan (int64)."""
+
     queue: Records
     candidates: Records
-    given: Array
+    deferred: Array
+
+
+class ClusterMemory(NamedTuple):
+    """All data of one simulation.
+
+    `kept`: the reserved start of each waiting job, -1 for none, int64, if reservations are kept. As there, the loop is compiled without the
+    code for parts that are None.
+    """
+
+    state: Records
+    rules: Records
+    jobs: Records
+    machine: Machine
+    line: Line
     plan: ClusterPlan
     kept: Array | None
-    predicting: Predicting | None
 
 
 def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
@@ -132,43 +173,51 @@ def new_cluster_memory(
     pools_of: Lists,
     outages: Records,
     limits: Records,
-    limits_of: Lists,
-    followers: Lists,
+    waiting: Waiting,
     prediction: Prediction | None = None,
 ) -> ClusterMemory:
     """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
+    most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
+    steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
+    coming = np.flatnonzero((jobs.pending == 0) & (waiting.since == NEVER))
+    machine = Machine(
+        pools=pools,
+        partitions=records(PARTITION, len(pools_of.first) - 1),
+        pools_of=pools_of,
+        outages=outages,
+        changes=_changes(outages),
+        limits=limits,
+        limits_of=waiting.limits_of,
+        running=records(RUN, count),
+        events=records(ITEM, count),
+        coming=coming[np.argsort(jobs.submit[coming], kind="stable")],
+        later=records(ITEM, count),
+        followers=waiting.followers,
+        given=np.zeros((count, len(capacity), 2), np.int64),
+        predicting=None if prediction is None else new_predicting(count, prediction),
+    )
+    return ClusterMemory(
+        state=record(CLUSTER_STATE, next_due=NEVER, freed=1),
+        rules=rules,
+        jobs=jobs,
+        machine=machine,
+        line=Line(records(PLACE, count), records(RANKED, count), np.zeros(0 if rules.mode == KEEP else count, np.int64)),
+        plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
+        kept=np.full(count, -1, np.int64) if rules.mode == KEEP else None,
+    )
+
+
+def _changes(outages: Records) -> Records:
+    """When the outages enter their phases, in order of time."""
     changes = []
     for k, outage in enumerate(outages):
         known = min(int(outage.known), int(outage.begin))
         times = [(known, 1)] if known < outage.begin else []
         times += [(int(outage.begin), 2), (int(outage.end), 3)]
         changes += [(time, k, phase) for time, phase in times if time < NEVER]
-    changes.sort()
-    change = records(CHANGE, len(changes))
-    for k, (time, outage, phase) in enumerate(changes):
-        change[k].time, change[k].outage, change[k].phase = time, outage, phase
-    most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
-    steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
-    return ClusterMemory(
-        state=record(CLUSTER_STATE, next_due=NEVER),
-        rules=rules,
-        jobs=jobs,
-        pools=pools,
-        pools_of=pools_of,
-        outages=outages,
-        changes=change,
-        limits=limits,
-        limits_of=limits_of,
-        followers=followers,
-        arrivals=records(ITEM, count),
-        events=records(ITEM, count),
-        running=records(RUN, count),
-        queue=records(RANKED, count),
-        candidates=records(RANKED, count),
-        given=np.zeros((count, len(capacity), 2), np.int64),
-        plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
-        kept=np.full(count, -1, np.int64) if rules.mode == KEEP else None,
-        predicting=None if prediction is None else new_predicting(count, prediction),
-    )
+    found = records(CHANGE, len(changes))
+    for k, (time, outage, phase) in enumerate(sorted(changes)):
+        found[k].time, found[k].outage, found[k].phase = time, outage, phase
+    return found

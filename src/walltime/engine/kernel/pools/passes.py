@@ -1,27 +1,64 @@
-"""One scheduling pass on a machine of several pools that makes all reservations anew; and what every pass there needs."""
+"""One scheduling pass on a machine of several pools that makes all reservations anew; and what every pass there needs.
+
+Most passes start nobody, so a pass does only what may change something:
+
+* Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
+* A job that needs more than is free now, where all pools of its partition are blocked and have their reservations, is passed over with one
+  look at its place in the queue.
+* The plan is made when a job that fits now could delay a reservation, or when a reservation is to be noted; until then reservations are
+  deferred, as those of jobs ahead do not depend on the jobs behind them.
+"""
 
 from __future__ import annotations
 
-from walltime.engine.kernel.callbacks import call_notice
+import numpy as np
+
 from walltime.engine.kernel.heap import push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, IMMEDIATE, KEEP, NEVER, RESERVED
-from walltime.engine.kernel.pools.plan import first_hole, take
-from walltime.engine.kernel.queue import rank
+from walltime.engine.kernel.pools.plan import first_hole, plan_of_running, share, take
+from walltime.engine.kernel.predictions import note_start
+from walltime.engine.kernel.queue import backfill_rank, backfills_in_order, order_rank
+from walltime.engine.kernel.running import enter_running, overdue
+
+
+@kernel
+def is_steady(rules):
+    """Whether the order of two waiting jobs never changes."""
+    return not (rules.order_reads_time or rules.predict_again or rules.order_starvation < NEVER)
+
+
+@kernel
+def enter_queue(state, rules, jobs, queue, index):
+    """Put an arriving job into the queue: where it belongs, or at the end of one that is sorted at every pass."""
+    own, job = 0.0, jobs[index]
+    k = state.waiting
+    if is_steady(rules):
+        own = order_rank(rules, state.now, jobs, index)
+        while k > 0 and _before(job.tier, own, job.arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+            queue[k] = queue[k - 1]
+            k -= 1
+    place = queue[k]
+    place.rank, place.tie, place.job = own, job.arrival, index
+    place.partition, place.procs, place.second = job.partition, job.procs, job.second
+    state.waiting += 1
+    if k < state.looked_at:
+        state.freed = 1
 
 
 @called_kernel
 def sort_waiting_jobs(state, rules, jobs, queue):
     """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time."""
     for i in range(state.waiting):
-        index = queue[i].job
-        own = rank(rules.order, rules.order_parameter, rules.order_starvation, state.now, jobs, index)
-        tier, arrival = jobs[index].tier, jobs[index].arrival
-        k = i
-        while k > 0 and _before(tier, own, arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
-            queue[k].rank, queue[k].tie, queue[k].job = queue[k - 1].rank, queue[k - 1].tie, queue[k - 1].job
+        queue[i].rank = order_rank(rules, state.now, jobs, queue[i].job)
+        rank, tie, job, partition = queue[i].rank, queue[i].tie, queue[i].job, queue[i].partition
+        procs, second = queue[i].procs, queue[i].second
+        tier, k = jobs[job].tier, i
+        while k > 0 and _before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+            queue[k] = queue[k - 1]
             k -= 1
-        queue[k].rank, queue[k].tie, queue[k].job = own, arrival, index
+        place = queue[k]
+        place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
 
 
 @kernel
@@ -34,87 +71,183 @@ def _before(tier, own, arrival, other_tier, other, other_arrival):
     return arrival < other_arrival
 
 
-@called_kernel
-def pass_with_fresh_places(
-    state, rules, jobs, pools, pools_of, limits, limits_of, events, running, queue, candidates, given, plan, predicting
-):
+@kernel
+def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
     """Consider the waiting jobs in order.
 
     Where at most the head has a reservation, and a job is planned with another length once it runs, the pass is made again after its
     start, since what it leaves is not what was planned.
     """
-    for p in range(len(pools)):
-        pools[p].reservations = pools[p].blocked = pools[p].closed = 0
-    in_order = rules.backfill_order == rules.order and rules.backfill_parameter == rules.order_parameter
-    in_order = in_order and rules.backfill_starvation == rules.order_starvation
-    state.candidates = 0
-    free = _free_now(plan)
-    for i in range(state.waiting):
-        index = queue[i].job
-        if not within_limits(jobs, limits, limits_of, index):
+    if kept is not None:
+        return
+    _begin_pass(state, rules, jobs, machine, line, plan)
+    in_order, queue, started = backfills_in_order(rules), line.queue, state.started
+    i = state.looked_at
+    state.looked_at = state.waiting
+    while i < state.waiting and not state.again and state.open:
+        place = queue[i]
+        fits = _may_fit(machine, place)
+        i += 1
+        if machine.partitions[place.partition].settled and not fits:
             continue
-        job = jobs[index]
-        reserves = _reservations(pools, pools_of, job) < rules.depth
-        if job.procs > free and not reserves:
-            pass  # it is blocked, whatever its partition
-        elif reserves or not rules.backfill or in_order or not _is_blocked(pools, pools_of, job):
-            begin = first_hole(state, plan, pools, pools_of, job, NEVER - 1 if reserves else state.now)
-            if reserves and job.reserved_start < 0 and begin < NEVER and (rules.depth > 1 or begin > state.now):
-                job.reserved_start = begin
-            if begin == state.now:
-                take(state, plan, pools, pools_of, jobs, given, index, begin)
-                behind = _is_blocked(pools, pools_of, job)
-                start_in_place(state, rules, jobs, pools, limits, limits_of, events, running, given, predicting, index, behind)
-                if state.again:
-                    break
-                free = _free_now(plan)
+        index, job = place.job, jobs[place.job]
+        if not within_limits(jobs, machine.limits, machine.limits_of, index):
+            continue
+        reserves = _reservations(machine, job) < rules.depth
+        if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine, job)):
+            if _start_if_it_fits(state, rules, jobs, machine, line, plan, index):
                 continue
-            if reserves and begin < NEVER:
-                take(state, plan, pools, pools_of, jobs, given, index, begin)
-        elif not in_order:
-            own = rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, state.now, jobs, index)
-            candidates[state.candidates].rank = own
-            candidates[state.candidates].tie, candidates[state.candidates].job = job.arrival, index
-            state.candidates += 1
-        for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-            pool = pools[pools_of.items[k]]
-            pool.blocked = 1
-            pool.closed = 0 if rules.backfill else 1
-            pool.reservations += 1 if reserves else 0
-    _backfill(state, rules, jobs, pools, pools_of, limits, limits_of, events, running, candidates, given, plan, predicting)
-    drop_started(state, jobs, queue)
+        elif fits:
+            push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), job.arrival, index)
+        if reserves:
+            if state.planned:
+                _reserve(state, rules, machine, plan, job, index)
+            else:
+                line.deferred[state.deferred] = index
+                state.deferred += 1
+        _block(state, rules, machine, job, reserves)
+    while state.candidates > 0 and not state.again:
+        index = next_candidate(state, line.candidates)
+        if _may_fit(machine, jobs[index]) and within_limits(jobs, machine.limits, machine.limits_of, index):
+            _start_if_it_fits(state, rules, jobs, machine, line, plan, index)
+    if state.again:
+        state.freed = 1
+    elif not state.planned and _wants_reservation(state, jobs, line.deferred):
+        _make_plan(state, rules, jobs, machine, line, plan)
+    if state.started > started:
+        drop_started(state, jobs, queue)
+        state.looked_at = state.waiting
 
 
 @kernel
-def _free_now(plan):
-    """The processors that are free now, of all pools."""
-    free = 0
-    for p in range(plan.free.shape[1]):
-        free += max(plan.free[0, p, 0], 0)
-    return free
+def _begin_pass(state, rules, jobs, machine, line, plan):
+    """Go on where the last pass ended, or begin anew if anything but arrivals has happened since."""
+    if not is_steady(rules):
+        sort_waiting_jobs(state, rules, jobs, line.queue)
+        state.freed = 1
+    state.candidates = 0
+    if state.freed == 0 and not overdue(state, machine.running):
+        plan.time[0] = state.now
+        return
+    state.looked_at = state.planned = state.deferred = state.freed = 0
+    for p in range(len(machine.pools)):
+        machine.pools[p].reservations = machine.pools[p].blocked = machine.pools[p].closed = 0
+    for k in range(len(machine.partitions)):
+        machine.partitions[k].settled = 0
+    _count_free(state, machine)
+
+
+@kernel
+def _count_free(state, machine):
+    """What is free now for each partition."""
+    state.open = 0
+    for part in range(len(machine.partitions)):
+        procs = second = 0
+        for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
+            pool = machine.pools[machine.pools_of.items[k]]
+            if not pool.closed:
+                procs += max(pool.free_procs, 0)
+                second += max(pool.free_second, 0)
+        machine.partitions[part].free_procs, machine.partitions[part].free_second = procs, second
+        state.open |= procs > 0 or machine.partitions[part].settled == 0
+
+
+@kernel
+def _block(state, rules, machine, job, reserves):
+    """A job waits for the pools of its partition."""
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        pool = machine.pools[machine.pools_of.items[k]]
+        pool.blocked = 1
+        pool.reservations += 1 if reserves else 0
+        pool.closed = 0 if rules.backfill else 1
+    for part in range(len(machine.partitions)):
+        blocked, most = True, np.int64(0)
+        for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
+            pool = machine.pools[machine.pools_of.items[k]]
+            blocked &= pool.blocked > 0
+            most = max(most, pool.reservations)
+        machine.partitions[part].settled = 1 if blocked and most >= rules.depth else 0
+    _count_free(state, machine)
+
+
+@kernel
+def _may_fit(machine, job):
+    """Whether enough is free now for a job of this partition and these needs."""
+    part = machine.partitions[job.partition]
+    return job.procs <= part.free_procs and job.second <= part.free_second
+
+
+@called_kernel
+def _start_if_it_fits(state, rules, jobs, machine, line, plan, index):
+    """Start a job for which enough is free now, if it fits for its own length; returns whether it does.
+
+    Without reservations and outages to come, nothing that is free now will be taken, unless jobs run for longer than they are planned for.
+    """
+    job, least = jobs[index], plan.least
+    is_needed = state.deferred > 0 or state.announced > 0 or rules.believe_own != rules.believe_running
+    if is_needed and not state.planned:
+        _make_plan(state, rules, jobs, machine, line, plan)
+    if state.planned:
+        if first_hole(state, machine.pools, machine.pools_of, plan, job, state.now) > state.now:
+            return False
+        take(state, machine, plan, job, index, state.now)
+    else:
+        for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+            p = machine.pools_of.items[k]
+            least[p, 0], least[p, 1] = max(machine.pools[p].free_procs, 0), max(machine.pools[p].free_second, 0)
+        share(machine, job, index, least)
+    if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine, job) < rules.depth:
+        job.reserved_start = state.now
+    start_in_place(state, rules, jobs, machine, index, _is_blocked(machine, job))
+    return True
+
+
+@kernel
+def _wants_reservation(state, jobs, deferred):
+    """Whether the first reservation of a job is among those that have been deferred."""
+    for k in range(state.deferred):  # noqa: SIM110 (a generator cannot be compiled)
+        if jobs[deferred[k]].reserved_start < 0:
+            return True
+    return False
+
+
+@kernel
+def _make_plan(state, rules, jobs, machine, line, plan):
+    """Make the plan, with the reservations that have been deferred."""
+    plan_of_running(state, machine, plan)
+    for k in range(state.deferred):
+        _reserve(state, rules, machine, plan, jobs[line.deferred[k]], line.deferred[k])
+    state.planned, state.deferred = 1, 0
+
+
+@kernel
+def _reserve(state, rules, machine, plan, job, index):
+    """Give a blocked job the earliest place that the plan has, if there is one."""
+    begin = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
+    if begin < NEVER:
+        if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
+            job.reserved_start = begin
+        take(state, machine, plan, job, index, begin)
 
 
 @kernel
 def drop_started(state, jobs, queue):
     """Take the jobs that have started out of the queue."""
     left = 0
-    for i in range(state.waiting):
+    while left < state.waiting and jobs[queue[left].job].start < 0:
+        left += 1
+    for i in range(left + 1, state.waiting):
         if jobs[queue[i].job].start < 0:
-            queue[left].rank, queue[left].tie, queue[left].job = queue[i].rank, queue[i].tie, queue[i].job
+            queue[left] = queue[i]
             left += 1
     state.waiting = left
 
 
 @kernel
-def _backfill(state, rules, jobs, pools, pools_of, limits, limits_of, events, running, candidates, given, plan, predicting):
-    """Start the candidates that fit now and delay no reservation, in the backfill order, ties by arrival."""
-    while state.candidates > 0 and not state.again:
-        index = next_candidate(state, candidates)
-        if within_limits(jobs, limits, limits_of, index):
-            if first_hole(state, plan, pools, pools_of, jobs[index], state.now) == state.now:
-                take(state, plan, pools, pools_of, jobs, given, index, state.now)
-                behind = _is_blocked(pools, pools_of, jobs[index])
-                start_in_place(state, rules, jobs, pools, limits, limits_of, events, running, given, predicting, index, behind)
+def push_candidate(state, candidates, rank, tie, index):
+    """One more candidate."""
+    candidates[state.candidates].rank, candidates[state.candidates].tie, candidates[state.candidates].job = rank, tie, index
+    state.candidates += 1
 
 
 @kernel
@@ -131,8 +264,8 @@ def next_candidate(state, candidates):
     return index
 
 
-@called_kernel
-def start_in_place(state, rules, jobs, pools, limits, limits_of, events, running, given, predicting, index, behind):
+@kernel
+def start_in_place(state, rules, jobs, machine, index, behind):
     """Start a job in the place that it has in the plan; `behind`: whether one ahead of it waits."""
     job = jobs[index]
     job.start = state.now
@@ -140,44 +273,43 @@ def start_in_place(state, rules, jobs, pools, limits, limits_of, events, running
         job.kind = BACKFILLED
     else:
         job.kind = IMMEDIATE if job.submit == state.now else RESERVED
-    for p in range(len(pools)):
-        pools[p].free_procs -= given[index, p, 0]
-        pools[p].free_second -= given[index, p, 1]
-    count_towards_limits(jobs, limits, limits_of, index, 1)
-    if predicting is not None:
-        if rules.started:
-            call_notice(rules.started, predicting.learning, index, state.now)
-    push(events, state.events, state.now + job.runtime, state.started, index)
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        p = machine.pools_of.items[k]
+        machine.pools[p].free_procs -= machine.given[index, p, 0]
+        machine.pools[p].free_second -= machine.given[index, p, 1]
+    _count_free(state, machine)
+    count_towards_limits(jobs, machine.limits, machine.limits_of, index, 1)
+    note_start(rules, machine.predicting, index, state.now)
+    push(machine.events, state.events, state.now + job.runtime, state.started, index)
     state.events += 1
     state.started += 1
-    expected = state.now + job.run_length
-    i = state.running
-    while i > 0 and running[i - 1].expected > expected:
-        running[i] = running[i - 1]
-        i -= 1
-    running[i].expected, running[i].job, running[i].procs = expected, index, job.procs
+    enter_running(machine.running, state.running, state.now + job.run_length, index, job.procs)
     state.running += 1
-    if rules.mode == HEAD and job.run_length != job.own_length:
-        state.again = 1
+    if len(machine.limits) > 0:
+        state.freed = 1  # a job that waits may now be over a limit, and passed over
+    if job.run_length != job.own_length:
+        state.freed = 1
+        if rules.mode == HEAD:
+            state.again = 1
     if rules.mode == KEEP and job.run_length > job.own_length:
         state.broken = 1  # it takes what was reserved for others
 
 
 @kernel
-def _reservations(pools, pools_of, job):
+def _reservations(machine, job):
     """The most reservations that any pool of a job's partition has."""
-    most = 0
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        most = max(most, pools[pools_of.items[k]].reservations)
+    most = np.int64(0)
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        most = max(most, machine.pools[machine.pools_of.items[k]].reservations)
     return most
 
 
 @kernel
-def _is_blocked(pools, pools_of, job):
+def _is_blocked(machine, job):
     """Whether a job ahead of this one waits for a pool of its partition."""
     blocked = False
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        blocked |= pools[pools_of.items[k]].blocked > 0
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        blocked |= machine.pools[machine.pools_of.items[k]].blocked > 0
     return blocked
 
 

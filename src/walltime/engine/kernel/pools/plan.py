@@ -10,14 +10,14 @@ from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
 
-@called_kernel
-def plan_of_running(state, jobs, pools, outages, running, given, plan):
+@kernel
+def plan_of_running(state, machine, plan):
     """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known."""
-    time, free = plan.time, plan.free
-    count = len(pools)
+    time, free, running, given = plan.time, plan.free, machine.running, machine.given
+    count = len(machine.pools)
     time[0] = state.now
     for p in range(count):
-        free[0, p, 0], free[0, p, 1] = pools[p].free_procs, pools[p].free_second
+        free[0, p, 0], free[0, p, 1] = machine.pools[p].free_procs, machine.pools[p].free_second
     last = 0
     for i in range(state.running):
         end = max(running[i].expected, state.now + 1)
@@ -30,12 +30,33 @@ def plan_of_running(state, jobs, pools, outages, running, given, plan):
             free[last, p, 0] += given[running[i].job, p, 0]
             free[last, p, 1] += given[running[i].job, p, 1]
     state.steps = last + 1
-    for i in range(len(outages)):
-        outage = outages[i]
+    for i in range(len(machine.outages)):
+        outage = machine.outages[i]
         if outage.phase == 1:
             _change(state, plan, outage.begin, outage.end, outage.pool, -outage.procs, -outage.second)
         elif outage.phase == 2:
             _change(state, plan, outage.end, NEVER, outage.pool, outage.procs, outage.second)
+
+
+@called_kernel
+def forget_past(state, plan):
+    """Let the plan begin now, and join the steps that do not differ."""
+    time, free = plan.time, plan.free
+    first = 0
+    while first + 1 < state.steps and time[first + 1] <= state.now:
+        first += 1
+    kept = 0
+    for i in range(first, state.steps):
+        differs = i == first
+        for p in range(free.shape[1]):
+            differs |= free[i, p, 0] != free[kept - 1, p, 0] or free[i, p, 1] != free[kept - 1, p, 1]
+        if differs:
+            time[kept] = time[i]
+            for p in range(free.shape[1]):
+                free[kept, p, 0], free[kept, p, 1] = free[i, p, 0], free[i, p, 1]
+            kept += 1
+    time[0] = state.now
+    state.steps = kept
 
 
 @called_kernel
@@ -74,7 +95,7 @@ def _change(state, plan, begin, end, pool, procs, second):
 
 
 @called_kernel
-def first_hole(state, plan, pools, pools_of, job, latest):
+def first_hole(state, pools, pools_of, plan, job, latest):
     """The earliest time from now on at which a job fits for its own length; NEVER if there is none up to `latest`.
 
     Afterwards `plan.least` has what is free there of each pool all along.
@@ -89,29 +110,21 @@ def first_hole(state, plan, pools, pools_of, job, latest):
         step = begin
         fits = True
         while fits and step < state.steps and time[step] < end:
+            procs, second = job.procs, job.second
             for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
                 p = pools_of.items[k]
                 least[p, 0] = min(least[p, 0], max(free[step, p, 0], 0))  # below 0 while an outage takes what is in use
                 least[p, 1] = min(least[p, 1], max(free[step, p, 1], 0))
-            fits = _enough(pools, pools_of, job, least)
+                if not pools[p].closed:
+                    procs -= least[p, 0]
+                    second -= least[p, 1]
+            fits = procs <= 0 and second <= 0
             if fits:
                 step += 1
         if fits:
             return start
         begin = begin + 1 if _enough_at(pools, pools_of, job, free, step) else step + 1
     return NEVER
-
-
-@kernel
-def _enough(pools, pools_of, job, amounts):
-    """Whether the pools that are open to a job have together what it needs."""
-    procs, second = job.procs, job.second
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
-        if not pools[p].closed:
-            procs -= amounts[p, 0]
-            second -= amounts[p, 1]
-    return procs <= 0 and second <= 0
 
 
 @kernel
@@ -126,34 +139,40 @@ def _enough_at(pools, pools_of, job, free, step):
     return procs <= 0 and second <= 0
 
 
-@called_kernel
-def take(state, plan, pools, pools_of, jobs, given, index, begin):
+@kernel
+def share(machine, job, index, amounts):
+    """Give a job what it needs out of the amounts of the pools of its partition, in their order."""
+    procs, second, given = job.procs, job.second, machine.given
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        p = machine.pools_of.items[k]
+        given[index, p, 0] = given[index, p, 1] = 0
+        if not machine.pools[p].closed:
+            given[index, p, 0], given[index, p, 1] = min(procs, amounts[p, 0]), min(second, amounts[p, 1])
+            procs -= given[index, p, 0]
+            second -= given[index, p, 1]
+
+
+@kernel
+def take(state, machine, plan, job, index, begin):
     """Give a job its place from `begin` on, out of what `first_hole` has just found."""
-    job = jobs[index]
-    end = begin + job.own_length
-    procs, second = job.procs, job.second
+    share(machine, job, index, plan.least)
+    occupy(state, machine.given, plan, job, index, begin, 1)
+
+
+@kernel
+def occupy(state, given, plan, job, index, begin, sign):
+    """Take a job's place out of the plan (1), or give it back (-1)."""
+    occupy_until(state, given, plan, index, begin, begin + job.own_length, sign)
+
+
+@called_kernel
+def occupy_until(state, given, plan, index, begin, end, sign):
+    """The same for the part of a job's place in [begin, end)."""
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
-    for p in range(len(pools)):
-        given[index, p, 0] = given[index, p, 1] = 0
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
-        if pools[p].closed:
-            continue
-        given[index, p, 0], given[index, p, 1] = min(procs, plan.least[p, 0]), min(second, plan.least[p, 1])
-        procs -= given[index, p, 0]
-        second -= given[index, p, 1]
-        for i in range(first, last):
-            plan.free[i, p, 0] -= given[index, p, 0]
-            plan.free[i, p, 1] -= given[index, p, 1]
-
-
-@called_kernel
-def occupy(state, plan, given, index, begin, length, sign):
-    """Take a job's place out of the plan (1), or give it back (-1)."""
-    first = _step_at(state, plan, begin)
-    last = _step_at(state, plan, begin + length)
     for p in range(plan.free.shape[1]):
-        for i in range(first, last):
-            plan.free[i, p, 0] -= sign * given[index, p, 0]
-            plan.free[i, p, 1] -= sign * given[index, p, 1]
+        procs, second = sign * given[index, p, 0], sign * given[index, p, 1]
+        if procs != 0 or second != 0:
+            for i in range(first, last):
+                plan.free[i, p, 0] -= procs
+                plan.free[i, p, 1] -= second

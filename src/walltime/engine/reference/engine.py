@@ -1,0 +1,123 @@
+"""What the reference engines of a number of processors and of pools share: the order of the queue, and predicted runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from walltime.engine.reference.plain import Job
+from walltime.policy import FCFS, Order, UserOrder
+from walltime.policy.log_view import LogView
+
+__all__ = ["Engine", "Predictions"]
+
+
+class Predictions(NamedTuple):
+    """How runtimes are predicted, and where that is believed: a `walltime.predictors.Prediction` taken apart.
+
+    `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, `started(index, submit,
+    start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted again at every pass.
+    """
+
+    history: Any
+    belief: Any
+    correction: Any
+    again: bool = False
+
+
+class Engine:
+    """A simulation at some time. To a predictor nothing happens before the beginning of the log: times below 0 are 0."""
+
+    running: list[Any]
+
+    def __init__(self, first_submit: int, known: LogView | None, predictions: Predictions | None) -> None:
+        self.now, self.first_submit = 0, first_submit
+        self.known, self.predictions = known or LogView({}), predictions
+        self.ended_early = False
+        self.overdue = False
+        """A running job was overdue at the last pass."""
+        self.reservations_void = False
+        """The reservations must be recomputed."""
+        self._arrived = self._started = 0
+        self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
+
+    def _in_order(self, jobs: Sequence[Any], order: Order) -> list[Any]:
+        """Highest score first, ties by arrival."""
+        by_arrival = sorted(jobs, key=lambda job: job.arrival)
+        if order == FCFS:
+            return by_arrival
+        return sorted(by_arrival, key=lambda job: -self._score(job, order))
+
+    def _score(self, job: Job, order: Order) -> float:
+        """Standing of a waiting job: its score; what is not a number is the lowest, and a job that starves is the highest.
+
+        A score that does not change while the job waits is kept.
+        """
+        key = (order, job.index, job.order_length)
+        if key in self._scores:
+            return self._scores[key]
+        others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        others["elapsed"] = job.submit - self.first_submit
+        if order.reads_calendar:
+            if self.known.calendar is None:
+                raise order.without_calendar()
+            local = self.known.calendar.local(self.now)
+            others |= {"hour": local.hour, "weekday": local.weekday()}
+        wait = self.now - job.submit
+        value = order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
+        if isinstance(order, UserOrder) and not order.reads_time:
+            self._scores[key] = value
+        return value
+
+    def _predict(self, job: Job) -> None:
+        """Predict how long a job will run, and believe it where that is wanted; a waiting job may then need another reservation."""
+        if self.predictions is None:
+            return
+        belief, planned = self.predictions.belief, job.believed
+        job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, max(self.now, 0))
+        job.order_length = job.predicted if belief.order else job.estimate
+        job.believed = job.predicted if belief.own else job.estimate
+        job.run_length = job.predicted if belief.running else job.estimate
+        if job.reservation >= 0 and job.believed != planned:
+            self.reservations_void = True
+
+    def _note_start(self, job: Job) -> None:
+        """Tell the predictor that a job has started."""
+        if self.predictions is not None:
+            self.predictions.history.started(job.index, job.submit, max(job.start, 0))
+
+    def _note_end(self, job: Job) -> None:
+        """Learn from a job that has ended now."""
+        if self.predictions is not None:
+            end = max(self.now, 0)
+            self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
+
+    def _can_be_corrected(self, job: Job) -> bool:
+        """A running job whose prediction is believed, and short of the user's estimate."""
+        if self.predictions is None or self.predictions.correction.kind == "none":
+            return False
+        return bool(self.predictions.belief.running) and job.run_length < job.estimate
+
+    def _correct_expired(self) -> bool:
+        """Expect more of the running jobs that have outlived what was expected of them (tsafrir07, section 3); whether there were any."""
+        expired = [job for job in self.running if self._can_be_corrected(job) and job.expected_end <= self.now]
+        for job in expired:
+            while self._can_be_corrected(job) and job.expected_end <= self.now:
+                job.run_length = self._corrected_length(job)
+                job.corrections += 1
+        self.reservations_void = self.reservations_void or bool(expired)
+        return bool(expired)
+
+    def _corrected_length(self, job: Job) -> int:
+        """How long a job that has outlived its prediction is now expected to run, s."""
+        assert self.predictions is not None
+        correction, elapsed = self.predictions.correction, self.now - job.start
+        corrected: int = job.estimate
+        if correction.kind == "double":
+            corrected = 2 * job.run_length
+        elif correction.kind == "half":
+            corrected = elapsed + max((job.estimate - elapsed) // 2, 1)
+        elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):
+            base = job.predicted if correction.relative == "prediction" else elapsed
+            corrected = base + correction.increments[job.corrections]
+        return min(corrected, job.estimate) if correction.capped else corrected
