@@ -31,9 +31,11 @@ from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
 from walltime.slurm.client import Client
+from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.rules import Bounds, time_min_of
+from walltime.slurm.sidecar.rules import time_min_of
+from walltime.slurm.sidecar.settings import Settings
 
 OUT = ROOT / "docs" / "generators" / "gaming.json"
 LOGS = {
@@ -56,8 +58,8 @@ DAY = 86_400
 HISTORY = 20_000
 """So many jobs before the stretch are learned from."""
 LOOSE = "tang13:key=request,statistic=p95,window=3"
-BOUNDED = Bounds(every=EVERY, floor=25, share=1.0, a_minute=1000)
-UNBOUNDED = Bounds(every=EVERY, floor=25, share=1.0, a_minute=1000, slip=1e9, overdue=1e9, misses=10**9)
+BOUNDED = Settings(every=EVERY, floor=25, share=1.0, changes=1000)
+UNBOUNDED = Settings(every=EVERY, floor=25, share=1.0, changes=1000, slip=1e9, overdue=1e9, misses=10**9)
 
 
 def stretch(log: Any, first: int, count: int, gamers: int) -> tuple[list[Job], int]:
@@ -131,7 +133,7 @@ def play(log: Any, first: int, count: int, gamers: int, how: str, small: float |
             bounds = BOUNDED if how == "bounds" else UNBOUNDED
             ledger = Ledger(Path(folder))
             ledger._base.execute("PRAGMA synchronous=OFF")
-            one = Sidecar(Client(cluster), predict, bounds, cluster.clock, "sidecar", lambda text: None, ledger)
+            one = Sidecar(Client(cluster), predict, bounds, Host(cluster.clock, "sidecar", lambda text: None), ledger)
         last = jobs[-1].submit
         while cluster.coming or any(job.submit <= last for job in cluster.waiting()):
             if one is not None and cluster.waiting():

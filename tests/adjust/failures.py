@@ -11,11 +11,12 @@ import walltime as wt
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, KilledError
 from tests.traces import trace_path
 from walltime.slurm.client import Client
+from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.rules import Bounds
+from walltime.slurm.sidecar.settings import Settings
 
 EVERY = 60.0
 GAMER = "gamer"
@@ -141,14 +142,16 @@ def play(
         return sidecar_class(
             Client(cluster, timeout=10),
             lambda job, now: runtimes[job.key] * shares[job.key] if job.key in runtimes else None,
-            Bounds(every=EVERY, floor=10, share=1.0),
-            cluster.clock,
-            "sidecar",
-            story.said.append,
+            Settings(every=EVERY, floor=10, share=1.0),
+            Host(
+                cluster.clock,
+                "sidecar",
+                story.said.append,
+                stopped=lambda: switch.stopped,
+                blocked=lambda: "there is no job log" if cluster.clock.now < switch.missing_until else "",
+            ),
             ledger,
-            stopped=lambda: switch.stopped,
-            spool=None if prolog_fails is None else Spool(spool),
-            blocked=lambda: "there is no job log" if cluster.clock.now < switch.missing_until else "",
+            None if prolog_fails is None else Spool(spool),
         )
 
     cluster.fault = fault
@@ -212,7 +215,7 @@ def late_heads(cluster: FakeSlurm) -> list[str]:
 
     A day is added for reservations, outages, and jobs that were put back into the queue.
     """
-    bounds, longest = Bounds(), 2 * 86_400
+    bounds, longest = Settings(), 2 * 86_400
     found = []
     for key, promised in cluster.promised.items():
         job = cluster.jobs[key]

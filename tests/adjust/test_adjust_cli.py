@@ -1,8 +1,13 @@
 """`walltime slurm adjust`: what is wrong gets one line, what is asked for is printed."""
 
+from dataclasses import fields
+
 import pytest
 
 from tests.cli import HEADER, call, one_line
+from walltime.cli.slurm.adjust import Options
+from walltime.slurm.sidecar.settings import Settings
+from walltime.toml_file import key_tables
 
 
 @pytest.fixture
@@ -24,9 +29,9 @@ def log(tmp_path):
         (["--history", "LOG", "--spool", "x"], "--act"),
         (["--history", "LOG", "--act", "--ledger", "x", "--need-prolog"], "--spool"),
         (["--history", "LOG", "--floor", "1"], "rounds"),
-        (["--history", "LOG", "--every", "0"], "between two rounds"),
+        (["--history", "LOG", "--every", "0"], "every must be a number from 1 to"),
         (["--history", "LOG", "--share", "0"], "share"),
-        (["--history", "LOG", "--timeout", "0"], "1 to 60 s"),
+        (["--history", "LOG", "--timeout", "0"], "timeout must be a number from 1 to 60"),
         (["--history", "LOG", "--metrics", "x.txt"], ".prom"),
         (["--history", "LOG", "--predictor", "tsafrir07"], "tang13"),
         (["--history", "LOG", "--predictor", "tang13:key=x"], "unknown key"),
@@ -35,6 +40,28 @@ def log(tmp_path):
 )
 def test_wrong_calls_get_one_line(capsys, log, words, told):
     assert told in one_line(*call(capsys, "slurm", "adjust", *(str(log) if word == "LOG" else word for word in words)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        ("flor = 12", [], "unknown key 'flor', did you mean 'floor'"),
+        ("floor = 2", [], "less than 5 rounds of 30 s"),
+        ("floor = 2\nevery = 9", ["--every", "30"], "less than 5 rounds of 30 s"),  # the option holds
+        ("account = 'bio'", [], "account must be"),
+        ("need_prolog = true", [], "--spool"),
+        ("[", [], "this is no TOML"),
+    ],
+)
+def test_settings_are_read_of_a_file__and_options_hold(capsys, log, tmp_path, text, words, told):
+    (tmp_path / "sidecar.toml").write_text(text)
+    assert told in one_line(*call(capsys, "slurm", "adjust", "--history", log, "--settings", tmp_path / "sidecar.toml", *words))
+
+
+def test_every_setting_is_an_option_and_explained():
+    shown = {field.name for field in fields(Options)}
+    assert shown == {field.name for field in fields(Settings)}
+    assert all(f"| `{name}` |" in key_tables(Settings) for name in shown)
 
 
 def test_without_a_cluster(capsys, log, monkeypatch, tmp_path):

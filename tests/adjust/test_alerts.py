@@ -14,12 +14,12 @@ from tests.adjust.test_rules import crowd, sidecar
 from tests.adjust.test_unlucky import short_soon, until
 from tests.cli import call
 from walltime.slurm.client import Answer
-from walltime.slurm.sidecar.loop import COUNTERS, METRICS, Metrics
-from walltime.slurm.sidecar.rules import Bounds
+from walltime.slurm.sidecar.metrics import COUNTERS, GAUGES, Metrics
+from walltime.slurm.sidecar.settings import Settings
 
 RULES = files("walltime.slurm.sidecar") / "alerts.yml"
 DASHBOARD = files("walltime.slurm.sidecar") / "dashboard.json"
-NAMES = {f"walltime_adjust_{name}" for name in METRICS} | {f"walltime_adjust_{name}_total" for name in COUNTERS}
+NAMES = {f"walltime_adjust_{name}" for name in (*GAUGES, "last_answer_seconds")} | {f"walltime_adjust_{name}_total" for name in COUNTERS}
 NAMES |= {"walltime_adjust_least_seconds_left"}
 ALERTS = re.findall(r"alert: (\w+)", RULES.read_text())
 
@@ -100,10 +100,10 @@ def watch(name, tmp_path):
         watched.go(15)
     elif name == "Failures":
         one.slurm._runner = refusing(cluster, "TimeMin")
-        one.bounds = Bounds(share=1.0)
+        one.settings = Settings(share=1.0)
         watched.go(12)
     elif name == "LateHead":
-        one.bounds = Bounds(share=1.0, slip=0.0, overdue=10, misses=1000)
+        one.settings = Settings(share=1.0, slip=0.0, overdue=10, misses=1000)
         watched.go(125)
     elif name == "Quarantine":
         one.slurm._runner = lowering(cluster)

@@ -12,10 +12,11 @@ from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.adjust import sentences
 from walltime.slurm.client import Client
+from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
 from walltime.slurm.sidecar.review import what_happened, with_delays
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.rules import Bounds
+from walltime.slurm.sidecar.settings import Settings
 
 MACHINE = """policy = "easy"
 [[pool]]
@@ -37,10 +38,8 @@ def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
     one = kind(
         Client(cluster),
         lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
-        Bounds(share=1.0),
-        cluster.clock,
-        "sidecar",
-        lambda text: None,
+        Settings(share=1.0),
+        Host(cluster.clock, "sidecar", lambda text: None),
         ledger,
     )
     while cluster.coming or any(job.user != "sidecar" for job in (*cluster.waiting(), *cluster.running())):

@@ -8,8 +8,9 @@ import pytest
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
 from walltime.slurm.configuration import SlurmError
-from walltime.slurm.sidecar.loop import Metrics, Systemd, describe, keep_on
-from walltime.slurm.sidecar.systemd import service
+from walltime.slurm.sidecar.loop import keep_on
+from walltime.slurm.sidecar.metrics import Metrics
+from walltime.slurm.sidecar.systemd import Systemd, service
 
 
 def play(cluster, one, rounds, **options):
@@ -68,7 +69,7 @@ def test_metrics(tmp_path):
 
 def test_a_round_in_a_line():
     report = sidecar(crowd(soft=True))[0].round()
-    assert describe(report) == "soft limit (dry run): 6 waiting, 0 adjusted"
+    assert report.line() == "soft limit (dry run): 6 waiting, 0 adjusted"
 
 
 def test_units_keep_words_whole():
@@ -134,8 +135,8 @@ def test_the_user_is_that_of_the_process_whatever_the_environment_says(capsys, t
 
     users = []
 
-    def seen(slurm, predict, bounds, clock, user, *others, **options):
-        users.append(user)
+    def seen(slurm, predict, settings, host, *others):
+        users.append(host.user)
         raise SlurmError("this is enough")
 
     for name in ("USER", "LOGNAME", "LNAME", "USERNAME"):

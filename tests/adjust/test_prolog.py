@@ -131,7 +131,7 @@ def rounds(cluster, one, count):
 @pytest.mark.parametrize("needs", [True, False], ids=["needed", "not needed"])
 def test_the_self_test_says_which_give_back_works(tmp_path, with_prolog, needs):
     cluster = short_cluster(tmp_path, with_prolog)
-    one, said = sidecar(cluster, tmp_path, spool=Spool(tmp_path / "spool"), needs_prolog=needs)
+    one, said = sidecar(cluster, tmp_path, spool=Spool(tmp_path / "spool"), need_prolog=needs)
     reports = rounds(cluster, one, 16)
     assert "self-test: passed" in said
     assert ("self-test: the prolog works" in said) == with_prolog
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_keeps_from_adjusting_only_where_the_pro
         (tmp_path / str(needs)).mkdir()
         cluster = short_cluster(tmp_path / str(needs))
         spool = Spool(tmp_path / str(needs) / "spool")
-        one, said = sidecar(cluster, tmp_path / str(needs), spool=spool, needs_prolog=needs)
+        one, said = sidecar(cluster, tmp_path / str(needs), spool=spool, need_prolog=needs)
         rounds(cluster, one, 16)
 
         def full(key, known, longest):
@@ -179,12 +179,12 @@ def test_a_folder_that_cannot_be_written_keeps_from_adjusting_only_where_the_pro
 
 def test_a_prolog_that_stops_working_is_noticed(tmp_path):
     cluster = short_cluster(tmp_path)
-    one, said = sidecar(cluster, tmp_path, spool=Spool(tmp_path / "spool"), needs_prolog=True)
+    one, said = sidecar(cluster, tmp_path, spool=Spool(tmp_path / "spool"), need_prolog=True)
     rounds(cluster, one, 16)
     cluster.spool = None
     rounds(cluster, one, 160)  # until nodes are free for the test's job
     assert any("ALARM: the prolog has not raised the limit of job 3" in text for text in said)
-    assert one.trust.prolog.startswith("slurm.conf has no PrologSlurmctld")
+    assert one.tests.prolog.startswith("slurm.conf has no PrologSlurmctld")
     assert cluster.violations == []
     one.ledger.close()
 

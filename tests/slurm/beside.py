@@ -17,7 +17,8 @@ from pwd import getpwnam
 from tests.slurm.conftest import started, started_newer
 from tests.slurm.lab import SETTINGS, Lab, wait_until
 from walltime.slurm.configuration import SOFT_LIMIT
-from walltime.slurm.sidecar.selftest import GUARD, NAME
+from walltime.slurm.sidecar import installed_text
+from walltime.slurm.sidecar.self_tests import NAMES
 
 EVERY = 1
 OPERATOR = "daemon"
@@ -43,7 +44,7 @@ def cluster(version: str, accounting: bool = False, enforce: bool = False) -> It
 
     def put_guard(lab: Lab) -> None:
         (lab.folder / "job_submit.lua").write_text(
-            GUARD.replace("sidecars = { }", f"sidecars = {{ [{getpwnam(OPERATOR).pw_uid}] = true }}")
+            installed_text("job_submit.lua").replace("sidecars = { }", f"sidecars = {{ [{getpwnam(OPERATOR).pw_uid}] = true }}")
         )
         if lab.accounting:
             lab.run("sacctmgr", "-iQ", "add", "account", "bio")
@@ -249,7 +250,7 @@ def end_all(lab: Lab, adjusters: list[Adjuster]) -> None:
     for one in adjusters:
         if one.process.poll() is None:
             one.end()
-    cancel(lab, *KINDS, NAME)
+    cancel(lab, *KINDS, NAMES[0])
 
 
 def as_user(lab: Lab, *words: str) -> str:

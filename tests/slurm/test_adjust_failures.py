@@ -199,9 +199,9 @@ def test_slurmctld_restarts_while_jobs_are_short(lab, tested, tmp_path, adjuster
 
 CLOCK = """
 import pathlib, time
-from walltime.slurm.sidecar import loop
+from walltime.slurm.sidecar import host
 path = pathlib.Path("{path}")
-loop.SystemClock.time = lambda self: time.time() + (float(path.read_text()) if path.exists() else 0)
+host.SystemClock.time = lambda self: time.time() + (float(path.read_text()) if path.exists() else 0)
 """
 
 

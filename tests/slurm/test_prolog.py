@@ -10,8 +10,8 @@ import pytest
 from tests.slurm.beside import KINDS, Adjuster, block, shown
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
+from walltime.slurm.sidecar import installed_text
 from walltime.slurm.sidecar.prolog import script
-from walltime.slurm.sidecar.selftest import GUARD
 
 SPOOL = "adjust-spool"
 WITH = pytest.mark.parametrize("lab", [True], indirect=True, scope="module", ids=["prolog"])
@@ -29,7 +29,7 @@ Client.set_time_min = killed
 
 
 def put(lab: Lab, with_prolog: bool) -> None:
-    (lab.folder / "job_submit.lua").write_text(GUARD)
+    (lab.folder / "job_submit.lua").write_text(installed_text("job_submit.lua"))
     (lab.folder / SPOOL).mkdir(mode=0o755)
     lab.run("sacctmgr", "-iQ", "add", "account", "bio")
     lab.run("sacctmgr", "-iQ", "add", "user", getuser(), "account=bio")

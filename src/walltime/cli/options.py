@@ -306,6 +306,9 @@ FigureOption = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+MetricsOption = Annotated[
+    Path | None, typer.Option("--metrics", metavar="FILE.prom", help="Write metrics for Prometheus here: .prom.", rich_help_panel=OUTPUT)
+]
 ReportOption = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)]
 
 

@@ -136,10 +136,7 @@ def start_times(
     ] = None,
     reading: Reading,
     report: o.ReportOption = None,
-    metrics: Annotated[
-        Path | None,
-        typer.Option("--metrics", metavar="FILE.prom", help="Write metrics for Prometheus here: .prom.", rich_help_panel=o.OUTPUT),
-    ] = None,
+    metrics: o.MetricsOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Say when the waiting jobs of a snapshot will start: quantiles over simulations of what may come, beside Slurm's own estimates.

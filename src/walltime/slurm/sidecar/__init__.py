@@ -1,4 +1,10 @@
-"""Walltime adjustment beside a real Slurm: `walltime slurm adjust`.
+"""The side-car beside a Slurm cluster: it sets TimeMin of waiting jobs, and gives back what backfill shortens."""
 
-A round of it is in `round.py`; what it promises, and how, in the guide docs/guides/adjust.md.
-"""
+from importlib.resources import files
+
+__all__ = ["installed_text"]
+
+
+def installed_text(name: str) -> str:
+    """One of the files for operators that lie beside these modules: `job_submit.lua`, `prolog.sh`, `alerts.yml`, ..."""
+    return (files("walltime.slurm.sidecar") / name).read_text(encoding="utf-8")

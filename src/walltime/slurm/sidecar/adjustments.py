@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from walltime.slurm.queue import QueueJob
+from walltime.slurm.sidecar.host import Clock
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError, State
-from walltime.slurm.sidecar.report import Clock
 
 WRITE_AGAIN = 900.0
 """Seconds after which it is written again that a job is in the queue."""

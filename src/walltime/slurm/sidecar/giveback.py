@@ -14,10 +14,11 @@ from walltime.slurm.configuration import Configuration, Limits
 from walltime.slurm.queue import QueueJob
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import Adjustments
+from walltime.slurm.sidecar.host import Budget, Clock
 from walltime.slurm.sidecar.ledger import Entry, State
 from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.report import Budget, Clock, Report
+from walltime.slurm.sidecar.report import Report
 
 STEP, RESERVE = 120, 60
 """Minutes: a limit in doubt is raised to STEP from now whenever less than RESERVE is left of it."""

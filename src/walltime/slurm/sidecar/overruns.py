@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from walltime.slurm.configuration import Configuration
 from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.adjustments import Adjustments
+from walltime.slurm.sidecar.host import Clock
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.report import Clock
-from walltime.slurm.sidecar.rules import Bounds
+from walltime.slurm.sidecar.settings import Settings
 
 MEMORY = 7 * 86_400.0
 """Seconds for which it counts that a job has outlived its TimeMin."""
@@ -67,16 +67,16 @@ class Overruns:
             self._ended.popleft()
         return [ran for ran in (*self._ended, *self._running.values()) if ran.user == user]
 
-    def factor(self, user: str, bounds: Bounds) -> int:
+    def factor(self, user: str, settings: Settings) -> int:
         """By what the TimeMin of a user's next jobs is multiplied: 1, and 1 more for each one that was outlived beyond what is usual."""
         runs = self._of(user)
         missed = sum(ran.beyond > 0 for ran in runs)
-        return 1 + max(math.ceil(missed - max(bounds.misses, len(runs) / 10)), 0)
+        return 1 + max(math.ceil(missed - max(settings.misses, len(runs) / 10)), 0)
 
-    def why_not(self, job: QueueJob, cluster: Configuration, bounds: Bounds) -> str | None:
+    def why_not(self, job: QueueJob, cluster: Configuration, settings: Settings) -> str | None:
         """Why a job may not be adjusted, None if it may: what ran beyond its TimeMin is limited, per user and partition."""
         for name in job.partitions:
             beyond = sum(ran.beyond for ran in self._of(job.user) if ran.partition == name)
-            if beyond and beyond > bounds.overdue * MEMORY * max(len(cluster.partitions[name].nodes), 1):
+            if beyond and beyond > settings.overdue * MEMORY * max(len(cluster.partitions[name].nodes), 1):
                 return "earlier jobs of its user have outlived their TimeMin for too long"
         return None

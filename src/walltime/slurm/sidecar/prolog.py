@@ -8,22 +8,20 @@ slurmctld's PrologSlurmctld; it needs nothing of the side-car but them.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import stat
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from walltime.errors import OutputError
 from walltime.files import printable, whole_file
 from walltime.logs.slurm.values import Minutes
-from walltime.slurm.client import Client
-from walltime.slurm.configuration import Configuration
-from walltime.slurm.queue import KEY, QueueJob, check_key
-from walltime.slurm.records import SlurmError
+from walltime.slurm.queue import KEY, check_key
+from walltime.slurm.sidecar import installed_text
 
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
@@ -31,91 +29,18 @@ MOST = 999_999
 """Minutes; the script reads no more digits."""
 KEEP_ORPHANS = 30 * 86_400
 """Seconds for which the file of a job that the ledger does not know is kept."""
-NAME = "walltime-self-test-prolog"
-SHORT, WHOLE = 12, 15
-"""Minutes: the limit of the test's job, and the one that the prolog must raise it to."""
-LOOKS = 3
-"""So often a running job is looked at before the prolog is said not to have raised its limit."""
-PATIENCE = 1800.0
-"""Seconds for which the test's job may wait."""
-
-SCRIPT = """\
-#!/bin/sh
-# PrologSlurmctld: raises the limit of a job that backfill has shortened to its user's, as the side-car has noted it in the spool folder.
-# It never lowers a limit, touches no other job, and never fails a job. slurmctld runs it without PATH and without SLURM_CONF, as
-# SlurmUser. After it has been put into slurm.conf slurmctld must be restarted: scontrol reconfigure is not enough.
-spool={spool}
-PATH={folder}:/usr/bin:/bin
-export PATH{conf}
-
-say() {{
-    logger -t walltime-prolog -- "$1" 2>/dev/null
-    return 0
-}}
-
-# minutes of a limit as squeue prints it (1-02:03:04, 2:03:04, 3:04), rounded up; nothing for words such as UNLIMITED
-minutes_of() {{
-    rest=$1 days=0
-    case $rest in *[!0-9:-]* | "") return ;; esac
-    case $rest in *-*) days=${{rest%%-*}} rest=${{rest#*-}} ;; esac
-    seconds=${{rest##*:}} rest=${{rest%:*}}
-    case $rest in *:*) hours=${{rest%%:*}} rest=${{rest#*:}} ;; *) hours=0 ;; esac
-    for part in days hours rest seconds; do # 08 would be an octal number
-        eval "value=\\$$part"
-        case $value in 0?*) value=${{value#0}} ;; esac
-        eval "$part=\\$value"
-    done
-    total=$((days * 1440 + hours * 60 + rest))
-    [ "$seconds" -eq 0 ] || total=$((total + 1))
-    echo "$total"
-}}
-
-give_back() {{
-    case ${{SLURM_ARRAY_JOB_ID:-}} in
-        "" | 0) key=${{SLURM_JOB_ID:-}} ;;
-        *) key=${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID:-}} ;;
-    esac
-    case $key in "" | *[!0-9_]* | _* | *_ | *_*_*) return ;; esac
-    [ -f "$spool/$key" ] && [ ! -L "$spool/$key" ] || return
-    IFS=' ' read -r known minutes <"$spool/$key" || return
-    minutes=${{minutes:-$known}}
-    for part in "$known" "$minutes"; do
-        case $part in "" | 0* | *[!0-9]* | ???????*) say "job $key: its file has no number of minutes" && return ;; esac
-    done
-    for try in 1 2 3; do
-        shown=$(timeout 10 squeue --noheader --jobs="$key" --Format=TimeLimit:30,MinTime:30 2>/dev/null)
-        set -f
-        set -- $shown
-        case ${{2:-}} in
-            "") sleep 1 && continue ;;
-            N/A | 0:00 | 00:00) return ;; # it has no TimeMin, so its limit is what its user wants
-        esac
-        now=$(minutes_of "$1")
-        # a job that has its known limit was not shortened
-        [ -n "$now" ] && [ "$now" -lt "$known" ] && [ "$now" -lt "$minutes" ] || return
-        if timeout 10 scontrol update JobId="$key" TimeLimit="$minutes" >/dev/null 2>&1; then
-            say "job $key: its limit of $now minutes is raised to $minutes"
-            return
-        fi
-        sleep 1
-    done
-    say "job $key: its limit could not be raised to $minutes minutes"
-}}
-
-(give_back) </dev/null >/dev/null 2>&1
-exit 0
-"""
 
 
 def script(spool: Path) -> str:
     """The script, for this spool folder, with the place of Slurm's commands and, where SLURM_CONF says it, of slurm.conf."""
     found = shutil.which("scontrol")
     conf = os.environ.get("SLURM_CONF", "")
-    return SCRIPT.format(
-        spool=shlex.quote(str(spool.absolute())),
-        folder=shlex.quote(str(Path(found).parent) if found else "/usr/bin"),
-        conf=f"\nSLURM_CONF={shlex.quote(conf)}\nexport SLURM_CONF" if conf else "",
-    )
+    values = {
+        "@SPOOL@": shlex.quote(str(spool.absolute())),
+        "@FOLDER@": shlex.quote(str(Path(found).parent) if found else "/usr/bin"),
+        "@CONF@": f"\nSLURM_CONF={shlex.quote(conf)}\nexport SLURM_CONF" if conf else "",
+    }
+    return re.sub("|".join(values), lambda match: values[match[0]], installed_text("prolog.sh"))
 
 
 class Spool:
@@ -179,69 +104,3 @@ class Spool:
             self.remove(key)
         for key, (known, longest) in wanted.items():
             self.put(key, known, longest)
-
-
-@dataclass
-class PrologTest:
-    """A job of the side-car's own with a TimeMin and too short a limit, which only the prolog may raise; `step` it once a round.
-
-    `works`: None until it is known. `missing`: why it does not.
-    """
-
-    slurm: Client
-    spool: Spool
-    options: Sequence[str]
-    say: Callable[[str], None]
-    works: bool | None = None
-    missing: str = ""
-    _key: str = ""
-    _since: float = 0.0
-    _looks: int = 0
-
-    def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> None:
-        """Go on; raises SlurmError if Slurm did not answer, and OutputError, and may then be stepped again."""
-        if self.works is not None:
-            return
-        if not self._key:
-            for left in self.slurm.jobs_named((NAME,), user):  # by a side-car that was killed
-                self._cancel(left)
-            self._key = self.slurm.submit_test(NAME, SHORT, 600, self.options)
-            self._since, self._looks = monotonic, 0
-            self.spool.put(self._key, WHOLE, WHOLE)
-            self.slurm.set_time_min(self._key, SHORT - 1)
-            self.slurm.release(self._key)
-            return
-        job = next((job for job in queue if job.key == self._key), None)
-        if job is not None and job.runs and job.limit is not None and job.limit >= WHOLE:
-            self._end(True)
-            self.say("self-test: the prolog works")
-        elif job is not None and job.state == "RUNNING":
-            self._looks += 1
-            if self._looks >= LOOKS:
-                self._end(False, _why(cluster))
-        elif (job is None and monotonic - self._since > 60) or monotonic - self._since > PATIENCE:
-            self._end(False, "its self-test job left the queue" if job is None else "its self-test job does not start")
-
-    @property
-    def key(self) -> str:
-        """The job's number while the test is under way; its file must stay."""
-        return self._key if self.works is None else ""
-
-    def _end(self, works: bool, why: str = "") -> None:
-        self.works, self.missing = works, why
-        self._cancel(self._key)
-        if not works:
-            self.say(f"self-test: prolog missing: {why}")
-
-    def _cancel(self, key: str) -> None:
-        with suppress(SlurmError, OutputError):
-            self.spool.remove(key)
-            self.slurm.cancel(key)
-
-
-def _why(cluster: Configuration) -> str:
-    """Why the prolog may not have run, by the settings."""
-    said = cluster.settings.get("PrologSlurmctld", "(null)")
-    if said in ("", "(null)"):
-        return "slurm.conf has no PrologSlurmctld; see --print-prolog"
-    return f"PrologSlurmctld={said[:80]} raised nothing; slurmctld must be restarted after it has been set, and see its log"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from walltime.slurm.queue import QueueJob
-from walltime.slurm.sidecar.rules import Bounds
+from walltime.slurm.sidecar.settings import Settings
 
 WHY = "a job at the head of its queue has waited too long after its reserved start"
 _WAITS_FOR_NODES = ("Resources", "Priority", "None", "ReqNodeNotAvail", "Nodes_required")
@@ -25,9 +25,9 @@ class QueueHead:
     start: int
     partitions: tuple[str, ...]
 
-    def latest(self, bounds: Bounds) -> float:
+    def latest(self, settings: Settings) -> float:
         """Until when others may be planned by predictions ahead of it."""
-        return self.start + max(bounds.slip * (self.start - self.begin), bounds.floor * 60)
+        return self.start + max(settings.slip * (self.start - self.begin), settings.floor * 60)
 
 
 class QueueHeads:
@@ -59,9 +59,9 @@ class QueueHeads:
             head.partitions = job.partitions
         return self.note() != before
 
-    def late(self, now: float, bounds: Bounds) -> dict[str, str]:
+    def late(self, now: float, settings: Settings) -> dict[str, str]:
         """The partitions in which nothing is adjusted, and the head for which."""
-        return {name: key for key, head in self.jobs.items() if now > head.latest(bounds) for name in head.partitions}
+        return {name: key for key, head in self.jobs.items() if now > head.latest(settings) for name in head.partitions}
 
 
 def _first_of_each(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:

@@ -1,27 +1,14 @@
-"""What a round is given, and what it tells."""
+"""What a round saw and did."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from walltime.slurm.configuration import Mode
-from walltime.slurm.queue import QueueJob
-from walltime.slurm.sidecar.rules import counts
 
-
-class Clock(Protocol):
-    """The time."""
-
-    def time(self) -> float:
-        """Unix time, s."""
-
-    def monotonic(self) -> float:
-        """Seconds since some moment; never set anew."""
-
-
-Predict = Callable[[QueueJob, float], float | None]
+__all__ = ["Report"]
 
 
 @dataclass
@@ -51,20 +38,11 @@ class Report:
     @property
     def reasons(self) -> Mapping[str, int]:
         """How many waiting jobs are left alone, by reason."""
-        return counts(self.left)
+        return dict(sorted(Counter(self.left.values()).items()))
 
-
-class Budget:
-    """How long, s, and how many failures in a row are allowed in one go."""
-
-    def __init__(self, clock: Clock, seconds: float, failures: int):
-        self._clock, self._end, self._most, self._failed = clock, clock.monotonic() + seconds, failures, 0
-
-    def count(self, worked: bool) -> None:
-        """Something worked, or failed."""
-        self._failed = 0 if worked else self._failed + 1
-
-    @property
-    def spent(self) -> bool:
-        """Whether it is time to do something else."""
-        return self._failed >= self._most or self._clock.monotonic() >= self._end
+    def line(self) -> str:
+        """The round in one line."""
+        why = f" ({self.why})" if self.why else ""
+        numbers = {"set": self.set_now, "taken back": self.taken_back, "given back": self.given_back, "failures": self.failures}
+        parts = [f"{self.mode}{why}: {self.waiting} waiting, {self.adjusted + self.set_now} adjusted"]
+        return ", ".join(parts + [f"{count} {name}" for name, count in numbers.items() if count])

@@ -17,6 +17,7 @@ from walltime.provenance import plain
 from walltime.simulation import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.sidecar.ledger import Event
+from walltime.slurm.sidecar.settings import Settings
 from walltime.whatif import WhatIf, what_if
 from walltime.whatif.adjustment import planned_by_time_min
 from walltime.whatif.setting import Setting, without_warnings
@@ -258,23 +259,22 @@ def with_delays(found: Review, jobs: Workload, machine: Machine, policy: str | P
     return replace(found, delays=delays, simulated=real.label)
 
 
-def gain(
+def gain_of(
     jobs: Workload,
     predictor: Predictor,
-    floor: int,
-    part: float,
+    settings: Settings,
     machine: Machine | None = None,
     policy: str | Policy | None = None,
     replications: int = REPLICATIONS,
     progress: Callable[[int], None] | None = None,
 ) -> WhatIf:
-    """What a side-car with this predictor, floor (minutes) and gain would do to these jobs: a what-if with this one change.
+    """What a side-car with this predictor and these settings would do to these jobs: a what-if with this one change.
 
     Without a machine they run on the processors of their log under EASY, unless there is a policy.
     """
     if machine is None:
         machine = Machine((Pool("all", jobs.machine_procs, 1),), (Partition("all", ("all",)),), name=jobs.origin.name, policy="easy")
-    options = f"{predictor.label}{',' if ':' in predictor.label else ':'}floor={floor},gain={part:g}"
+    options = f"{predictor.label}{',' if ':' in predictor.label else ':'}floor={settings.floor},gain={settings.gain:g}"
     return what_if(jobs, machine, [f"adjust={options}"], policy=policy, replications=replications, progress=progress)
 
 

@@ -18,13 +18,15 @@ from walltime.slurm.queue import QueueJob
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
 from walltime.slurm.sidecar.giveback import GiveBack
+from walltime.slurm.sidecar.host import Budget, Host
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
-from walltime.slurm.sidecar.prolog import WHOLE, Spool
+from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.queue_heads import WHY, QueueHeads
-from walltime.slurm.sidecar.report import Budget, Clock, Predict, Report
-from walltime.slurm.sidecar.rules import Bounds, why_never
-from walltime.slurm.sidecar.selection import choose
-from walltime.slurm.sidecar.trust import NAMES, WORKS, SelfTests
+from walltime.slurm.sidecar.report import Report
+from walltime.slurm.sidecar.rules import why_never
+from walltime.slurm.sidecar.selection import Predict, choose
+from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
+from walltime.slurm.sidecar.settings import Settings
 
 KEEP_LIMITS = 600.0
 """Seconds for which limits on jobs are not asked for again."""
@@ -43,34 +45,20 @@ PART_OF_TIME = 0.1
 class Sidecar:
     """The side-car. Without a ledger it changes nothing and only says what it would do.
 
-    `stopped`: asked in each round whether everything is to be taken back; `blocked`: why nothing may be adjusted, such as a missing log.
-    `test_options`: words for sbatch of the self-test. `stays`: whether more rounds will follow. `spool`: the files of a second give-back,
-    the prolog's, and `needs_prolog` whether it must work.
+    `spool`: the files of a second give-back, the prolog's.
     """
 
     def __init__(
-        self,
-        slurm: Client,
-        predict: Predict,
-        bounds: Bounds,
-        clock: Clock,
-        user: str,
-        say: Callable[[str], None],
-        ledger: Ledger | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-        test_options: tuple[str, ...] = (),
-        stays: bool = True,
-        spool: Spool | None = None,
-        needs_prolog: bool = False,
-        blocked: Callable[[], str] = lambda: "",
+        self, slurm: Client, predict: Predict, settings: Settings, host: Host, ledger: Ledger | None = None, spool: Spool | None = None
     ):
-        self.slurm, self.predict, self.bounds, self.clock, self.user, self.say = slurm, predict, bounds, clock, user, say
-        self.ledger, self.stopped, self.stays, self.blocked = ledger, stopped, stays, blocked
-        self.adjustments = Adjustments(ledger, clock, say)
+        self.slurm, self.predict, self.settings, self.ledger = slurm, predict, settings, ledger
+        self.clock, self.user, self.say = host.clock, host.user, host.say
+        self.stopped, self.blocked, self.stays = host.stopped, host.blocked, host.stays
+        self.adjustments = Adjustments(ledger, host.clock, host.say)
         self.spool = spool if ledger is not None else None
-        self.trust = None if ledger is None else SelfTests(slurm, test_options, say, ledger, spool, needs_prolog)
-        self.back = GiveBack(slurm, self.adjustments, clock, say, self._lose_trust, self.spool)
-        self.back.extra = lambda: [] if self.trust is None else self.trust.keys
+        self.tests = None if ledger is None else SelfTests(slurm, settings, host.say, ledger, spool)
+        self.back = GiveBack(slurm, self.adjustments, host.clock, host.say, self._lose_trust, self.spool)
+        self.back.extra = lambda: [] if self.tests is None else self.tests.keys
         self.back.prolog_missed = self._miss_prolog
         self.heads = QueueHeads("" if ledger is None else ledger.noted("heads"))
         self.alarms = 0
@@ -79,15 +67,15 @@ class Sidecar:
         self._limits_at = float("-inf")
         self._changes: deque[float] = deque()
         self._clocks: tuple[float, float] | None = None
-        self._answered_at = clock.monotonic()
+        self._answered_at = host.clock.monotonic()
         self._queue_at, self._queue_took = float("-inf"), 0.0
         self._blocked_by = ""
         self._queue: list[QueueJob] = []
         self._own: set[str] = set()  # jobs of self-tests
         # a change that Slurm did not answer may come late; until it must have come, no other one follows it
-        self._not_before = {key: clock.monotonic() + LATEST for key, entry in self.entries.items() if entry.state is not State.SET}
+        self._not_before = {key: host.clock.monotonic() + LATEST for key, entry in self.entries.items() if entry.state is not State.SET}
         if self.entries:
-            say(f"the ledger has {len(self.entries)} jobs")
+            host.say(f"the ledger has {len(self.entries)} jobs")
         if ledger is not None and (ledger.lost or ledger.unwritable or ledger.exposed):
             self._alarm(ledger.lost or ledger.unwritable or ledger.exposed)
 
@@ -131,7 +119,7 @@ class Sidecar:
             before, report = report, self.round()
             for name in ("taken_back", "given_back", "failures", "alarms"):
                 setattr(report, name, getattr(before, name) + getattr(report, name))
-            self.back.again(report, self.bounds.tasks, 0)
+            self.back.again(report, self.settings.tasks, 0)
         self._give_up_tests(report)
         return report
 
@@ -143,7 +131,7 @@ class Sidecar:
             report.why = "the ledger is that of another cluster"
             return
         if self.ledger is not None:
-            self.back.run(report, self.bounds.tasks)
+            self.back.run(report, self.settings.tasks)
         cluster = self.back.cluster = self.slurm.configuration()
         if self._is_foreign(cluster):
             report.why = "the ledger is that of another cluster"
@@ -175,7 +163,7 @@ class Sidecar:
         held = [
             e for e in self.entries.values() if e.key in waiting and waiting[e.key].time_min == e.time_min and e.state is not State.ENDED
         ]
-        ready = ready and not (self.trust is not None and self.trust.distrust)  # which may have come since
+        ready = ready and not (self.tests is not None and self.tests.distrust)  # which may have come since
         unwanted = [entry for entry in held if not ready or entry.key in report.left]
         report.adjusted = len(held) - len(unwanted)
         self._take_back(unwanted, report, budget)
@@ -183,23 +171,23 @@ class Sidecar:
             self._adjust(waiting, cluster, now, report, self._budget(), act=ready and steady)
         self.adjustments.forget_old()
         if report.set_now:
-            self.back.again(report, self.bounds.tasks, 0)  # one may start before the next round; its user's limit is then known
+            self.back.again(report, self.settings.tasks, 0)  # one may start before the next round; its user's limit is then known
         self._keep_spool()
 
     def _budget(self) -> Budget:
-        return Budget(self.clock, self.bounds.every, MOST_FAILURES)
+        return Budget(self.clock, self.settings.every, MOST_FAILURES)
 
     def _between(self, report: Report) -> None:
         """Give back again if other things have taken a while."""
         if self.ledger is not None:
-            self.back.again(report, self.bounds.tasks, self.bounds.every)
+            self.back.again(report, self.settings.tasks, self.settings.every)
 
     def _look_at_queue(self, report: Report) -> bool:
         """Ask for the whole queue, unless that takes long and was done a short while ago; whether it was."""
         begin = self.clock.monotonic()
         if begin - self._queue_at < min(self._queue_took / PART_OF_TIME, 600.0):
             return False
-        self._queue = self.slurm.queue(self.bounds.tasks)
+        self._queue = self.slurm.queue(self.settings.tasks)
         self._own = self._own_tests()
         self._queue_at, self._queue_took = self.clock.monotonic(), self.clock.monotonic() - begin
         self._between(report)
@@ -232,7 +220,7 @@ class Sidecar:
 
         Of one that runs nobody knows the user's limit any more.
         """
-        if self.trust is None or cluster.soft_limit or not self.trust.guarded(cluster):
+        if self.tests is None or cluster.soft_limit or not self.tests.guarded(cluster):
             return
         for job in self.unknown():
             self.back.adopt(
@@ -255,9 +243,9 @@ class Sidecar:
 
     def _own_tests(self) -> set[str]:
         """Jobs of self-tests, also of a side-car that was killed."""
-        if self.trust is None or not any(job.user == self.user for job in self._queue):
+        if self.tests is None or not any(job.user == self.user for job in self._queue):
             return set()
-        return {*self.slurm.jobs_named(NAMES, self.user), *self.trust.keys}
+        return {*self.slurm.jobs_named(NAMES, self.user), *self.tests.keys}
 
     def _take_back(self, entries: list[Entry], report: Report, budget: Budget) -> None:
         """Take TimeMin away for as long as there is time; what is left, or fails, is seen again in the next round."""
@@ -323,30 +311,30 @@ class Sidecar:
 
     def _self_test(self, cluster: Configuration, report: Report) -> str:
         """Go on with the self-tests; returns why nothing may be adjusted yet."""
-        assert self.trust is not None
-        before = self.trust.failures
+        assert self.tests is not None
+        before = self.tests.failures
         try:
             alive = [job for job in self.back.seen if not job.ended]
-            return self.trust.why_not(alive, cluster, self.clock.monotonic(), self.user)
+            return self.tests.why_not(alive, cluster, self.clock.monotonic(), self.user)
         except LedgerError as error:
             self.adjustments.fail(error)
             return "the ledger cannot be written"
         finally:
-            report.failures += self.trust.failures - before
+            report.failures += self.tests.failures - before
 
     def _give_up_tests(self, report: Report) -> None:
-        if self.trust is not None:
-            before = self.trust.failures
-            self.trust.give_up(self.user)
-            report.failures += self.trust.failures - before
+        if self.tests is not None:
+            before = self.tests.failures
+            self.tests.give_up(self.user)
+            report.failures += self.tests.failures - before
 
     def _miss_prolog(self, job: QueueJob) -> None:
         """The prolog has ended, and has not raised the limit."""
-        if self.trust is None or self.trust.prolog != WORKS or self.entries[job.key].soft:
+        if self.tests is None or self.tests.prolog != WORKS or self.entries[job.key].soft:
             return
         why = f"the prolog has not raised the limit of job {job.key}"
         self.adjustments.note("prolog missed", detail=why)
-        if self.trust.needs_prolog:
+        if self.settings.need_prolog:
             self._lose_trust(why)
         else:
             self.say(f"{why}; the side-car does")
@@ -360,16 +348,16 @@ class Sidecar:
         """Nothing is adjusted any more, and all is taken back, until a new self-test has passed."""
         self._alarm(why)
         self._asked_right_of = ""
-        if self.trust is not None:
+        if self.tests is not None:
             try:
-                self.trust.lose(why)
+                self.tests.lose(why)
             except LedgerError as error:
                 self.adjustments.fail(error)
 
     def _count_silence(self) -> None:
         """Alarm once Slurm has not answered for half of the time that a shortened job has at least."""
         silent = self.clock.monotonic() - self._answered_at
-        if silent > self.bounds.floor * 30 and self.ledger is not None:
+        if silent > self.settings.floor * 30 and self.ledger is not None:
             self._alarm(f"no round had an answer for {silent:.0f} s: shortened jobs may end before they can be given back")
             self._answered_at = self.clock.monotonic()  # and again after the same time
 
@@ -387,7 +375,7 @@ class Sidecar:
 
     def _reasons(self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float) -> dict[str, str]:
         """Why jobs may not have a TimeMin."""
-        late = self.heads.late(now, self.bounds)
+        late = self.heads.late(now, self.settings)
         found = {}
         for key, job in waiting.items():
             entry = self.entries.get(key)
@@ -402,7 +390,9 @@ class Sidecar:
             elif any(name in late for name in job.partitions):
                 why = WHY
             else:
-                why = why_never(job, cluster, self.back.limits, self.bounds, now) or self.back.overdue.why_not(job, cluster, self.bounds)
+                why = why_never(job, cluster, self.back.limits, self.settings, now) or self.back.overdue.why_not(
+                    job, cluster, self.settings
+                )
             if why is not None:
                 found[key] = why
         return found
@@ -411,7 +401,7 @@ class Sidecar:
         self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool
     ) -> None:
         """Set TimeMin where it may be set and is worth it, each one after it is on disk."""
-        for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overdue, self.bounds, now, report):
+        for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overdue, self.settings, now, report):
             if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied or not self.adjustments.works:
                 continue
             if not self._has_budget() or self._not_before.get(job.key, 0) > self.clock.monotonic():
@@ -443,7 +433,7 @@ class Sidecar:
             self.spool.put(job.key, job.limit or 0, longest)
         except OutputError as error:
             self.say(f"the prolog is not told: {error}")
-            return self.trust is None or not self.trust.needs_prolog
+            return self.tests is None or not self.settings.need_prolog
         return True
 
     def _keep_spool(self) -> None:
@@ -451,13 +441,13 @@ class Sidecar:
 
         In them is the user's limit, and the longest that they can have chosen unseen: the same once the job was seen with its TimeMin.
         """
-        if self.spool is None or self.trust is None:
+        if self.spool is None or self.tests is None:
             return
         of = (*OPEN, State.CLEAR, State.SHORT)
         open_ones = [entry for entry in self.entries.values() if not entry.soft and entry.state in of]
         wanted = {e.key: (e.limit, e.limit if e.state is State.SET and not e.doubt else e.longest) for e in open_ones}
         try:
-            self.spool.keep(wanted | dict.fromkeys(self.trust.spool_keys, (WHOLE, WHOLE)), self.back.orphans)
+            self.spool.keep(wanted | dict.fromkeys(self.tests.spool_keys, (WHOLE, WHOLE)), self.back.orphans)
         except OutputError as error:
             self.say(f"the prolog is not told: {error}")
 
@@ -465,7 +455,7 @@ class Sidecar:
         """Whether one more change is allowed in this minute."""
         while self._changes and self.clock.monotonic() - self._changes[0] > 60:
             self._changes.popleft()
-        return len(self._changes) < self.bounds.a_minute
+        return len(self._changes) < self.settings.changes
 
     # ------------------------------------------------------------------------------------------------------------------- helpers
 

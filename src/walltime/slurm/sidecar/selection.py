@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from walltime.slurm.queue import QueueJob, array_of
 from walltime.slurm.sidecar.ledger import Entry
 from walltime.slurm.sidecar.overruns import Overruns
-from walltime.slurm.sidecar.report import Predict, Report
-from walltime.slurm.sidecar.rules import Bounds, time_min_of
+from walltime.slurm.sidecar.report import Report
+from walltime.slurm.sidecar.rules import time_min_of
+from walltime.slurm.sidecar.settings import Settings
 
+Predict = Callable[[QueueJob, float], float | None]
+"""The runtime, s, of a waiting job at a Unix time; None if too little is known of jobs like it."""
 Choice = tuple[QueueJob, int, float | None]
 
 
@@ -19,7 +22,7 @@ def choose(
     entries: Mapping[str, Entry],
     predict: Predict,
     overdue: Overruns,
-    bounds: Bounds,
+    settings: Settings,
     now: float,
     report: Report,
 ) -> Iterator[Choice]:
@@ -27,11 +30,11 @@ def choose(
 
     All that would be adjusted are noted in the report as wanted, the others with their reason as left.
     """
-    found = list(_wanted(waiting, entries, predict, overdue, bounds, now, report))
-    room = int(bounds.share * len(waiting)) - report.adjusted
+    found = list(_wanted(waiting, entries, predict, overdue, settings, now, report))
+    room = int(settings.share * len(waiting)) - report.adjusted
     of_user = Counter(job.user for job in waiting.values() if job.time_min and job.key not in report.left)
     users = {job.user for job in waiting.values()}
-    most = int(bounds.share * len(waiting)) // 2 if len(users) > 1 and bounds.share < 1 else len(waiting)
+    most = int(settings.share * len(waiting)) // 2 if len(users) > 1 and settings.share < 1 else len(waiting)
     for choice in in_turn(found):
         user = choice[0].user
         if report.set_now < room and of_user[user] < max(most, 1):
@@ -57,7 +60,7 @@ def _wanted(
     entries: Mapping[str, Entry],
     predict: Predict,
     overdue: Overruns,
-    bounds: Bounds,
+    settings: Settings,
     now: float,
     report: Report,
 ) -> Iterator[Choice]:
@@ -69,14 +72,14 @@ def _wanted(
         entry = entries.get(key)
         seconds = None if entry is not None else predict(job, now)
         if job.user not in factors:
-            factors[job.user] = overdue.factor(job.user, bounds)
+            factors[job.user] = overdue.factor(job.user, settings)
         longer = None if seconds is None else seconds * factors[job.user]
-        minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, bounds)
+        minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
         if minutes is None:
             report.left[key] = "nothing to gain, or too little known"
             continue
         array = array_of(key)
-        if array and tasks[array] >= bounds.tasks:
+        if array and tasks[array] >= settings.tasks:
             report.left[key] = "enough tasks of its array have one"
             continue
         tasks[array] += 1

@@ -1,81 +1,42 @@
-"""Units for systemd."""
+"""systemd: the units that run the side-car, and what systemd is told while it runs."""
 
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 
-SERVICE = """\
-# /etc/systemd/system/walltime-adjust.service
-[Unit]
-Description=TimeMin of waiting jobs, from the accuracy of earlier requests
-After=network-online.target munge.service slurmctld.service
-# after a crash limits are to be given back soon, however often it crashes
-StartLimitIntervalSec=0
+from walltime.slurm.sidecar import installed_text
 
-[Service]
-# a user with AdminLevel=Operator in Slurm's accounting, and no other rights
-User={user}
-Type=notify
-NotifyAccess=main
-ExecStart={command}
-Restart=always
-RestartSec=5
-KillSignal=SIGTERM
-# it asks for more time while it gives back and takes back
-TimeoutStopSec=300
-TimeoutStartSec=600
-# less than the least TimeMin; every command of Slurm that it gets an answer to, or not, counts as a sign of life
-WatchdogSec=300
-OOMScoreAdjust=-500
-MemoryMax=2G
-StateDirectory=walltime-adjust
-StateDirectoryMode=0700
-UMask=0077
-ProtectSystem=strict
-ReadWritePaths={folders}
-ProtectHome=read-only
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectControlGroups=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-CapabilityBoundingSet=
-AmbientCapabilities=
-NoNewPrivileges=yes
+__all__ = ["Systemd", "service"]
 
-[Install]
-WantedBy=multi-user.target
-
-# /etc/systemd/system/walltime-history.service
-[Unit]
-Description=The job log that walltime-adjust learns from
-
-[Service]
-Type=oneshot
-User={user}
-UMask=0027
-# what walltime slurm sacct-command --no-submit-line --no-job-names prints, in a script that writes another file and renames it: texts of
-# users are not learned from, as sacct prints them so that they can forge other jobs
-ExecStart=/usr/local/sbin/walltime-history
-
-# /etc/systemd/system/walltime-history.timer
-[Timer]
-OnCalendar=*-*-* *:07:00
-RandomizedDelaySec=300
-
-[Install]
-WantedBy=timers.target
-"""
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
+
+
+class Systemd:
+    """What systemd is told, if it listens (sd_notify)."""
+
+    def __init__(self, address: str | None):
+        self._address = "" if not address else "\0" + address[1:] if address.startswith("@") else address
+
+    def tell(self, *words: str) -> None:
+        """Tell something such as `READY=1`; that nobody listens does not matter, and nobody is waited for."""
+        if self._address:
+            with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+                one.setblocking(False)
+                one.sendto("\n".join(words).encode(), self._address)
+
+    def alive(self) -> None:
+        """The side-car still does something."""
+        self.tell("WATCHDOG=1")
 
 
 def service(words: Sequence[str], user: str, folders: Sequence[str] = ()) -> str:
     """The units that run these words as this user, who may write into these folders, to be cut into three files."""
-    written = " ".join(_word(f"-{folder}") for folder in folders)
-    return SERVICE.format(command=" ".join(_word(word) for word in words), user=user, folders=written).replace("ReadWritePaths=\n", "")
+    units = installed_text("systemd.units").replace("@USER@", user).replace("@COMMAND@", " ".join(map(_word, words)))
+    folders_line = " ".join(_word(f"-{folder}") for folder in folders)
+    return units.replace("@FOLDERS@", folders_line).replace("ReadWritePaths=\n", "")
 
 
 def _word(word: str) -> str:
