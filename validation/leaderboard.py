@@ -2,7 +2,7 @@
 
     python validation/leaderboard.py [--only SUITE ...] [--results DIR] [--workers N] [--out FILE]
 
-Stores them in docs/generators/leaderboard.json, which docs/guides/benchmark.md is made from; the results themselves stay in DIR: an
+Stores them in docs/generators/leaderboard.json, which docs/guides/audit.md is made from; the results themselves stay in DIR: an
 interrupted run goes on, and results that are there are not run again. The logs of the suite `archive` are looked for as the command does.
 One core takes a quarter of an hour.
 """

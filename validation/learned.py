@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python validation/learned.py [--only LOG ...] [--seeds N] [--episodes N] [--store DIR] [--out FILE]
 
-Stores the results in docs/generators/learned.json, which docs/guides/trained-agent.md is made from. Logs are looked for in the folder that
+Stores the results in docs/generators/learned.json, which docs/guides/learning.md is made from. Logs are looked for in the folder that
 WALLTIME_TRACES names. The agents are kept in a folder, and training goes on from there. Each agent takes two minutes of one core; with
 the threads that numpy would use more, as its matrices are small.
 """
