@@ -111,7 +111,7 @@ class Decisions:
             if found == s.DONE:
                 return
             if found == s.ASKS:
-                self._answer()
+                self.answer()
             elif found == s.PAUSED:
                 if progress is not None:
                     progress(int(state.started))
@@ -119,7 +119,7 @@ class Decisions:
                 told.add((int(state.culprit), found))
                 yield int(state.culprit), found == s.LEFT
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
         """Tell the predictor what has happened, and predict and score who waits."""
         memory, predictor = self.memory, self._history
         state, lists, of = memory.state, memory.lists, self._of

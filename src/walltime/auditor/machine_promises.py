@@ -37,6 +37,12 @@ PROMISES = (
         ALL,
     ),
     Promise(
+        "window_shut",
+        "begin ≤ start(j) < end for no hours [begin, end) of a window for jobs of j's kind; and under `drain`, or without an end, "
+        "start(j) < begin < start(j) + believed(j) for none.",
+        POOL_POLICIES,
+    ),
+    Promise(
         "limit_exceeded",
         "At every start the jobs of a group that run, with the one that starts, are no more, and use no more, than its limit allows.",
         ALL,

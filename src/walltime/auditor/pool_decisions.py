@@ -123,7 +123,9 @@ class _Run(Walk):
         self.lines = Lines(*(np.zeros(count, np.int64) for _ in range(4)))
         self.state, self.jobs = state, jobs
         self.changes = sorted(
-            {int(t) for *_, begin, until, known in placement.outages for t in (min(known, begin), begin, until)} - {NO_TIME}
+            {int(t) for *_, begin, until, known in placement.outages for t in (min(known, begin), begin, until)}.union(
+                *(set(hours.begin.tolist()) | set(hours.end.tolist()) for hours in placement.windows)
+            ).difference({NO_TIME})
         )
 
     # ------------------------------------------------------------------ from event to event
@@ -311,6 +313,10 @@ class _Run(Walk):
             state.again = 0
             return []
         state.now, state.waiting, state.running = self.now, len(self.waiting), len(self.running)
+        if self.placement.windows:
+            now = np.array([self.now])
+            for job in self.waiting:
+                self.jobs[job].shut = int(self.placement.shut(job, self.estimate[job], now)[0])
         queue = self._sorted(self.order, tiers=True)
         lines.queue[: len(queue)] = queue
         if self.kept:

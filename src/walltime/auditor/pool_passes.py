@@ -14,10 +14,11 @@ from walltime.engine.kernel.jit import called_kernel, entry, kernel
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
 
-_FIELDS = "procs second partition own run expected reservation reserved arrival later"
+_FIELDS = "procs second partition own run expected reservation reserved arrival later shut"
 POOL_JOB = np.dtype([(name, np.int64) for name in _FIELDS.split()], align=True)
 """A job. `own`: the length that is planned while it waits; `run`: what it is expected to run once it runs, until `expected`.
-`reservation`, `reserved`: its present and its first reservation, -1 for none. `later`: 1 if it is left for the backfill order."""
+`reservation`, `reserved`: its present and its first reservation, -1 for none. `later`: 1 if it is left for the backfill order. `shut`: 1 if
+a window of the site forbids it to start now."""
 _STATE = "now waiting running steps started again early void due depth backfills in_order"
 POOL_STATE = np.dtype([(name, np.int64) for name in _STATE.split()], align=True)
 """What changes from pass to pass, and the policy: how many jobs of a pool reserve, whether others pass them, and in which order."""
@@ -119,7 +120,9 @@ def make_plan(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: An
 
 @kernel
 def within_limits(jobs: Any, site: Any, job: Any) -> Any:
-    """Whether a job may run beside those that run and count towards the same limits."""
+    """Whether a job may run now, and beside those that run and count towards the same limits."""
+    if jobs[job].shut:
+        return False
     for k in range(site.first[job], site.first[job + 1]):
         one = site.limits[k]
         if site.used[one, 0] + 1 > site.most[one, 0] or site.used[one, 1] + jobs[job].procs > site.most[one, 1]:

@@ -10,6 +10,7 @@ from walltime.auditor.nodes import broken_on_nodes
 from walltime.auditor.pool_decisions import differences, keeps_reservations
 from walltime.auditor.pool_flows import broken_by_unions, broken_in_outages, used_at_starts
 from walltime.auditor.slurm_decisions import slurm_differences
+from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy, Slurm, Wfp
@@ -21,6 +22,7 @@ MACHINE_CHECKS = {
     "pool_capacity": "no job starts in a pool that has not enough left, outages considered",
     "pool_order": "a job takes what stays free of its partition's pools in their order",
     "limit_exceeded": "no job starts over one of its limits",
+    "window_shut": "no job starts, or is planned to run, in hours that a window of the site shuts for it",
     "dependency": "no job starts before those end that it depends on",
     "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs of its nodes",
     "node_order": "a job gets the nodes that Slurm chooses for it",
@@ -50,6 +52,7 @@ def broken_rules(
     """
     yield from _dependencies(workload, placement, start, end)
     yield from _limits(workload, placement, start, end)
+    yield from _windows(workload, placement, start, effective_times(workload, overrun)[1])
     if limit is not None:
         yield from _shortened(workload, start, limit, may_be_shortened(workload, policy))
     if slots is not None:
@@ -169,6 +172,13 @@ def _limits(workload: Workload, placement: Placement, start: Array, end: Array) 
             if placement.since[job] == NEVER:
                 message = f"job {workload.job_id[job]} starts, and then {used[k, 0]} jobs run of a group that is limited"
                 yield "limit_exceeded", message, job, int(start[job])
+
+
+def _windows(workload: Workload, placement: Placement, start: Array, believed: Array) -> Iterator[tuple[str, str, int, int]]:
+    for job in range(len(workload)) if placement.windows else ():
+        if placement.since[job] == NEVER and placement.shut(job, int(believed[job]), start[job : job + 1])[0]:
+            message = f"job {workload.job_id[job]}, planned for {believed[job]} s, starts where a window of the site does not let it"
+            yield "window_shut", message, job, int(start[job])
 
 
 def _shortened(workload: Workload, start: Array, limit: Array, allowed: Array) -> Iterator[tuple[str, str, int, int]]:

@@ -30,6 +30,7 @@ from walltime.cli.explain import explain
 from walltime.cli.fetch import fetch
 from walltime.cli.generate import generate
 from walltime.cli.groups import flat
+from walltime.cli.infer import infer
 from walltime.cli.info import info
 from walltime.cli.predict import predict
 from walltime.cli.schema import schema
@@ -60,7 +61,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(demo, fetch, info, simulate, compare, explain, calibrate, what_if, tune, audit),
+    *(demo, fetch, info, simulate, compare, explain, infer, calibrate, what_if, tune, audit),
     *(generate, estimates, predict, suggest, dialects, clean, convert, cache, cite, schema),
 )
 for command in COMMANDS:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.estimates import effective_times
 from walltime.explanation.alternatives import requests, sizes, with_procs, with_request
 from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
 from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences
@@ -31,11 +32,12 @@ MOST = 3
 class Obstacles:
     """How long of its wait what held a job back, s.
 
-    `limit`: one of its limits. `outage`: too little was free because of an outage. `too_few`: too little was free. `others`: enough was
-    free in its pools, but not for it: it was reserved for others, kept by the order of the queue, not on the nodes that it needs, or no
-    scheduler had looked yet.
+    `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
+    outage. `too_few`: too little was free. `others`: enough was free in its pools, but not for it: it was reserved for others, kept by the
+    order of the queue, not on the nodes that it needs, or no scheduler had looked yet.
     """
 
+    window: int = 0
     limit: int = 0
     outage: int = 0
     too_few: int = 0
@@ -133,6 +135,7 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     near = (schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start)
     near[job] = False
     changes = [begin, *(moment for outage in placement.outages for moment in outage[3:5])]
+    changes += [moment for k in (placement.windows_of[job] if placement.windows else ()) for moment in _moments(placement, k, begin, end)]
     moments = np.unique(np.concatenate([schedule.start[near], schedule.end[near], np.array(changes, np.int64)]))
     moments = moments[(moments >= begin) & (moments < max(end, begin + 1))]
     jobs = np.flatnonzero(near)
@@ -149,13 +152,22 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
         amounts = np.stack([np.ones(len(of), np.int64), schedule.workload.procs[of], placement.second[of]], axis=1)
         own = np.array([1, *need])
         over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
+    shut = placement.shut(job, int(effective_times(schedule.workload, schedule.overrun)[1][job]), moments)
     lengths = np.diff(np.append(moments, max(end, begin)))
     fits, would_fit = (with_outages >= need).all(axis=1), (without >= need).all(axis=1)
-    spans = {"limit": over, "outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, "others": ~over & fits}
+    spans = {"window": shut, "limit": over & ~shut}
+    over |= shut
+    spans |= {"outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, "others": ~over & fits}
     held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
     return _pair(np.maximum(capacity - at_first[:, 0] - missing[:, 0], 0).sum(axis=0)), held
+
+
+def _moments(placement: Placement, window: int, begin: int, end: int) -> list[int]:
+    """When a window begins and ends in a stretch of time."""
+    times = np.concatenate([placement.windows[window].begin, placement.windows[window].end])
+    return [int(time) for time in times[(times >= begin) & (times < end)]]
 
 
 def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) -> Array:
@@ -239,6 +251,7 @@ def _holding(story: MachineExplanation) -> str:
     words = {
         "too_few": "too little was free",
         "outage": "too little was free because of an outage",
+        "window": "the site's windows did not let it start at that hour",
         "limit": f"a limit held it back ({_limits(story)})",
         "others": f"enough was free, but reserved for others or kept by the order of the queue{node}",
     }

@@ -1,7 +1,7 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
 from walltime.machine.files import read_machine, write_machine
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
+from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, Window
 from walltime.machine.placing import PLACING_RULES, Placement, place
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Pool",
     "Qos",
     "Share",
+    "Window",
     "place",
     "read_machine",
     "write_machine",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,13 +12,15 @@ from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 from walltime.toml_file import MOST, Key, wrong_field
 
-__all__ = ["Limit", "Machine", "Outage", "Partition", "Pool", "Qos", "Share", "length_of"]
+__all__ = ["Limit", "Machine", "Outage", "Partition", "Pool", "Qos", "Share", "Window", "length_of"]
 
 MEMBERS = ("user", "group", "queue", "partition", "array_job")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Key(least=1)]
 Time = Annotated[int | datetime, Key(said="a date and time, or seconds from the start of the log")]
 """A date and time without a zone is local time of the site."""
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY = 86_400
 Count = Annotated[int, Key(least=0)]
 
 
@@ -31,6 +34,22 @@ def length_of(value: int | str) -> int:
         return value if isinstance(value, int) else seconds_of(value)
     except ValueError:
         raise WorkloadError(f"a length of time is seconds, or as in '1-12:00:00', not {value!r}") from None
+
+
+Length = Annotated[int, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")]
+
+
+def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Names of days, or a span of them; raises WorkloadError."""
+    first, dash, last = days.partition("-") if isinstance(days, str) else ("", "", "")
+    names = (first, last) if dash else (days,) if isinstance(days, str) else days
+    for name in names:
+        if name not in DAYS:
+            raise WorkloadError(f"a day is one of {', '.join(DAYS)}, or a span such as 'mon-fri', not {name!r}")
+    if not dash:
+        return tuple(names)
+    begin, end = DAYS.index(first), DAYS.index(last)
+    return tuple(DAYS[k % 7] for k in range(begin, end + 1 if end >= begin else end + 8))
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, str]:
@@ -78,6 +97,10 @@ class Partition:
     """the longest request (s); a longer one is cut to it"""
     job_factor: int = 1
     """the partition's part of a job's priority, as Slurm's PriorityJobFactor"""
+    widest: Annotated[int | None, Key(least=1)] = None
+    """where the log does not say its partition, a job goes to the first one that takes so many processors"""
+    longest: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
+    """the same for its request (s)"""
 
 
 @dataclass(frozen=True)
@@ -132,6 +155,8 @@ class Limit:
     """the most processors that they have"""
     second: Annotated[int | None, Key("{second}")] = None
     """the most units of the second resource, under its name"""
+    only: tuple[str, ...] = ()
+    """only these of what comes first in `by`, such as some users, by their names or numbers in the log; without it, all"""
 
     def __post_init__(self) -> None:
         for name in self.by:
@@ -139,11 +164,66 @@ class Limit:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}; known are {', '.join(MEMBERS)}")
         if self.jobs is None and self.procs is None and self.second is None:
             raise WorkloadError("a limit must limit jobs, procs or the second resource")
+        if self.only and not self.by:
+            raise WorkloadError("a limit for only some needs `by`, what they are")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Hours of the week in which jobs of a kind do not start, by the site's clock; all jobs, where no kind is said."""
+
+    begin: str
+    """a time of day, such as "08:00\""""
+    end: str | None = None
+    """a time of day, on the next day if it is before the begin; without it, the begin is an instant that no job is planned to run across"""
+    days: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_days)] = DAYS
+    """those on which it begins: a list such as `["mon", "wed"]`, or `"mon-fri"`"""
+    drain: bool = False
+    """whether jobs are not planned to run into these hours either"""
+    longer_than: Length | None = None
+    """only jobs with longer requests (s)"""
+    up_to: Length | None = None
+    """only jobs with requests up to this (s)"""
+    wider_than: int | None = None
+    """only jobs of more processors"""
+    narrower_than: int | None = None
+    """only jobs of fewer processors"""
+    partition: Name | None = None
+    """only jobs of this one"""
+    since: Time | None = None
+    """from when on it holds"""
+    until: Time | None = None
+    """until when it holds"""
+
+    def __post_init__(self) -> None:
+        for name in ("begin", "end"):
+            value = getattr(self, name)
+            if value is not None and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d|24:00", value):
+                raise WorkloadError(f"a window has as its {name} a time of day, such as '08:00', not {value!r}")
+
+    @property
+    def crossing(self) -> bool:
+        """Whether a job may not be planned to run into it, besides that it does not start in it."""
+        return self.drain or self.end is None
+
+    @property
+    def second(self) -> int:
+        """When it begins, s after midnight."""
+        return _second(self.begin)
+
+    @property
+    def length(self) -> int:
+        """How long it lasts, s; 0 for an instant."""
+        return 0 if self.end is None else (_second(self.end) - self.second) % DAY or DAY
+
+
+def _second(time: str) -> int:
+    return 3600 * int(time[:2]) + 60 * int(time[3:])
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Pools of nodes and the partitions that share or split them. Jobs of no known partition go to the first one.
+    """Pools of nodes and the partitions that share or split them. Jobs of no known partition go to the first one that takes them.
 
     Raises WorkloadError for names that are unknown or used twice.
 
@@ -174,6 +254,10 @@ class Machine:
     """of accounts and users"""
     qos: tuple[Qos, ...] = ()
     """qualities of service"""
+    windows: Annotated[tuple[Window, ...], Key("window")] = ()
+    """hours of the week in which jobs of a kind do not start"""
+    clock: int | None = None
+    """what the clock of the windows is ahead of UTC (s), without summer time; without it, they are in the log's time zone"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -202,6 +286,9 @@ class Machine:
         for limit in self.limits:
             if limit.partition is not None and limit.partition not in [partition.name for partition in self.partitions]:
                 raise WorkloadError(f"a limit is for the partition {limit.partition!r}, which there is not")
+        for window in self.windows:
+            if window.partition is not None and window.partition not in [partition.name for partition in self.partitions]:
+                raise WorkloadError(f"a window is for the partition {window.partition!r}, which there is not")
 
     @property
     def procs(self) -> int:

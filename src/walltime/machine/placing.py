@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.machine.machine import Limit, Machine, Outage
+from walltime.machine.windows import Hours, hours_of, seconds_of
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
@@ -19,8 +19,12 @@ PLACING_RULES = {
     "unknown_partition": ("drop", "The machine has no partition of the job's name."),
     "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
     "depends_on_failed": ("drop", "The job was to run after the success of one that failed, was cancelled or is not there."),
-    "first_partition": ("change", "The log does not say the job's partition: it goes to the machine's first one."),
+    "first_partition": (
+        "change",
+        "The log does not say the job's partition: it goes to the first one that takes jobs of its kind.",
+    ),
     "whole_nodes": ("change", "The partition gives whole nodes: the job's processors are rounded up to them."),
+    "outside_windows": ("change", "The job asked for longer than the site's windows ever leave: they do not hold for it."),
     "over_partition_limit": ("change", "The job asked for longer than its partition allows: its request is cut to that."),
 }
 """What placing does to jobs: the effect and its meaning, as in `walltime.logs.RULES`."""
@@ -34,6 +38,7 @@ class Placement:
     `partition`: its number; `second`: units of the second resource; `since`: the start of a job that runs at the beginning, NEVER for
     others (int64). `after`: the jobs that must have ended before, by index; `limits_of`: the limits that it counts towards. `limits`: the
     most jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s).
+    `windows`, `windows_of`: hours in which jobs do not start, and those of each job.
     """
 
     machine: Machine
@@ -44,6 +49,15 @@ class Placement:
     limits_of: Sequence[Sequence[int]]
     limits: Sequence[tuple[int, int, int]]
     outages: Sequence[tuple[int, int, int, int, int, int]]
+    windows: Sequence[Hours] = ()
+    windows_of: Sequence[Sequence[int]] = ()
+
+    def shut(self, job: int, request: int, moments: Array) -> Array:
+        """Whether the windows of a job, by index, forbid it to start at each of these times (int64 s); bool. `request`: s."""
+        shut = np.zeros(len(moments), bool)
+        for k in self.windows_of[job] if self.windows else ():
+            shut |= self.windows[k].shut(moments, request)
+        return shut
 
 
 def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
@@ -91,6 +105,9 @@ def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
     )
     limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
     since = _since(placed)
+    windows, windows_of, outside = hours_of(placed, machine, partition[kept])
+    if outside:
+        placed = replace(placed, origin=replace(origin, changed=dict(origin.changed) | {"outside_windows": outside}))
     placement = Placement(
         machine=machine,
         partition=partition[kept],
@@ -100,6 +117,8 @@ def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
         limits_of=limits_of,
         limits=limits,
         outages=[_outage(placed, machine, one) for one in machine.outages],
+        windows=windows,
+        windows_of=windows_of,
     )
     return placed, placement
 
@@ -109,15 +128,25 @@ def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
     numbers = workload.columns.get("partition", np.full(len(workload), MISSING, np.int64))
     names = getattr(workload.origin, "names", {}).get("partition", ())
     places = {one.name: k for k, one in enumerate(machine.partitions)}
-    found = np.zeros(len(workload), np.int64)
+    found = _by_kind(workload, machine)
     known = np.ones(len(workload), bool)
     for number in np.unique(numbers[numbers >= 0]).tolist():
         name = names[number - 1] if 0 < number <= len(names) else str(number)
         mine = numbers == number
-        found[mine] = places.get(name, 0)
+        if name in places:
+            found[mine] = places[name]
         if name not in places and len(machine.partitions) > 1:
             known[mine] = False
     return found, known
+
+
+def _by_kind(workload: Workload, machine: Machine) -> Array:
+    """The first partition that takes jobs of its size and request, else the last one."""
+    found = np.full(len(workload), len(machine.partitions) - 1)
+    for k, one in reversed(list(enumerate(machine.partitions))):
+        widest, longest = (NEVER if most is None else most for most in (one.widest, one.longest))
+        found[(workload.procs <= widest) & (workload.requested <= longest)] = k
+    return found
 
 
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:
@@ -189,6 +218,10 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
             chosen &= partition == [one.name for one in machine.partitions].index(limit.partition)
         for key in keys:
             chosen &= key >= 0
+        if limit.only:
+            names = getattr(workload.origin, "names", {}).get(limit.by[0], ())
+            wanted = [names.index(name) + 1 if name in names else int(name) if name.isdecimal() else MISSING for name in limit.only]
+            chosen &= np.isin(keys[0], wanted)
         rows = np.stack([np.zeros(len(workload), np.int64), *keys], axis=1)[chosen]
         group = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
         _check_fit(workload, second, limit, chosen)
@@ -222,20 +255,9 @@ def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, 
     nodes = pool.nodes if outage.nodes is None else outage.nodes
     if not 1 <= nodes <= pool.nodes:
         raise WorkloadError(f"an outage of {nodes} nodes of the pool {pool.name!r}, which has {pool.nodes}")
-    begin = _seconds(workload, outage.begin)
-    end = NEVER if outage.end is None else _seconds(workload, outage.end)
+    begin = seconds_of(workload, outage.begin, "an outage")
+    end = NEVER if outage.end is None else seconds_of(workload, outage.end, "an outage")
     if end <= begin:
         raise WorkloadError(f"an outage of the pool {pool.name!r} ends before it begins")
-    known = begin if outage.announced is None else min(_seconds(workload, outage.announced), begin)
+    known = begin if outage.announced is None else min(seconds_of(workload, outage.announced, "an outage"), begin)
     return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, begin, end, known
-
-
-def _seconds(workload: Workload, time: int | datetime) -> int:
-    """A time in s from the start of the log."""
-    if not isinstance(time, datetime):
-        return int(time)
-    start = workload.origin.unix_start_time
-    if start is None:
-        raise WorkloadError("an outage has a date, but the log does not record when it starts; give seconds from the start of the log")
-    local = time if time.tzinfo is not None else time.replace(tzinfo=workload.origin.tzinfo())
-    return int(local.timestamp()) - start

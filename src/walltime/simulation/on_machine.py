@@ -39,6 +39,8 @@ def run_on_machine(
 ) -> Found:
     """The fields of a schedule on this machine; raises PolicyError for what it does not support."""
     if isinstance(scheduler.policy, Slurm):
+        if machine.windows:
+            raise PolicyError("Slurm's scheduling knows no windows; leave them out of the machine's file, or take another policy")
         if scheduler.prediction is not None:
             raise PolicyError("Slurm's scheduling knows no predicted runtimes but time_min; leave the predictor out")
         from walltime.simulation.on_slurm import run_on_slurm
@@ -85,6 +87,8 @@ def run_on_machine(
             None if chosen is None else for_reference(chosen, placed, placed.requested, runtime, believed),
             None if after is None else after.tolist(),
             None if think is None else think.tolist(),
+            [(list(zip(hours.begin.tolist(), hours.end.tolist(), strict=True)), hours.crossing) for hours in placement.windows],
+            placement.windows_of,
         )
         reference.run()
         if chosen is not None:
@@ -96,8 +100,10 @@ def run_on_machine(
     else:
         from walltime.engine.interface.pools import ClusterSimulation, Demands, Hardware
 
-        demands = Demands(placement.second, placement.partition, placement.since, placement.after, placement.limits_of)
-        hardware = Hardware(np.array(capacity, np.int64), partitions, tiers, placement.outages, placement.limits)
+        demands = Demands(
+            placement.second, placement.partition, placement.since, placement.after, placement.limits_of, placement.windows_of
+        )
+        hardware = Hardware(np.array(capacity, np.int64), partitions, tiers, placement.outages, placement.limits, placement.windows)
         lowered = None if chosen is None else for_kernel(chosen, placed, placed.requested, runtime, believed)
         columns = (placed.submit, runtime, believed, placed.procs)
         simulation = ClusterSimulation(*columns, demands, hardware, scheduler.policy, known, lowered, after, think)

@@ -361,7 +361,7 @@ def _of_qos(row: Record, partition: str | None, second: str, notes: list[str]) -
         jobs, resources = (row.get(f"Max{what}{which}" if which else f"Grp{what}", "") for what in ("Jobs", "TRES"))
         most = {"jobs": _number(jobs), "procs": resource_of(resources, "cpu"), "second": resource_of(resources, _NAMES.get(second, second))}
         if any(value is not None for value in most.values()):
-            yield Limit(by, partition, **most)
+            yield Limit(by, partition, most["jobs"], most["procs"], most["second"])
         left = [one for one in resources.split(",") if one and one.partition("=")[0] not in ("cpu", _NAMES.get(second, second))]
         if left:
             notes.append(f"{harmless(row['Name'])} limits {harmless(', '.join(left))}: not modelled.")

@@ -4,6 +4,8 @@ from walltime.whatif.calibration import Agreement, Calibration, Used, calibrate,
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect
+from walltime.whatif.inference import FreeRun, Inference, InferredRule, MonthAgreement, write_site
+from walltime.whatif.rule_search import infer
 from walltime.whatif.setting import Setting
 from walltime.whatif.wait_causes import Evidence, Waited
 from walltime.whatif.warm_start import stretch
@@ -17,16 +19,22 @@ __all__ = [
     "Difference",
     "Effect",
     "Evidence",
+    "FreeRun",
     "GroupEffect",
+    "Inference",
+    "InferredRule",
+    "MonthAgreement",
     "Setting",
     "Used",
     "Waited",
     "WhatIf",
     "calibrate",
+    "infer",
     "machine_digest",
     "parse_change",
     "read_calibration",
     "runs",
     "stretch",
     "what_if",
+    "write_site",
 ]

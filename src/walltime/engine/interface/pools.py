@@ -34,7 +34,8 @@ class Demands(NamedTuple):
     """What jobs need besides processors, and what holds them back; one entry per job, in order of arrival.
 
     `second`: of the second resource; `partition`: its number; `since`: the start of a job that runs at the beginning, NEVER for others
-    (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; both by index.
+    (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: those that hold
+    for it; by index.
     """
 
     second: Array
@@ -42,6 +43,7 @@ class Demands(NamedTuple):
     since: Array
     after: Sequence[Sequence[int]]
     limits: Sequence[Sequence[int]]
+    windows: Sequence[Sequence[int]] = ()
 
 
 class Hardware(NamedTuple):
@@ -49,7 +51,8 @@ class Hardware(NamedTuple):
 
     `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in
     which they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and
-    the time from which it is known; `limits`: the most jobs, processors and second resource that run.
+    the time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: begins and
+    ends of the hours in which jobs do not start, int64 s, and whether they are not planned across the begins either.
     """
 
     capacity: Array
@@ -57,6 +60,7 @@ class Hardware(NamedTuple):
     tiers: Sequence[int]
     outages: Sequence[tuple[int, int, int, int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
+    windows: Sequence[tuple[Array, Array, bool]] = ()
 
 
 class ClusterSimulation(Pieces):
@@ -123,9 +127,12 @@ class ClusterSimulation(Pieces):
         for k, outage in enumerate(hardware.outages):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
                 outages[k][name] = value
-        limits = records(LIMIT, len(hardware.limits))
+        limits = records(LIMIT, len(hardware.limits) + len(hardware.windows))
+        limits.jobs = limits.procs = limits.second = NEVER
         for k, limit in enumerate(hardware.limits):
             limits[k].jobs, limits[k].procs, limits[k].second = limit
+        windows_of = demands.windows or [()] * count
+        limits_of = [[*own, *(len(hardware.limits) + k for k in windows)] for own, windows in zip(demands.limits, windows_of, strict=True)]
         super().__init__(prediction)
         self._memory: ClusterMemory = new_cluster_memory(
             rules,
@@ -134,7 +141,7 @@ class ClusterSimulation(Pieces):
             as_lists([list(pools) for pools in hardware.partitions]),
             outages,
             limits,
-            Waiting(as_lists(demands.limits), followers, demands.since),
+            Waiting(as_lists(limits_of), followers, demands.since, hardware.windows),
             prediction,
         )
         self._begin(demands.since)

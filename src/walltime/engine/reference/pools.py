@@ -69,9 +69,12 @@ class ClusterReference(Engine):
         predictions: Predictions | None = None,
         after: Sequence[int] | None = None,
         think: Sequence[int] | None = None,
+        windows: Sequence[tuple[Sequence[tuple[int, int]], bool]] = (),
+        windows_of: Sequence[Sequence[int]] = (),
     ):
         super().__init__(submit[0] if len(submit) else 0, known, predictions)
         links = list(zip(after or [-1] * len(submit), think or [0] * len(submit), strict=True))
+        self.windows, self.windows_of = windows, windows_of
         self.jobs = [
             ClusterJob(
                 k,
@@ -125,6 +128,7 @@ class ClusterReference(Engine):
             times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
             times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
             changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end)]
+            changes += [time for stretches, _ in self.windows for stretch in stretches for time in stretch]
             if times or self.waiting:
                 times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
             if not times:
@@ -340,6 +344,11 @@ class ClusterReference(Engine):
                 return
 
     def _within_limits(self, job: ClusterJob) -> bool:
+        for k in self.windows_of[job.index] if self.windows else ():
+            stretches, crossing = self.windows[k]
+            for begin, end in stretches:
+                if begin <= self.now < end or (crossing and self.now < begin < self.now + job.estimate):
+                    return False
         for k in job.limits:
             group = [other for other in self.running if k in other.limits] + [job]
             used = len(group), sum(other.procs for other in group), sum(other.second for other in group)

@@ -138,8 +138,9 @@ class Projection:
         from walltime.engine.interface.pools import ClusterSimulation, Demands, Hardware
 
         known = known_to(self.scheduler.policy, self._jobs(chosen, submit, runtime), requested)
-        demands = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], after, limits)
-        hardware = Hardware(self._capacity, self._partitions, self._tiers, placement.outages, placement.limits)
+        windows = [placement.windows_of[k] for k in chosen.tolist()] if placement.windows else ()
+        demands = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], after, limits, windows)
+        hardware = Hardware(self._capacity, self._partitions, self._tiers, placement.outages, placement.limits, placement.windows)
         return ClusterSimulation(submit, runtime, requested, procs, demands, hardware, self.scheduler.policy, known)
 
     def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:

@@ -16,11 +16,11 @@ from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.passes import (
     drop_started,
     is_steady,
+    may_start,
     next_candidate,
     push_candidate,
     sort_waiting_jobs,
     start_in_place,
-    within_limits,
 )
 from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, take
 from walltime.engine.kernel.running import overdue
@@ -95,7 +95,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
         return
     for i in range(state.waiting):
         index = queue[i].job
-        if kept[index] >= 0 and not within_limits(jobs, machine.limits, machine.limits_of, index):
+        if kept[index] >= 0 and not may_start(state, jobs, machine, index):
             occupy(state, machine.given, plan, jobs[index], index, kept[index], -1)
             _note_opening(state, machine, plan, kept[index], kept[index] + jobs[index].own_length)
             kept[index] = -1
@@ -108,7 +108,7 @@ def _reserve_anew(state, jobs, machine, queue, plan, kept):
     for i in range(state.waiting):
         index = queue[i].job
         kept[index] = -1
-        if within_limits(jobs, machine.limits, machine.limits_of, index):
+        if may_start(state, jobs, machine, index):
             _reserve(state, jobs, machine, plan, kept, index)
     _begin_trying(state, machine)
 
@@ -151,7 +151,7 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
     state.candidates = 0
     for i in range(state.waiting):
         index = line.queue[i].job
-        if kept[index] < 0 and within_limits(jobs, machine.limits, machine.limits_of, index):
+        if kept[index] < 0 and may_start(state, jobs, machine, index):
             push_candidate(state, line.candidates, 0.0, jobs[index].arrival, index)
     while state.candidates > 0:
         _reserve(state, jobs, machine, plan, kept, next_candidate(state, line.candidates))
@@ -185,7 +185,7 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
         return
     while state.candidates > 0:
         index = next_candidate(state, candidates)
-        if within_limits(jobs, machine.limits, machine.limits_of, index):
+        if may_start(state, jobs, machine, index):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
             _hold(state, jobs, machine, plan, index)
         else:

@@ -6,7 +6,7 @@ states again in plain Python:
 * A job takes processors and second resource from the pools of its partition, in their order, as much from each as stays free for as
   long as it is planned to run; it keeps them until it ends.
 * Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is
-  passed over, as if it were not there.
+  passed over, as if it were not there, and so is one whose window is shut: by its request it would run into hours in which it may not.
 * A job that cannot start is blocked. If each pool of its partition has fewer than `depth` reservations it gets one, at the earliest
   time at which it fits into the plan. On a machine of one pool this is FCFS, EASY, hybrid or conservative backfilling from scratch.
 * Without backfilling, the pools of a blocked job are closed to the jobs behind it; with it, these may start where they do not delay a
@@ -25,6 +25,7 @@ from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
+from walltime.engine.kernel.pools.memory import OPENS, SHUTS
 from walltime.engine.kernel.pools.passes import count_towards_limits, enter_queue, pass_with_fresh_places
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running
@@ -43,7 +44,12 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
             _end_next(state, rules, jobs, machine, plan, kept)
         _correct_running(state, rules, jobs, machine.running, predicting)
         while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
-            _change_capacity(state, machine)
+            if machine.changes[state.next_change].phase < SHUTS:
+                _change_capacity(state, machine)
+            else:
+                _change_window(state, machine.limits, machine.changes)
+            state.freed = 1
+            state.next_change += 1
         while _next_arrival(state, jobs, machine) == now:
             _arrive(state, rules, jobs, machine, line)
         _predict_again(state, rules, jobs, line.queue, predicting)
@@ -133,8 +139,20 @@ def _change_capacity(state, machine):
         pool.free_second += outage.second
     if change.phase == 1 or (change.phase == 2 and outage.known >= outage.begin):
         state.broken = 1
-    state.freed = 1
-    state.next_change += 1
+
+
+@kernel
+def _change_window(state, limits, changes):
+    """A window begins or ends."""
+    change = changes[state.next_change]
+    limit = limits[change.outage]
+    limit.shut = 1 if change.phase == SHUTS else 0
+    if limit.crossing and change.phase == OPENS:
+        limit.until = NEVER
+        for k in range(state.next_change + 1, len(changes)):
+            if changes[k].outage == change.outage and changes[k].phase >= SHUTS:
+                limit.until = changes[k].time
+                break
 
 
 @kernel

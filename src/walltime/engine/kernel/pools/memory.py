@@ -33,12 +33,12 @@ CLUSTER_RULES = _dtype(
 
 CLUSTER_STATE = _dtype(
     "now arrivals next_coming later started running events waiting looked_at freed open announced next_change steps planned deferred "
-    "candidates again begun early broken next_due opened_until"
+    "candidates again begun early broken next_due opened_until windowed"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`, `waiting`: jobs; `next_change`: the next change of capacity; `announced`: outages that are
 known and to come; `steps`: of the plan; `candidates`: jobs to be tried for backfilling, or those that get a reservation or start;
-`again`: 1 if the pass must be made again; `begun`: 1 once the first event has come.
+`again`: 1 if the pass must be made again; `begun`: 1 once the first event has come; `windowed`: 1 if there are windows.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at the
 end of the queue; for kept reservations, if a job has none. Reservations made anew: `open`: 1 if a pass may do anything for the jobs behind;
@@ -62,10 +62,12 @@ OUTAGE = _dtype("pool procs second begin end known phase")
 """Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
 
 CHANGE = _dtype("time outage phase")
-"""An outage enters a phase."""
+"""An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
+SHUTS, OPENS = 4, 5
 
-LIMIT = _dtype("jobs procs second used_jobs used_procs used_second")
-"""A limit on what runs at the same time for a group of jobs, and what runs now."""
+LIMIT = _dtype("jobs procs second used_jobs used_procs used_second shut until crossing")
+"""A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
+group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`."""
 
 
 class Lists(NamedTuple):
@@ -76,11 +78,15 @@ class Lists(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """What holds jobs back: the `limits_of` each, its `followers`, and the start of one that runs at first, NEVER for others (int64)."""
+    """What holds jobs back: the `limits_of` each, its `followers`, and the start of one that runs at first, NEVER for others (int64).
+
+    `windows`: those of the last limits, as begins, ends (int64 s) and whether jobs are not planned across the begins.
+    """
 
     limits_of: Lists
     followers: Lists
     since: Array
+    windows: Sequence[tuple[Array, Array, bool]] = ()
 
 
 class ClusterPlan(NamedTuple):
@@ -187,7 +193,7 @@ def new_cluster_memory(
         partitions=records(PARTITION, len(pools_of.first) - 1),
         pools_of=pools_of,
         outages=outages,
-        changes=_changes(outages),
+        changes=_changes(outages, limits, waiting.windows),
         limits=limits,
         limits_of=waiting.limits_of,
         running=records(RUN, count),
@@ -199,7 +205,7 @@ def new_cluster_memory(
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     return ClusterMemory(
-        state=record(CLUSTER_STATE, next_due=NEVER, freed=1),
+        state=record(CLUSTER_STATE, next_due=NEVER, freed=1, windowed=int(len(waiting.windows) > 0)),
         rules=rules,
         jobs=jobs,
         machine=machine,
@@ -209,14 +215,22 @@ def new_cluster_memory(
     )
 
 
-def _changes(outages: Records) -> Records:
-    """When the outages enter their phases, in order of time."""
+def _changes(outages: Records, limits: Records, windows: Sequence[tuple[Array, Array, bool]]) -> Records:
+    """When the outages enter their phases, and windows begin and end, in order of time."""
     changes = []
     for k, outage in enumerate(outages):
         known = min(int(outage.known), int(outage.begin))
         times = [(known, 1)] if known < outage.begin else []
         times += [(int(outage.begin), 2), (int(outage.end), 3)]
         changes += [(time, k, phase) for time, phase in times if time < NEVER]
+    limits.until = NEVER
+    for k, (begins, ends, crossing) in enumerate(windows, len(limits) - len(windows)):
+        limits[k].crossing = int(crossing)
+        if crossing and len(begins):
+            limits[k].until = begins[0]
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            changes += [(begin, k, SHUTS)] if begin < end else []
+            changes += [(end, k, OPENS)]
     found = records(CHANGE, len(changes))
     for k, (time, outage, phase) in enumerate(sorted(changes)):
         found[k].time, found[k].outage, found[k].phase = time, outage, phase

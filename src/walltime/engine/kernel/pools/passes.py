@@ -91,7 +91,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
         if machine.partitions[place.partition].settled and not fits:
             continue
         index, job = place.job, jobs[place.job]
-        if not within_limits(jobs, machine.limits, machine.limits_of, index):
+        if not may_start(state, jobs, machine, index):
             continue
         reserves = _reservations(machine, job) < rules.depth
         if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine, job)):
@@ -108,7 +108,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
         _block(state, rules, machine, job, reserves)
     while state.candidates > 0 and not state.again:
         index = next_candidate(state, line.candidates)
-        if _may_fit(machine, jobs[index]) and within_limits(jobs, machine.limits, machine.limits_of, index):
+        if _may_fit(machine, jobs[index]) and may_start(state, jobs, machine, index):
             _start_if_it_fits(state, rules, jobs, machine, line, plan, index)
     if state.again:
         state.freed = 1
@@ -126,6 +126,7 @@ def _begin_pass(state, rules, jobs, machine, line, plan):
         sort_waiting_jobs(state, rules, jobs, line.queue)
         state.freed = 1
     state.candidates = 0
+    state.freed |= state.windowed  # as time goes by, jobs are shut out without an event
     if state.freed == 0 and not overdue(state, machine.running):
         plan.time[0] = state.now
         return
@@ -311,6 +312,16 @@ def _is_blocked(machine, job):
     for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
         blocked |= machine.pools[machine.pools_of.items[k]].blocked > 0
     return blocked
+
+
+@kernel
+def may_start(state, jobs, machine, index):
+    """Whether a job may start now as far as its limits and its windows go."""
+    for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
+        limit = machine.limits[machine.limits_of.items[k]]
+        if limit.shut or state.now + jobs[index].believed > limit.until:
+            return False
+    return within_limits(jobs, machine.limits, machine.limits_of, index)
 
 
 @kernel

@@ -1,0 +1,151 @@
+"""The page of an inference: which rules of the site the log shows, and how much of the record they explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walltime.files import whole_file
+from walltime.provenance import provenance
+from walltime.report import shell
+from walltime.report.interactive import TABLES, scripts
+from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
+from walltime.report.text import human_time
+from walltime.whatif.inference import Inference, site_text
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["months_figure", "render", "tables_of", "verdict", "write_inference_report"]
+
+WHAT_IT_IS = (
+    "One-step agreement: at every recorded instant the policy is asked, in the recorded state, what it would start. Two shares say how "
+    "well it explains the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was "
+    "started. The numbers are their harmonic mean, F1. A simulation that runs freely is far less sharp a test, since one job that "
+    "starts otherwise changes all that follows."
+)
+
+
+def verdict(found: Inference) -> list[str]:
+    """What was found, in sentences with the numbers behind them."""
+    if found.refused:
+        return [f"{found.refused[0].upper()}{found.refused[1:]}."]
+    kept = len(found.rules)
+    what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule"
+    said = [
+        f"{what} could be read off {found.log}. In the recorded state, {found.machine.policy} with them starts "
+        f"{100 * found.after.at:.0f} % of what was started, and {100 * found.after.precision:.0f} % of what it starts was started: an "
+        f"agreement of {found.after.f1:.2f}, {found.before.f1:.2f} without rules, in months that were not used to find them."
+    ]
+    said += [f"{rule.text[0].upper()}{rule.text[1:]}." for rule in found.rules]
+    if found.hindsight.f1 > found.after.f1 + 0.01:
+        said.append(
+            f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
+            f"would be {found.hindsight.f1:.2f}."
+        )
+    if found.free:
+        plain, ruled, ceiling = found.free
+        said.append(
+            f"Simulated freely, the mean wait is {human_time(ruled.mean_simulated)} with the rules and "
+            f"{human_time(plain.mean_simulated)} without; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is {ruled.rank_correlation:.2f} with and "
+            f"{plain.rank_correlation:.2f} without rules; {ceiling.rank_correlation:.2f} is what a simulation reaches against itself with "
+            "submissions shaken by 30 s."
+        )
+    return said
+
+
+def tables_of(found: Inference) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+    """Titles, heads and rows of the rules, the simulations and the months."""
+    rules = [[rule.text, rule.evidence, f"{rule.gain:+.3f}", f"{rule.low:+.3f} to {rule.high:+.3f}"] for rule in found.rules]
+    free = [
+        [
+            run.machine,
+            f"{run.jobs:,}",
+            human_time(run.mean_simulated),
+            human_time(run.mean_recorded),
+            f"{run.rank_correlation:.2f}",
+            f"{100 * run.within:.0f} %",
+        ]
+        for run in found.free
+    ]
+    months = [
+        [one.month, f"{one.jobs:,}", "judges" if one.judges else "chooses", f"{one.before:.2f}", f"{one.after:.2f}"] for one in found.months
+    ]
+    return [
+        ("the site's rules", ("rule", "evidence", "agreement", "90 %"), rules),
+        (
+            "simulated freely, in the months that judge",
+            ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min"),
+            free,
+        ),
+        ("agreement by month", ("month", "starts", "", "plain", "with rules"), [] if found.refused else months),
+    ]
+
+
+def write_inference_report(path: str | Path, found: Inference, workload: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
+    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
+    with whole_file(Path(path)) as file:
+        file.write(render(found, workload, settings).encode())
+    return Path(path)
+
+
+def render(found: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> str:
+    """The page of `write_inference_report` as a string."""
+    record = provenance(workload, **(settings or {}))
+    heading = f"Which rules made {found.log}?"
+    first, *rest = verdict(found)
+    body = [
+        '<p class="eyebrow">walltime: a site\'s rules, read off its log</p>',
+        f"<h1>{text(heading)}</h1>",
+        f'<p class="answer">{unbroken(text(first))}</p>',
+    ]
+    if not found.refused:
+        body.append(
+            shell.figure(
+                months_figure(found),
+                "months",
+                "One-step agreement by month, under the plain policy and with the site's rules.",
+                "One-step agreement by month. Filled: months that judge, in which no rule was chosen.",
+            )
+        )
+    body += [facts(workload, record), shell.caveats_list([*rest, *found.notes]), shell.CONTENTS]
+    for title, columns, rows in tables_of(found):
+        if rows:
+            heads = f"<h2>{text(title[0].upper() + title[1:])}</h2>"
+            body.append(heads + table(columns, [[text(cell) for cell in row] for row in rows], title, title.split()[-1]))
+    if not found.refused:
+        body.append(f"<h2>The machine's file</h2><pre>{text(site_text(found))}</pre>")
+    body += [
+        f'<h2>What is measured</h2><p class="note">{text(WHAT_IT_IS)}</p>',
+        "<h2>What was dropped or changed</h2>",
+        rules_table(workload),
+        "<h2>Where this comes from</h2>",
+        provenance_table(record),
+    ]
+    return shell.page(heading, shell.with_contents(body), [scripts(TABLES)], shell.CSS_OF_RESULTS)
+
+
+def months_figure(found: Inference) -> Figure:
+    """One-step agreement by month, before and with the rules; filled marks are the months that judge."""
+    from matplotlib.figure import Figure
+
+    from walltime.report.figures import COLOURS, DASHES, style
+
+    with style():
+        figure = Figure(figsize=(9.2, 2.8), layout="constrained")
+        axes = figure.subplots()
+        places = range(len(found.months))
+        for k, (field, label) in enumerate((("before", "plain policy"), ("after", "with the site's rules"))):
+            values = [getattr(month, field) for month in found.months]
+            axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], label=label)
+            faces = [COLOURS[k] if month.judges else "white" for month in found.months]
+            axes.scatter(places, values, c=faces, edgecolors=COLOURS[k], s=22, zorder=3)
+        step = max(1, len(found.months) // 12)
+        axes.set_xticks(list(places)[::step], [month.month for month in found.months][::step])
+        axes.set_ylim(0, 1)
+        axes.set_ylabel("one-step agreement")
+        axes.grid()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    return figure

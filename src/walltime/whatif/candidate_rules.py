@@ -1,0 +1,237 @@
+"""Rules that a site may have, read off its log.
+
+Hours that no job is planned across, hours in which some kinds do not start, parts of the machine for some kinds, users whose jobs run one
+after the other, and jobs that were not free to start. A candidate is only a guess from a count that is low or flat. Whether it explains
+the record is judged by one-step agreement (rule_search.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.machine.machine import DAY, DAYS, Window
+from walltime.workload import Workload
+
+__all__ = ["Part", "RecordedLog", "candidate_parts", "candidate_windows", "limited_users", "not_eligible_before", "stopped_stretches"]
+
+Array = np.ndarray
+SLOT = 1800
+"""Clock rules are looked for at every half hour, s."""
+SLOTS = DAY // SLOT
+LOW = 0.7
+"""A count below this part of its neighbours' is a candidate."""
+HELD = 0.5
+"""Hours in which fewer jobs of a kind start than this part of those that are submitted then are candidates."""
+FEWEST = 20
+"""Neighbours of fewer jobs say nothing."""
+GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
+SPLITS = 8
+"""So many thresholds of requests, and of sizes, are tried."""
+
+
+class RecordedLog(NamedTuple):
+    """A log's recorded jobs; int64, one entry per job of the workload, s; `start` is -1 where it is unknown."""
+
+    workload: Workload
+    start: Array
+    end: Array
+    known: Array
+
+    @classmethod
+    def of(cls, workload: Workload, start: Array) -> RecordedLog:
+        """The recorded starts, and the ends that follow."""
+        return cls(workload, start, np.where(start >= 0, start + workload.runtime, -1), start >= 0)
+
+
+def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
+    """Windows that the counts by half hour suggest; `clock`: what the site's clock is ahead of the log's times, s.
+
+    An instant is a candidate where fewer jobs are planned across it than across the half hours beside it; hours are where jobs of long
+    requests, or wide ones, start less often than they are submitted.
+    """
+    w, known = log.workload, log.known
+    begin = log.start[known] + clock
+    request, procs = w.requested[known], w.procs[known]
+    found: list[Window] = []
+    short = request <= DAY  # nobody can keep longer ones from crossing an instant of every day
+    crossed = _crossings(begin[short], (begin + request)[short])
+    for days in GROUPS:
+        rows = [DAYS.index(day) for day in days]
+        counts = crossed[rows].sum(axis=0)
+        beside = (np.roll(counts, 1) + np.roll(counts, -1)) / 2
+        low = (counts < LOW * beside) & (beside >= FEWEST)
+        found += [Window(_time(slot), days=days) for slot in np.flatnonzero(low).tolist()]
+    submitted = w.submit[known] + clock
+    for kind in _kinds(request, procs):
+        chosen = np.ones(len(begin), bool)
+        chosen &= request > kind.get("longer_than", -1)
+        chosen &= procs > kind.get("wider_than", -1)
+        starts, comes = (_by_slot(times[chosen]) for times in (begin, submitted))
+        for days in GROUPS[:3]:
+            rows = [DAYS.index(day) for day in days]
+            for first, last in _low_stretches(starts[rows].sum(axis=0), comes[rows].sum(axis=0)):
+                found.append(Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind))
+    return list(dict.fromkeys(found))
+
+
+def _time(slot: int) -> str:
+    """The half hour of a day as a time of day."""
+    return f"{slot // 2:02d}:{slot % 2 * 30:02d}"
+
+
+def _weekday(time: Array) -> Array:
+    """0 for Monday; times are s after midnight of 1 January 1970, a Thursday, by the site's clock."""
+    return (time // DAY + 3) % 7
+
+
+def _by_slot(time: Array) -> Array:
+    """How many of these times are in each half hour of the week, shape (days, half hours)."""
+    return np.bincount(_weekday(time) * SLOTS + (time % DAY) // SLOT, minlength=7 * SLOTS).reshape(7, SLOTS)
+
+
+def _crossings(begin: Array, end: Array) -> Array:
+    """How many jobs are planned to run across each half hour of the week, shape (days, half hours)."""
+    first, last = begin // SLOT + 1, -(-end // SLOT)  # the half hours strictly between
+    counts = np.zeros(7 * SLOTS + 1, np.int64)
+    length = np.minimum(last - first, 7 * SLOTS)
+    place = (first + 3 * SLOTS) % (7 * SLOTS)
+    some = length > 0
+    place, length = place[some], length[some]
+    np.add.at(counts, place, 1)
+    over = place + length
+    np.add.at(counts, np.minimum(over, 7 * SLOTS), -1)
+    wrapped = over > 7 * SLOTS
+    counts[0] += int(wrapped.sum())
+    np.add.at(counts, (over - 7 * SLOTS)[wrapped], -1)
+    return np.cumsum(counts[:-1]).reshape(7, SLOTS)
+
+
+def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
+    """Kinds of jobs by request, and by size: at the values that are asked for most."""
+    for name, values in (("longer_than", request), ("wider_than", procs)):
+        asked, counts = np.unique(values, return_counts=True)
+        for value in sorted(asked[np.argsort(-counts)[:SPLITS]].tolist()):
+            if value < asked[-1]:
+                yield {name: int(value)}
+
+
+def _low_stretches(starts: Array, comes: Array) -> Iterator[tuple[int, int]]:
+    """Stretches of half hours, at least four, in which far fewer jobs start than are submitted; they may pass midnight."""
+    if comes.sum() < FEWEST * 4:
+        return
+    low = starts < HELD * comes
+    if low.all() or not low.any():
+        return
+    turn = int(np.flatnonzero(~low)[0])
+    turned = np.roll(low, -turn)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], turned.astype(np.int8), [0]])))
+    for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if after - first >= 4:
+            yield (first + turn) % SLOTS, (after - 1 + turn) % SLOTS
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the machine for jobs of up to `widest` processors and `longest` s, of `procs` processors."""
+
+    widest: int
+    longest: int
+    procs: int
+
+    def takes(self, workload: Workload) -> Array:
+        """The jobs that run there, bool."""
+        return (workload.procs <= self.widest) & (workload.requested <= self.longest)
+
+
+def candidate_parts(log: RecordedLog, machine_procs: int) -> list[Part]:
+    """Kinds of small, short jobs that together never use more than a small part of the machine, though they wait for it."""
+    w, found = log.workload, []
+    wait = np.where(log.known, log.start - w.submit, 0)
+    for widest in _popular(w.procs):
+        for longest in _popular(w.requested):
+            part = Part(widest, longest, 0)
+            chosen = part.takes(w) & log.known
+            if not FEWEST <= chosen.sum() <= 0.95 * log.known.sum():
+                continue
+            most = _most_used(log.start[chosen], log.end[chosen], w.procs[chosen])
+            if widest <= most <= machine_procs // 4 and (wait[chosen] > 600).sum() >= FEWEST:
+                found.append(Part(widest, longest, most))
+    return found
+
+
+def _popular(values: Array) -> list[int]:
+    asked, counts = np.unique(values, return_counts=True)
+    return sorted(asked[np.argsort(-counts)[:SPLITS]].tolist())
+
+
+def _most_used(start: Array, end: Array, procs: Array) -> int:
+    """The most processors that these jobs use at a time."""
+    times = np.concatenate([end, start])
+    change = np.concatenate([-procs, procs])
+    order = np.lexsort((change, times))
+    return int(np.cumsum(change[order]).max())
+
+
+def limited_users(log: RecordedLog) -> Array:
+    """For each user, by number, how many of their jobs ever run at once where that is one or two; int64, 0 for the others."""
+    users = log.workload.columns.get("user")
+    if users is None or users.max() < 0:
+        return np.zeros(0, np.int64)
+    most = np.zeros(int(users.max()) + 1, np.int64)
+    for user in np.unique(users[log.known & (users >= 0)]).tolist():
+        mine = np.flatnonzero(log.known & (users == user))
+        if len(mine) >= FEWEST // 2:
+            once = _most_used(log.start[mine], log.end[mine], np.ones(len(mine), np.int64))
+            most[user] = once if once <= 2 else 0
+    return most
+
+
+def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
+    """The earliest time at which each job was free to start, by hindsight, int64 s; its submission where nothing is known.
+
+    Pass-over: a later job of the same user, at least as wide and as long, that starts earlier says that the first one was held, or waited
+    for something. A job that starts within `soon` s of the end of its user's last one may have waited for that.
+    """
+    w = log.workload
+    users = w.columns.get("user")
+    eligible = w.submit.copy()
+    if users is None:
+        return eligible
+    for user in np.unique(users[log.known & (users >= 0)]).tolist():
+        mine = np.flatnonzero(log.known & (users == user))
+        starts, ends = log.start[mine], np.sort(log.end[mine])
+        for k, job in enumerate(mine.tolist()):
+            later = mine[k + 1 :]
+            over = later[(w.procs[later] >= w.procs[job]) & (w.requested[later] >= w.requested[job]) & (log.start[later] < log.start[job])]
+            if len(over):
+                eligible[job] = max(eligible[job], int(log.start[over].max()))
+            place = np.searchsorted(ends, starts[k], side="right") - 1
+            if place >= 0 and starts[k] - ends[place] <= soon and ends[place] > w.submit[job]:
+                eligible[job] = max(eligible[job], int(ends[place]))
+    return eligible
+
+
+def stopped_stretches(log: RecordedLog, least: int = 3600) -> list[tuple[int, int]]:
+    """Stretches of at least so many s in which nothing runs though jobs wait: outages of the whole machine."""
+    known = log.known
+    order = np.argsort(log.start[known], kind="stable")
+    start, end, submit = log.start[known][order], log.end[known][order], log.workload.submit[known][order]
+    busy = np.maximum.accumulate(end)
+    gaps = np.flatnonzero(start[1:] - busy[:-1] >= least)
+    waits = [bool((submit[k + 1 :][:200] < busy[k] + least // 2).any()) for k in gaps.tolist()]
+    return [(int(busy[k]), int(start[k + 1])) for k, some in zip(gaps.tolist(), waits, strict=True) if some]
+
+
+def periods(stretches: Sequence[tuple[int, int]]) -> str:
+    """Whether outages recur, in words; empty if not."""
+    if len(stretches) < 3:
+        return ""
+    days = np.diff([begin for begin, _ in stretches]) / DAY
+    for every in (28, 14, 7):
+        if np.mean(np.abs(days / every - np.round(days / every)) * every < 1) > 0.7 and np.round(days / every).min() >= 1:
+            return f"every {every} days"
+    return ""

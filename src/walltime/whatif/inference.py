@@ -1,0 +1,134 @@
+"""What a log shows of its site's rules: the rules that were kept, their evidence, and the file that says them."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from walltime.auditor.one_step import Score
+from walltime.files import whole_file
+from walltime.machine import Machine, write_machine
+from walltime.provenance import plain
+from walltime.wording import harmless
+
+__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text", "write_site"]
+
+
+@dataclass(frozen=True)
+class InferredRule:
+    """A rule that was kept: what it says, the evidence, and what it adds to the agreement of the months that judge.
+
+    `gain`: F1 of these months with the rule minus without, at its turn; `low, high`: its interval over weeks, drawn again; `since`,
+    `until`: times of the log between which it holds, s, None for always.
+    """
+
+    kind: str
+    text: str
+    evidence: str
+    gain: float
+    low: float
+    high: float
+    since: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class MonthAgreement:
+    """One-step agreement in a month, before and with the rules; `judges`: whether rules were not chosen in it."""
+
+    month: str
+    jobs: int
+    judges: bool
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class FreeRun:
+    """A simulation of the whole log beside its record, over the jobs of the months that judge; waits in s.
+
+    `within`: share of the jobs that start within 10 min of their recorded start.
+    """
+
+    machine: str
+    jobs: int
+    mean_recorded: float
+    mean_simulated: float
+    rank_correlation: float
+    within: float
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What a log shows of its site's rules.
+
+    `machine`: the machine and all rules, as a file has them. `before`, `after`: scores over the months that judge, under the plain policy
+    and with all rules; `hindsight`: with the times besides at which jobs were free to start, which only the record knows. `free`:
+    simulations that run freely: on the plain machine, with the rules, and with the rules against themselves with submissions shaken by
+    30 s, which is the most that any simulation can reach. `delay`: seconds from the instant at which the policy would start a job to its
+    recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred.
+
+    The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
+    """
+
+    log: str
+    rules: Sequence[InferredRule]
+    machine: Machine
+    before: Score
+    after: Score
+    hindsight: Score
+    months: Sequence[MonthAgreement]
+    delay: tuple[float, float, float]
+    misfits: float
+    clock: int
+    notes: Sequence[str] = ()
+    refused: str = ""
+    free: tuple[FreeRun, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; the machine as the text of its file."""
+        scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
+        lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "months", "free")}
+        rest = {name: plain(getattr(self, name)) for name in ("log", "refused", "misfits", "clock", "delay", "notes")}
+        return rest | scores | lists | {"machine": site_text(self)}
+
+
+def write_site(inference: Inference, path: str | os.PathLike[str]) -> Path:
+    """Write the inferred machine as a file, with the evidence of each rule as a comment above it; returns the path. Raises OutputError."""
+    with whole_file(path) as file:
+        file.write(site_text(inference).encode())
+    return Path(path)
+
+
+def site_text(inference: Inference) -> str:
+    """The text of that file."""
+    after, before = inference.after, inference.before
+    head = [
+        f"# {inference.machine.name}",
+        f"# One-step agreement {after.f1:.3f}, without rules {before.f1:.3f}, in months that were not used to find them.",
+        f"# In the recorded state the policy starts {100 * after.at:.0f} % of what was started,",
+        f"# and {100 * after.precision:.0f} % of what it starts was started.",
+        f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
+        f"{inference.delay[2]:.0f} s (95 %).",
+        *(f"# {line}" for note in inference.notes for line in textwrap.wrap(harmless(note, 500), 130)),
+        "",
+    ]
+    comments = {kind: [rule for rule in inference.rules if rule.kind == kind] for kind in ("part", "outage", "window", "limit", "policy")}
+    above = {"[[partition]]": "part", "[[outage]]": "outage", "[[window]]": "window", "[[limit]]": "limit", "policy =": "policy"}
+    lines = []
+    for line in write_machine(inference.machine).splitlines():
+        kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
+        if kind is not None and comments[kind]:
+            rule = comments[kind].pop(0)
+            lines += [f"# {rule.text}: {rule.evidence}; agreement +{rule.gain:.3f} ({rule.low:+.3f} to {rule.high:+.3f}){_when(rule)}"]
+        lines.append(line)
+    return "\n".join([*head, *lines]) + "\n"
+
+
+def _when(rule: InferredRule) -> str:
+    since = "" if rule.since is None else f", since {rule.since:,} s of the log"
+    return since + ("" if rule.until is None else f", until {rule.until:,} s of the log")

@@ -1,0 +1,478 @@
+"""Which rules has a site, besides its policy? Read off its log, and kept only where they explain months that were not used to find them.
+
+Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule start what was
+started? A simulation that runs freely does not tell a right rule from a wrong one. Months take turns: in every other one rules are chosen,
+the others judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime import metrics
+from walltime.auditor.one_step import OneStep, SiteRules, one_step
+from walltime.errors import WorkloadError
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
+from walltime.machine.machine import DAY
+from walltime.machine.placing import place
+from walltime.machine.windows import Hours
+from walltime.policy import Easy, Policy, parse_policy
+from walltime.schedule.recorded import recorded_wait
+from walltime.simulation.run import simulate
+from walltime.whatif.candidate_rules import (
+    Part,
+    RecordedLog,
+    candidate_parts,
+    candidate_windows,
+    limited_users,
+    not_eligible_before,
+    periods,
+    stopped_stretches,
+)
+from walltime.whatif.inference import FreeRun, Inference, InferredRule, MonthAgreement
+from walltime.workload import Workload, check_workload
+from walltime.workload.scaling import shake
+
+__all__ = ["infer"]
+
+Array = np.ndarray
+LEAST_GAIN = 0.005
+"""A rule that adds less to the agreement of the months that choose is left out."""
+MOST_MISFITS = 0.05
+"""From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""
+POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
+"""Policies that are tried last."""
+DEEPEST = 30
+"""With more jobs waiting on average, policies that plan for all of them are not tried."""
+LONGEST_DELAY = 600
+"""A job that starts so long after the policy would start it waited for something else, s."""
+MONTH = 30 * DAY
+DRAWS = 300
+ALWAYS = np.iinfo(np.int64).max // 4
+
+
+class Rules(NamedTuple):
+    """All that has been accepted so far."""
+
+    windows: tuple[Window, ...] = ()
+    outages: tuple[tuple[int, int], ...] = ()
+    parts: tuple[Part, ...] = ()
+    at_once: tuple[tuple[int, int], ...] = ()
+    policy: Policy = Easy()
+
+
+class _Search:
+    """One inference: the record, the months, and the rules accepted so far."""
+
+    def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[int], None] | None):
+        wait = recorded_wait(workload)
+        if wait is None:
+            raise WorkloadError(f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts")
+        self.w, self.size, self.node = workload, machine_procs, procs_of_node
+        self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
+        self.progress = progress
+        self.since = workload.origin.unix_start_time
+        self.clock, self.zone = 0, False
+        self.rules = Rules()
+        self.kept: list[InferredRule] = []
+        self.notes: list[str] = []
+        self.month = self._months()
+        self.week = np.where(self.log.known, self.log.start // (7 * DAY), -1)
+        self.choose = self.log.known & (self.month % 2 == 0)
+        self.judge = self.log.known & (self.month % 2 == 1)
+        if not self.judge.any():
+            raise WorkloadError(f"{workload.origin.name} lasts under two months; rules cannot be chosen in one and judged in another")
+        self.asked = 0
+
+    def _months(self) -> Array:
+        """The number of the month in which each job started, from 0 on."""
+        start = np.maximum(self.log.start, 0)
+        if self.since is None:
+            return (start - int(start[self.log.known].min())) // MONTH
+        months = (start + self.since).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+        return months - int(months[self.log.known].min())
+
+    # ------------------------------------------------------------------ agreement under rules
+
+    def ask(self, rules: Rules, eligible: Array | None = None) -> OneStep:
+        """What the policy would have started under these rules."""
+        self.asked += 1
+        if self.progress is not None:
+            self.progress(self.asked)
+        hours = self._hours(rules)
+        limits = None
+        if rules.at_once:
+            limits = np.zeros(int(self.w.columns["user"].max()) + 1, np.int64)
+            for user, most in rules.at_once:
+                limits[user] = most
+        site = SiteRules(hours, eligible, limits)
+        rest, size, answers = np.ones(len(self.w), bool), self.size, []
+        for part in rules.parts:
+            chosen = rest & part.takes(self.w)
+            if not (chosen & self.log.known).any():
+                continue
+            answers.append(one_step(self.w, self.log.start, rules.policy, procs=part.procs, chosen=chosen, rules=site))
+            rest, size = rest & ~chosen, size - part.procs
+        if (rest & self.log.known).any():
+            answers.append(one_step(self.w, self.log.start, rules.policy, procs=size, chosen=rest, rules=site))
+        return _joined(answers)
+
+    def _hours(self, rules: Rules) -> list[tuple[Hours, Array]]:
+        hours: list[tuple[Hours, Array]] = []
+        if rules.windows:
+            machine = self.machine_of(rules._replace(parts=(), at_once=(), outages=()))
+            placed = place(self.w, machine)[1]
+            for k, window in enumerate(placed.windows):
+                hours.append((window, np.array([k in own for own in placed.windows_of])))
+        if rules.outages:
+            begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
+            hours.append((Hours(begin, end, True), np.ones(len(self.w), bool)))
+        return hours
+
+    def machine_of(self, rules: Rules) -> Machine:
+        """The rules as a machine."""
+        node = self.node
+        pools, partitions, rest = [], [], self.size
+        for k, part in enumerate(rules.parts, 1):
+            pools.append(Pool(f"part{k}", part.procs // node, node))
+            partitions.append(Partition(f"part{k}", (f"part{k}",), widest=part.widest, longest=part.longest))
+            rest -= part.procs // node * node
+        pools.append(Pool("main" if rules.parts else "all", rest // node, node))
+        main = pools[-1]
+        widest = rest if rules.parts and int(self.w.procs.max()) > rest else None
+        partitions.append(Partition(main.name, (main.name,), widest=widest))
+        if widest is not None:
+            partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
+        outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
+        return Machine(
+            tuple(pools),
+            tuple(partitions),
+            outages=outages,
+            limits=tuple(
+                Limit(("user",), only=tuple(self._name(user) for user, most in rules.at_once if most == jobs), jobs=jobs)
+                for jobs in sorted({most for _, most in rules.at_once})
+            ),
+            name=f"inferred from {self.w.origin.name}",
+            policy=rules.policy.label,
+            windows=rules.windows,
+            clock=self.clock if rules.windows else None,
+        )
+
+    def _name(self, user: int) -> str:
+        names = getattr(self.w.origin, "names", {}).get("user", ())
+        return names[user - 1] if 0 < user <= len(names) else str(user)
+
+    # ------------------------------------------------------------------ choosing
+
+    def gain(self, old: OneStep, new: OneStep, mask: Array) -> float:
+        """What F1 of these jobs gains."""
+        return new.score(mask).f1 - old.score(mask).f1
+
+    def interval(self, old: OneStep, new: OneStep) -> tuple[float, float]:
+        """The 90 % interval of the gain in the months that judge, over weeks drawn again."""
+        weeks = np.unique(self.week[self.judge])
+        place = np.searchsorted(weeks, self.week[self.judge])
+        sums = []
+        for one in (old, new):
+            made, asked = (np.bincount(place, weights, len(weeks)) for weights in (one.made[self.judge], 1 + one.wishes[self.judge]))
+            sums += [made, asked]
+        draws = np.random.default_rng(0).integers(0, len(weeks), (DRAWS, len(weeks)))
+        before, before_of, after, after_of = (column[draws].sum(axis=1) for column in sums)
+        low, high = np.percentile(2 * after / after_of - 2 * before / before_of, [5, 95])
+        return float(low), float(high)
+
+    def keep(self, kind: str, text: str, evidence: str, old: OneStep, new: OneStep, rules: Rules, **times: int | None) -> bool:
+        """Keep a rule if the months that judge agree better with it."""
+        low, high = self.interval(old, new)
+        gain = self.gain(old, new, self.judge)
+        if gain <= 0 or low <= 0:
+            self.notes.append(f"{text}: it explains the months that choose, not those that judge ({gain:+.3f}), and is left out.")
+            return False
+        self.rules = rules
+        self.kept.append(InferredRule(kind, text, evidence, gain, low, high, **times))
+        return True
+
+
+def _joined(answers: Sequence[OneStep]) -> OneStep:
+    """The answers for the parts of a machine, whose jobs are apart."""
+    whole = answers[0]
+    for other in answers[1:]:
+        whole = OneStep(
+            whole.counted | other.counted,
+            whole.made | other.made,
+            whole.wishes + other.wishes,
+            np.where(other.counted, other.delay, whole.delay),
+            whole.short | other.short,
+        )
+    return whole
+
+
+def infer(
+    workload: Workload,
+    *,
+    procs: int | None = None,
+    procs_of_node: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Inference:
+    """Infer a site's rules from the starts that its log records.
+
+    `procs`: the machine's size, by default that of the log. `progress` is told how many rules have been tried. Raises WorkloadError for a
+    log without recorded waits or of under two months.
+    """
+    check_workload(workload)
+    search = _Search(workload, workload.machine_procs if procs is None else procs, procs_of_node, progress)
+    plain = search.ask(search.rules)
+    misfits = float(plain.short[plain.counted].mean())
+    if misfits > MOST_MISFITS:
+        refused = (
+            f"{100 * misfits:.0f} % of the recorded starts need more processors than the record leaves of {search.size:,}: the log, or the "
+            "machine's size, does not say what the scheduler saw; nothing is inferred"
+        )
+        return _result(search, plain, plain, misfits, refused)
+    current = _parts(search, plain)
+    current = _outages(search, current)
+    current = _windows(search, current)
+    current = _limits(search, current)
+    current = _policy(search, current)
+    return _result(search, plain, current, misfits, "")
+
+
+def _parts(search: _Search, current: OneStep) -> OneStep:
+    """Parts of the machine for small, short jobs."""
+    while len(search.rules.parts) < 2:
+        best, best_gain, best_part = None, LEAST_GAIN, None
+        for part in candidate_parts(search.log, search.size):
+            if search.node > 1:
+                part = replace(part, procs=-(-part.procs // search.node) * search.node)
+            answer = search.ask(search.rules._replace(parts=(*search.rules.parts, part)))
+            gain = search.gain(current, answer, search.choose)
+            if gain > best_gain:
+                best, best_gain, best_part = answer, gain, part
+        if best is None or best_part is None:
+            return current
+        jobs = int((best_part.takes(search.w) & search.log.known).sum())
+        text = f"jobs of up to {best_part.widest:,} processors and {best_part.longest:,} s run on a part of {best_part.procs:,} processors"
+        evidence = f"the {jobs:,} such jobs never use more together"
+        rules = search.rules._replace(parts=(*search.rules.parts, best_part))
+        if not search.keep("part", text, evidence, current, best, rules):
+            return current
+        current = best
+    return current
+
+
+def _outages(search: _Search, current: OneStep) -> OneStep:
+    """Outages of the whole machine, which are known in advance."""
+    stretches = stopped_stretches(search.log)
+    if not stretches:
+        return current
+    rules = search.rules._replace(outages=tuple(stretches))
+    answer = search.ask(rules)
+    every = periods(stretches)
+    text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
+    evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
+    if search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep("outage", text, evidence, current, answer, rules):
+        return answer
+    return current
+
+
+def _windows(search: _Search, current: OneStep) -> OneStep:
+    """Rules by the clock, one after the other."""
+    if search.since is None:
+        search.notes.append("The log does not say when it starts, so rules by the clock cannot be seen.")
+        return current
+    best_clock, best_found = 0, None
+    for clock in _clocks(search.w):
+        search.clock = clock
+        candidates = candidate_windows(search.log, search.since + clock)
+        answers = [(search.ask(search.rules._replace(windows=(one,))), one) for one in candidates]
+        gains = [search.gain(current, answer, search.choose) for answer, _ in answers]
+        if gains and (best_found is None or max(gains) > best_found[0]):
+            best_clock, best_found = clock, (max(gains), candidates)
+    if best_found is None:
+        return current
+    search.clock, candidates = best_clock, list(best_found[1])
+    while candidates:
+        best, gain, window = None, LEAST_GAIN, None
+        worth = []
+        for one in candidates:
+            answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
+            own = search.gain(current, answer, search.choose)
+            if own > 0:
+                worth.append(one)
+            if own > gain:
+                best, gain, window = answer, own, one
+        if best is None or window is None:
+            return current
+        worth.remove(window)
+        candidates = worth
+        window, best = _period(search, current, window, best)
+        rules = search.rules._replace(windows=(*search.rules.windows, window))
+        text, evidence = _said(search, window)
+        times = {"since": window.since, "until": window.until}
+        if search.keep("window", text, evidence, current, best, rules, **times):  # type: ignore[arg-type]
+            current = best
+    return current
+
+
+def _clocks(workload: Workload) -> list[int]:
+    """What the site's clock may be ahead of UTC, s: its zone's time in winter, and an hour more or less."""
+    since = workload.origin.unix_start_time
+    assert since is not None
+    zone = workload.origin.tzinfo()
+    year = datetime.fromtimestamp(since, UTC).year
+    offsets = {datetime(year, month, 15, tzinfo=zone).utcoffset() or timedelta(0) for month in (1, 7)}
+    return sorted(int(offset.total_seconds()) for offset in offsets)
+
+
+def _period(search: _Search, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
+    """Whether a window holds all the time, or begins or ends with a month; by the months that choose."""
+    gains = []
+    months = np.unique(search.month[search.choose])
+    for month in months.tolist():
+        mask = search.choose & (search.month == month)
+        jobs = int(mask.sum())
+        gains.append(search.gain(current, best, mask) * jobs)
+    total = np.concatenate([[0], np.cumsum(gains)])
+    pairs = [(total[b] - total[a], a, b) for a in range(len(gains)) for b in range(a + 1, len(gains) + 1)]
+    most, first, last = max(pairs, key=lambda pair: (pair[0], pair[2] - pair[1]))
+    if most <= total[-1] * 1.02:
+        return window, best
+    since = None if first == 0 else _edge(search, int(months[first - 1]), int(months[first]))
+    until = None if last == len(gains) else _edge(search, int(months[last - 1]), int(months[last]))
+    shorter = replace(window, since=since, until=until)
+    answer = search.ask(search.rules._replace(windows=(*search.rules.windows, shorter)))
+    if search.gain(best, answer, search.choose) > 0:
+        return shorter, answer
+    return window, best
+
+
+def _edge(search: _Search, month: int, following: int) -> int:
+    """The middle between two months that choose, in s of the log: the beginning of the month between them where there is one."""
+    between = (month + following + 1) // 2
+    mine = search.log.known & (search.month >= between)
+    return int(search.log.start[mine].min()) if mine.any() else ALWAYS
+
+
+def _said(search: _Search, window: Window) -> tuple[str, str]:
+    """A window in words, and what the log shows of it."""
+    days = "every day" if len(window.days) == 7 else "-".join((window.days[0], window.days[-1])) if len(window.days) > 1 else window.days[0]
+    who = "jobs"
+    if window.longer_than is not None:
+        who = f"jobs of over {window.longer_than / 3600:g} h"
+    if window.wider_than is not None:
+        who = f"jobs of over {window.wider_than:,} processors"
+    if window.end is None:
+        text = f"no job is planned to run across {window.begin} ({days})"
+        return text, "far fewer requests cross it than the half hours beside it"
+    return f"{who} do not start from {window.begin} to {window.end} ({days})", "far fewer of them start then than are submitted"
+
+
+def _limits(search: _Search, current: OneStep) -> OneStep:
+    """Users whose jobs run one, or two, at a time."""
+    most = limited_users(search.log)
+    users = np.flatnonzero(most)
+    if not len(users):
+        return current
+    every = search.ask(search.rules._replace(at_once=tuple((int(user), int(most[user])) for user in users)))
+    column, better = search.w.columns["user"], []
+    for user in users.tolist():
+        mine = search.choose & (column == user)
+        if mine.any() and every.score(mine).wishes < current.score(mine).wishes and search.gain(current, every, mine) > 0:
+            better.append((user, int(most[user])))
+    if not better:
+        return current
+    rules = search.rules._replace(at_once=tuple(better))
+    answer = search.ask(rules)
+    text = f"{len(better)} user{'s' if len(better) > 1 else ''} whose jobs run one or two at a time"
+    evidence = "more of their jobs wait than ever run together"
+    if search.gain(current, answer, search.choose) > LEAST_GAIN and search.keep("limit", text, evidence, current, answer, rules):
+        return answer
+    return current
+
+
+def _policy(search: _Search, current: OneStep) -> OneStep:
+    """The order of the queue, and who may overtake: a named policy where it explains more."""
+    best, gain, policy = None, LEAST_GAIN, None
+    known = search.log.known
+    waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
+    for name in POLICIES:
+        own = parse_policy(name)
+        if own == search.rules.policy:
+            continue
+        if own.passes is not None and own.passes.kind == "kept" and waiting > DEEPEST:
+            search.notes.append(
+                f"{name} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
+            )
+            continue
+        answer = search.ask(search.rules._replace(policy=own))
+        if search.gain(current, answer, search.choose) > gain:
+            best, gain, policy = answer, search.gain(current, answer, search.choose), own
+    if best is None or policy is None:
+        return current
+    text = f"the policy is {policy.label}"
+    evidence = "it explains more starts than EASY in order of arrival"
+    if search.keep("policy", text, evidence, current, best, search.rules._replace(policy=policy)):
+        return best
+    return current
+
+
+def _result(search: _Search, plain: OneStep, current: OneStep, misfits: float, refused: str) -> Inference:
+    eligible = not_eligible_before(search.log)
+    hindsight = current if refused else search.ask(search.rules, eligible)
+    made = current.delay[current.made & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]
+    low, middle, high = np.percentile(made, [5, 50, 95]).tolist() if len(made) else (0.0, 0.0, 0.0)
+    months = []
+    for month in np.unique(search.month[search.log.known]).tolist():
+        mask = search.log.known & (search.month == month)
+        name = f"month {month + 1}"
+        if search.since is not None:
+            name = str(np.datetime64(int(search.since + search.log.start[mask].min()), "s").astype("datetime64[M]"))
+        months.append(MonthAgreement(name, int(mask.sum()), bool(month % 2), plain.score(mask).f1, current.score(mask).f1))
+    machine = search.machine_of(search.rules)
+    return Inference(
+        log=search.w.origin.name,
+        rules=search.kept,
+        machine=machine,
+        before=plain.score(search.judge),
+        after=current.score(search.judge),
+        hindsight=hindsight.score(search.judge),
+        months=months,
+        delay=(low, middle, high),
+        misfits=misfits,
+        clock=search.clock,
+        notes=search.notes,
+        refused=refused,
+        free=() if refused else tuple(_free_runs(search, machine)),
+    )
+
+
+def _free_runs(search: _Search, machine: Machine) -> Iterator[FreeRun]:
+    """The plain machine, the one with the rules, and the latter against itself."""
+    recorded = np.where(search.log.known, search.log.start - search.w.submit, -1)
+    plain = search.machine_of(Rules())
+    ids = search.w.job_id
+    for name, own in (("plain EASY", plain), ("with the rules", machine)):
+        schedule = simulate(search.w, own.policy or "easy", machine=own)
+        place = np.searchsorted(ids, schedule.workload.job_id) if (np.diff(ids) > 0).all() else _places(ids, schedule.workload.job_id)
+        yield _free_run(name, recorded[place], schedule.wait, search.judge[place])
+    shaken = simulate(shake(search.w, 30, 1), machine.policy or "easy", machine=machine)
+    other = _places(shaken.workload.job_id, schedule.workload.job_id)
+    yield _free_run("with the rules, against itself shaken by 30 s", shaken.wait[other], schedule.wait, search.judge[place])
+
+
+def _places(ids: Array, wanted: Array) -> Array:
+    """Where these job numbers are."""
+    order = np.argsort(ids, kind="stable")
+    return order[np.searchsorted(ids[order], wanted)]
+
+
+def _free_run(name: str, recorded: Array, simulated: Array, chosen: Array) -> FreeRun:
+    one, other = recorded[chosen], simulated[chosen]
+    waits = metrics.recorded_waits(one, other)
+    within = float(np.mean(np.abs(other - one) <= 600))
+    return FreeRun(name, len(one), float(one.mean()), float(other.mean()), waits.rank_correlation, within)

@@ -1,0 +1,196 @@
+"""One-step agreement: what would a policy start in the recorded state, and which rules of a site a log shows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import walltime as wt
+from tests.strategies import examples, workloads
+from walltime.auditor.one_step import SiteRules, one_step
+from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine, Partition, Pool, Window
+from walltime.machine.windows import Hours
+from walltime.policy import parse_policy
+from walltime.whatif import infer
+from walltime.whatif.candidate_rules import RecordedLog, limited_users, not_eligible_before, periods, stopped_stretches
+from walltime.whatif.inference import site_text
+from walltime.machine.files import parse_machine
+from walltime.workload.models import MODELS
+
+HOUR, DAY = 3600, 86_400
+MONDAY = 4 * DAY
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
+
+
+def made(submit, runtime, procs, machine_procs=4, **columns):
+    return wt.Workload.from_arrays(
+        submit=submit, runtime=runtime, procs=procs, machine_procs=machine_procs, columns={k: np.array(v) for k, v in columns.items()}
+    )
+
+
+def asked(workload, start, policy="easy", **rest):
+    return one_step(workload, np.array(start), parse_policy(policy), **rest)
+
+
+# ------------------------------------------------------------------ by hand
+
+
+def test_score__a_start_that_the_policy_would_not_make_and_a_wish_that_nobody_followed():
+    # Job 1 has the machine until 10. Job 2 (4 procs) is the head; job 3 (1 proc, 20 s) would delay it, yet the record starts it at 5.
+    # From 10 on EASY wishes to start job 2, but at 10 job 3 runs until 25.
+    workload = made([0, 1, 2], [10, 10, 20], [3, 4, 1])
+    found = asked(workload, [0, 25, 5])
+    assert found.made.tolist() == [True, True, False]
+    assert found.wishes.tolist() == [1, 1, 0]
+    score = found.score()
+    assert (score.jobs, score.made, score.wishes) == (3, 2, 2)
+    assert score.at == pytest.approx(2 / 3)
+    assert score.precision == 1
+    assert score.f1 == pytest.approx(4 / 5)
+
+
+def test_score__a_wish_counts_once_however_long_it_lasts_and_its_length_is_the_delay():
+    found = asked(made([0, 5, 9], [3, 3, 3], [1, 1, 1]), [7, 5, 9])
+    assert found.wishes.tolist() == [1, 1, 1]
+    assert found.delay.tolist() == [7, 0, 0]
+
+
+def test_score__a_wish_given_up_is_not_followed():
+    # The second is wished for at 0; the third takes its place from 1 to 10, as is seen when the fourth comes.
+    found = asked(made([0, 0, 1, 5], [100, 5, 9, 5], [2, 2, 2, 1]), [0, 10, 1, 20])
+    assert found.made.tolist() == [True, True, False, True]
+    assert found.wishes.tolist() == [1, 2, 0, 1]
+    assert found.score().precision == pytest.approx(3 / 4)
+
+
+def test_rules__a_window_a_limit_and_an_eligible_time_are_no_wishes():
+    workload = made([0, 0], [5, 5], [1, 1], user=[1, 1])
+    everybody = np.ones(2, bool)
+    hours = Hours(np.array([0]), np.array([8]), False)
+    assert asked(workload, [8, 8], rules=SiteRules([(hours, everybody)])).score().f1 == 1
+    assert asked(workload, [0, 5], rules=SiteRules(at_once=np.array([0, 1]))).score().f1 == 1
+    assert asked(workload, [0, 3], rules=SiteRules(eligible=np.array([0, 3]))).score().f1 == 1
+    for start in ([8, 8], [0, 5], [0, 3]):
+        assert asked(workload, start).delay.max() > 0
+
+
+def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked():
+    found = asked(made([0, 0], [10, 10], [3, 3]), [0, 0])
+    assert found.short.sum() == 2 or found.short.sum() == 0  # together they are too wide: each fits alone
+    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).short.tolist() == [False, True]
+
+
+def test_one_step__needs_recorded_starts_and_a_known_policy():
+    workload = made([0], [1], [1])
+    with pytest.raises(WorkloadError, match="records no starts"):
+        asked(workload, [-1])
+
+    class Mine(wt.PlainPolicy):
+        def choose(self, sight):
+            return []
+
+    with pytest.raises(PolicyError, match="decides in ways of its own"):
+        one_step(workload, np.array([0]), Mine())
+
+
+# ------------------------------------------------------------------ controls
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "hybrid:depth=0", "hybrid:depth=3", "easy:order=sjf", "easy:order=wfp", "conservative"])
+def test_control__a_simulated_schedule_agrees_with_its_own_policy_and_less_with_others(policy):
+    workload = MODELS["lublin99"].generate(600, 64, 0.9, 3).with_estimates(wt.FModel(3), seed=1)
+    schedule = wt.simulate(workload, policy)
+    own = asked(workload, schedule.start, policy, end=schedule.end).score().f1
+    assert own >= 0.998
+    others = [other for other in ("fcfs", "easy", "easy:order=sjf", "conservative") if other != policy]
+    assert all(asked(workload, schedule.start, other, end=schedule.end).score().f1 < own - 0.002 for other in others)
+
+
+@given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))
+@examples(40)
+def test_control__of_any_workload_every_start_is_the_policys(workload, policy):
+    schedule = wt.simulate(workload, policy)
+    found = one_step(schedule.workload, schedule.start, parse_policy(policy), end=schedule.end)
+    assert found.made.all()
+    assert (found.wishes == 1).all()
+
+
+# ------------------------------------------------------------------ candidates
+
+
+def log_of(submit, start, runtime, procs, **columns):
+    workload = made(submit, runtime, procs, machine_procs=8, **columns)
+    return RecordedLog.of(workload, np.array(start))
+
+
+def test_candidates__an_outage_is_where_nothing_runs_though_jobs_wait():
+    log = log_of([0, 100, 20_000], [0, 9_000, 20_000], [1_000, 100, 100], [1, 1, 1])
+    assert stopped_stretches(log) == [(1_000, 9_000)]
+    assert periods([(k * 14 * DAY, k * 14 * DAY + HOUR) for k in range(4)]) == "every 14 days"
+    assert periods([(0, 1), (5 * DAY, 6 * DAY), (7 * DAY, 8 * DAY)]) == ""
+
+
+def test_candidates__who_was_passed_over_by_their_own_later_job_was_not_eligible():
+    log = log_of([0, 1, 2], [50, 10, 20], [5, 5, 5], [2, 2, 1], user=[1, 1, 1])
+    # The second, submitted later, started at 10; the first and the third start soon after ends of their user's jobs, at 25 and at 15.
+    assert not_eligible_before(log).tolist() == [25, 1, 15]
+    assert not_eligible_before(log, soon=0).tolist() == [10, 1, 2]
+
+
+def test_candidates__a_user_whose_jobs_run_one_by_one():
+    count = 30
+    log = log_of([0] * count, [10 * k for k in range(count)], [10] * count, [1] * count, user=[3] * count)
+    assert limited_users(log).tolist() == [0, 0, 0, 1]
+
+
+# ------------------------------------------------------------------ rules planted in generated logs
+
+
+def planted(machine=None, policy="easy", jobs=6_000, slower=3):
+    """A generated log of months, replayed under hidden rules, with its waits as a record."""
+    workload = MODELS["lublin99"].generate(jobs, 64, 0.75, 5).with_estimates(wt.FModel(2), seed=1)
+    times = {name: getattr(workload, name) * slower for name in ("submit", "runtime", "requested", "believed")}
+    workload = replace(workload, **times, origin=replace(workload.origin, unix_start_time=MONDAY))
+    own = wt.simulate(workload, policy, machine=machine) if machine is not None else wt.simulate(workload, policy)
+    return replace(own.workload, columns={**own.workload.columns, "wait": own.start - own.workload.submit})
+
+
+def site(*windows, **rest):
+    return Machine((Pool("all", 64, 1),), (Partition("all", ("all",)),), windows=windows, clock=0, **rest)
+
+
+@pytest.mark.slow
+def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used():
+    log = planted(site(Window("17:00", days=WEEKDAYS)))
+    found = infer(log)
+    assert [(rule.kind, rule.text) for rule in found.rules if rule.kind == "window"] == [
+        ("window", "no job is planned to run across 17:00 (mon-fri)")
+    ]
+    assert found.after.f1 > 0.99 > found.before.f1 + 0.02
+    assert parse_machine(site_text(found), "site.toml").windows == found.machine.windows
+
+
+@pytest.mark.slow
+def test_infer__nothing_is_invented_on_what_plain_easy_made():
+    found = infer(planted())
+    assert found.rules == []
+    assert found.before.f1 >= 0.998
+    assert found.free[0].rank_correlation == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_infer__a_record_that_does_not_fit_the_machine_is_refused():
+    log = planted()
+    found = infer(log, procs=40)
+    assert "need more processors than the record leaves" in found.refused
+    assert found.rules == []
+
+
+def test_infer__needs_waits_and_two_months():
+    with pytest.raises(WorkloadError, match="records no waits"):
+        infer(made([0], [1], [1]))
+    with pytest.raises(WorkloadError, match="under two months"):
+        infer(made([0, 1], [1, 1], [4, 4], wait=[0, 1]))
