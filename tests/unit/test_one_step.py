@@ -12,12 +12,12 @@ from tests.strategies import examples, workloads
 from walltime.auditor.one_step import SiteRules, one_step
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool, Window
+from walltime.machine.files import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
 from walltime.whatif import infer
 from walltime.whatif.candidate_rules import RecordedLog, limited_users, not_eligible_before, periods, stopped_stretches
 from walltime.whatif.inference import site_text
-from walltime.machine.files import parse_machine
 from walltime.workload.models import MODELS
 
 HOUR, DAY = 3600, 86_400

@@ -22,8 +22,8 @@ __all__ = ["months_figure", "render", "tables_of", "verdict", "write_inference_r
 
 WHAT_IT_IS = (
     "One-step agreement: at every recorded instant the policy is asked, in the recorded state, what it would start. Two shares say how "
-    "well it explains the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was "
-    "started. The numbers are their harmonic mean, F1. A simulation that runs freely is far less sharp a test, since one job that "
+    "well it explains the record: of the starts that were recorded, those that it would have made; and of what it would have started, what "
+    "was started. The numbers are their harmonic mean, F1. A simulation that runs freely is far less sharp a test, since one job that "
     "starts otherwise changes all that follows."
 )
 
@@ -49,9 +49,9 @@ def verdict(found: Inference) -> list[str]:
         plain, ruled, ceiling = found.free
         said.append(
             f"Simulated freely, the mean wait is {human_time(ruled.mean_simulated)} with the rules and "
-            f"{human_time(plain.mean_simulated)} without; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is {ruled.rank_correlation:.2f} with and "
-            f"{plain.rank_correlation:.2f} without rules; {ceiling.rank_correlation:.2f} is what a simulation reaches against itself with "
-            "submissions shaken by 30 s."
+            f"{human_time(plain.mean_simulated)} without; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
+            f"{ruled.rank_correlation:.2f} with and {plain.rank_correlation:.2f} without rules; {ceiling.rank_correlation:.2f} is what a "
+            "simulation reaches against itself with submissions shaken by 30 s."
         )
     return said
 
