@@ -20,7 +20,7 @@ MOST_FIELDS = 100
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
-HEAD = re.compile(rb"\A\s*;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17,99}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE)
+HEAD = re.compile(rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17,99}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE)
 """The first line is a comment, or there is a line of 18 to 100 numbers."""
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _FORMAT = "give a job log in the Standard Workload Format"

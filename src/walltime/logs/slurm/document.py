@@ -143,7 +143,7 @@ def _record(job: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], lis
     return numbers, texts, _batch_steps(job)
 
 
-_HEAD = re.compile(rb'\A\s*\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
+_HEAD = re.compile(rb'\A\s*+\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
 _TIMES = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
 
 

@@ -40,7 +40,7 @@ KINDS = {
 """The fields of sacct that are read, and of what kind they are."""
 TEXTS = ("jobname", "submitline")
 """Free texts that are read."""
-_HEAD = re.compile(rb"\A\s*(?=[^\n]*jobid)[a-z]", re.IGNORECASE)
+_HEAD = re.compile(rb"\A\s*+(?=[^\n]*jobid)[a-z]", re.IGNORECASE)
 _ID = (
     r"^(\d{1,10})(?:_(?:(\d{1,7})|(\[[^\]]*\](?:%\d+)?)))?(?:\+(\d{1,6}))?"
     r"(?:\.(batch|extern|interactive|TBD|\d{1,10}(?:\+\d{1,6})?))?$"
