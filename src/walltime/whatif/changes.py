@@ -261,9 +261,7 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
     place = names.index(name)
     old, now = rows[place], getattr(rows[place], field)
     value = _value(change, table, field, now, key)
-    if (
-        isinstance(old, Limit) and value is None and now is not None and [old.jobs, old.procs, old.second].count(None) == 2
-    ):  # it limits nothing any more
+    if isinstance(old, Limit) and value is None and now is not None and (old.jobs, old.procs, old.second).count(None) == 2:
         return replace(machine, limits=(*rows[:place], *rows[place + 1 :])), [f"limit {name} is gone"]
     changed: dict[str, Any] = {table.rows: (*rows[:place], replace(old, **{field: value}), *rows[place + 1 :])}
     return replace(machine, **changed), [_became(f"{what} {name}", field if what == "partition" else key, now, value)]
