@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.cli import HEADER, call, one_line
 from tests.strategies import workloads
-from walltime.campaign.groups import MEASURES as CAMPAIGN_MEASURES
-from walltime.campaign.groups import group_rows
+from walltime.campaign.store import MEASURES as CAMPAIGN_MEASURES
+from walltime.campaign.work import group_rows
 from walltime.errors import PolicyError, WorkloadError
 from walltime.schedule.breakdown import MEASURES
 from walltime.schedule.groups import GROUPINGS, check_known, group_jobs, local_seconds, parse_grouping

@@ -77,6 +77,7 @@ def test_limit__is_changed_by_its_number_and_can_go():
     assert changed("limit.2.procs-=50%").limits[1].procs == 256
     assert changed("limit.1.jobs=none").limits == (MACHINE.limits[1],)
     assert told("limit.1.jobs=none") == ["limit 1 is gone"]
+    assert told("limit.1.procs=none") == ["limit 1: procs unlimited → unlimited (no change)"]
 
 
 def test_qos_and_shares():
@@ -118,8 +119,8 @@ def test_policy_load_and_requests():
         ("partition.main.pools=thick", "thick"),
         ("partition.main.pools-=thick", "it has thin, fat"),
         ("partition.gpu.long.pools-=fat", "no pools"),
-        ("limit.3.jobs=1", "they are 1 to 2"),
-        ("limit.x.jobs=1", "they are 1 to 2"),
+        ("limit.3.jobs=1", "there is no limit"),
+        ("limit.x.jobs=1", "there is no limit"),
         ("limit.1.procs+=1", "set it with ="),
         ("limit.1.users=1", "it has jobs, procs, gpus"),
         ("qos.low.priority=1", "known are high"),

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -42,7 +43,7 @@ TINY_FORMAT = LogFormat(
     "tiny",
     "Tiny log",
     (".tiny",),
-    lambda head: head.startswith(b"job,submit,"),
+    re.compile(rb"\Ajob,submit,"),
     read_tiny,
     (Rule("without_end", "drop", "The job has not ended."),),
 )

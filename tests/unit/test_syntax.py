@@ -97,7 +97,7 @@ def test_engine_version__stays_when_comments_and_what_gives_no_result_are_edited
     for file in package.rglob("*.py"):
         file.write_text("# A comment.\n" + file.read_text().replace('"""', '"""Edited. ', 1))
     edited = _files(package, (*NO_RESULTS, "cli/main.py", "report/page.py", "campaign/store.py"))
-    assert len(edited) > len(NO_RESULTS)
+    assert len(edited) > 3
     for name in edited:
         with name.open("a") as file:
             file.write("\nEDITED = 1\n")

@@ -21,62 +21,11 @@ from walltime.syntax import syntax_hash
 SPELLED = ("policy", "order", "backfill_order")
 """The parameters whose values may name a user's own file."""
 RANDOM_SCALING = ("size", "thin", "users")
-RESULTS = (
-    "campaign/groups.py",
-    "campaign/work.py",
-    "engine",
-    "estimates",
-    "logs",
-    "metrics",
-    "policy",
-    "predictors",
-    "schedule",
-    "simulation",
-    "workload",
-)
+RESULTS = ("campaign/work.py", "engine", "estimates", "logs", "metrics", "policy", "predictors", "schedule", "simulation", "workload")
 """The parts of the package on which results depend..."""
-NO_RESULTS = (
-    "engine/compiler",
-    "engine/interface/load.py",
-    "estimates/suggestion.py",
-    "logs/catalogue.py",
-    "logs/fetch.py",
-    "metrics/confidence.py",
-    "metrics/gains.py",
-    "metrics/recorded.py",
-    "schedule/comparison.py",
-    "schedule/files.py",
-    "schedule/recorded.py",
-    "simulation/accuracy.py",
-    "simulation/adjusted.py",
-    "simulation/advice.py",
-    "simulation/dialects.py",
-    "simulation/fair_start.py",
-    "simulation/first_look.py",
-    "simulation/replay.py",
-    "simulation/replication.py",
-    "simulation/spread.py",
-    "simulation/stepping.py",
-    "simulation/threads.py",
-    "simulation/windows.py",
-)
-"""...except these: caching and loading of the engine, and code that only checks, compares, fetches or writes."""
-OF_MACHINES = (
-    "engine/inputs.py",
-    "engine/interface/nodes.py",
-    "engine/interface/pools.py",
-    "engine/kernel/nodes",
-    "engine/kernel/pools",
-    "engine/reference/nodes.py",
-    "engine/reference/pools.py",
-    "engine/reference/shares.py",
-    "machine/files.py",
-    "machine/machine.py",
-    "machine/placing.py",
-    "policy/slurm.py",
-    "simulation/on_machine.py",
-    "simulation/on_slurm.py",
-)
+NO_RESULTS = ("engine/compiler",)
+"""...except this: how the engine is compiled and kept."""
+OF_MACHINES = ("engine/kernel/nodes", "engine/kernel/pools", "machine")
 """What only the results of cells with a machine of several pools depend on."""
 
 
@@ -174,8 +123,7 @@ def engine_version(machines: bool = False) -> str:
 def files_of_results(package: Path, machines: bool = False) -> list[Path]:
     """The modules of the package in this folder that determine the content of a cell's row."""
     files, of_machines = _files(package, RESULTS), _files(package, OF_MACHINES)
-    files = files | of_machines if machines else files - of_machines
-    return sorted(files - _files(package, NO_RESULTS))
+    return sorted((files | of_machines if machines else files - of_machines) - _files(package, NO_RESULTS))
 
 
 def _files(package: Path, parts: Iterable[str]) -> set[Path]:

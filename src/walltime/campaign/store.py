@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from walltime import notebook
 from walltime.campaign.dimensions import DIMENSIONS
-from walltime.campaign.groups import MEASURES
 from walltime.errors import LogError, OutputError
 from walltime.files import printable, whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the columns; a store with another one is not read."""
+MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
+"""Of each group of jobs."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
 

@@ -10,20 +10,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from walltime.campaign.cell import Cell, engine_version, scheduler_of
-from walltime.campaign.groups import group_rows
-from walltime.campaign.store import SCHEMA, Store
+from walltime.campaign.store import MEASURES, SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.machine.files import parse_machine
 from walltime.policy import Dialect
 from walltime.provenance import version
+from walltime.schedule.breakdown import breakdown
+from walltime.schedule.groups import group_jobs
 from walltime.simulation.batch import Case, Lane
 from walltime.simulation.variation import Variation
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 
+Array = np.ndarray
 MODEL_PROCS = 128
 """Default number of processors of a model's machine."""
 _reading = threading.Lock()
@@ -106,9 +110,18 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
     row |= {"procs": lane.simulated.machine_procs, "walltime": version(), "engine": engine_version(machine is not None), "schema": SCHEMA}
     groups: list[dict[str, Any]] = []
     for by in cell.groups:
-        start, submit, runtime, measured = lane.schedule()
-        groups += [{"cell": key, **group} for group in group_rows(lane.simulated, by, start, submit, runtime, measured)]
+        groups += [{"cell": key, **group} for group in group_rows(lane.simulated, by, *lane.schedule())]
     return row, groups, lane.kernel_seconds - before
+
+
+def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime: Array, measured: Array) -> list[dict[str, Any]]:
+    """Averages of the measured jobs of each group, sorted by name.
+
+    `start, submit, runtime`: int64 s, `measured`: bool; each of shape (jobs,).
+    """
+    groups = group_jobs(workload, by, submit, start + runtime, runtime=runtime)
+    rows = sorted(breakdown(groups, start - submit, runtime, workload.procs, measured), key=lambda row: row["group"])
+    return [{"by": by, "group": row["group"], **{name: row[name] for name in MEASURES}} for row in rows]
 
 
 def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None) -> Lane:

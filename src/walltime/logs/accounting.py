@@ -56,6 +56,8 @@ RULES = (
     *clock.RULES,
 )
 """Rules of all formats of batch systems."""
+FIRST_LINES = rb"(?:\s*+\S[^\n]*+\n){0,2}?\s*+"
+"""Before what is looked for at the beginning of the first, second or third line of a file."""
 YEAR = 365 * 86_400
 """What stands for no limit, s; also what Slurm writes for the limit of a partition without one."""
 NO_LIMIT = -2

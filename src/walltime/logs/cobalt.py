@@ -5,6 +5,7 @@ Their columns are described at https://reports.alcf.anl.gov/data/ .
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -29,7 +30,9 @@ _COLUMNS = {
     "machine": "MACHINE_NAME",
 }
 _TEXTS = ("user", "group", "queue", "machine")
-_NEEDED = ("QUEUED_TIMESTAMP", "RUNTIME_SECONDS")
+_HEAD = re.compile(
+    rb"\A(?=[^\n]*\bQUEUED_TIMESTAMP\b)(?=[^\n]*\bRUNTIME_SECONDS\b)(?=[^\n]*\bNODES_(?:USED|REQUESTED)\b)[\"\w]+,", re.IGNORECASE
+)
 
 
 class CobaltLog(JobLog):
@@ -51,15 +54,9 @@ def cobalt_mapping(titles: Sequence[str]) -> TableMapping:
     return TableMapping(columns, None if status is None else Status(status, completed=("0", "0.0"), other="failed"))
 
 
-def _recognises(head: bytes) -> bool:
-    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace").upper()
-    titles = [title.strip().strip('"') for title in line.split(",")]
-    return all(title in titles for title in _NEEDED) and bool({"NODES_USED", "NODES_REQUESTED"} & set(titles))
-
-
 def _read(file: LogFile, options: ReadOptions) -> JobLog:
     return read_table(CobaltLog, file, options, cobalt_mapping(heading_of(file)), "a job table of ALCF")
 
 
-COBALT = LogFormat("cobalt", "ALCF job table", (), _recognises, _read)
+COBALT = LogFormat("cobalt", "ALCF job table", (), _HEAD, _read)
 """Job tables of ALCF, recognised by their heading."""

@@ -14,7 +14,7 @@ from walltime.logs.cobalt import COBALT
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
 from walltime.logs.lsf import LSF
-from walltime.logs.mapped import MAPPED
+from walltime.logs.mapped import read_mapped
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
 from walltime.logs.slurm.document import SLURM_JSON
@@ -56,9 +56,9 @@ def read_log(
     """
     key = None if anonymise is None else read_key(anonymise)
     zone = None if time_zone is None else parse_zone(time_zone)
-    options = ReadOptions(skip_bad_lines, zone, None if mapping is None else os.fspath(mapping))
+    options = ReadOptions(skip_bad_lines, zone)
     file = LogFile(find_log(path))
-    log = (format_of(file) if mapping is None else MAPPED).read(file, options)
+    log = format_of(file).read(file, options) if mapping is None else read_mapped(file, options, os.fspath(mapping))
     return log if key is None else hidden(log, key)
 
 
@@ -91,7 +91,8 @@ def format_of(file: LogFile) -> LogFormat:
     """
     name = file.path.lower().removesuffix(".gz")
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
-    by_content = [known for known in FORMATS if known.recognises(file.head)]
+    head = file.head.removeprefix(b"\xef\xbb\xbf")
+    by_content = [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
     for found in ([known for known in by_content if known in by_name], by_content, by_name):
         if found:
             return found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,13 +39,11 @@ class ReadOptions:
     """What a reader is told besides the file.
 
     `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: zone of the local times in a log that
-    does not say it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `mapping`: the TOML file that says what the
-    columns of a table mean.
+    does not say it, such as Europe/Stockholm, or an offset in seconds; None if unknown.
     """
 
     skip_bad_lines: bool = False
     time_zone: str | None = None
-    mapping: str | None = None
 
 
 @dataclass(frozen=True)
@@ -178,17 +177,18 @@ class LogFormat:
     """A format of job logs: its name, and how files are recognized and read.
 
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
-    no format recognizes the content. `recognises`: whether the first bytes of a file (up to 512 KiB, decompressed) are in this
-    format. `read`: reads a file, with `ReadOptions`; an invalid line is a LogError that names it, unless bad lines are skipped.
-    `rules`: those that the reader itself counts.
+    no format recognizes the content. `head`: what is looked for in the first bytes of a file (up to 512 KiB, decompressed). `read`: reads a
+    file, with `ReadOptions`; an invalid line is a LogError that names it, unless bad lines are skipped. `rules`: those that the reader
+    itself counts. `is_one`: where `head` does not suffice, whether these bytes are in this format.
     """
 
     name: str
     title: str
     endings: tuple[str, ...]
-    recognises: Callable[[bytes], bool]
+    head: re.Pattern[bytes]
     read: Callable[[LogFile, ReadOptions], JobLog]
     rules: tuple[Rule, ...] = ()
+    is_one: Callable[[bytes], bool] = lambda head: True
 
 
 def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:

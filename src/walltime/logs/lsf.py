@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
+from walltime.logs.accounting import FIRST_LINES, NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
@@ -150,11 +150,6 @@ def _rest(f: _Fields) -> tuple[int, int, int]:
     return index, info, estimate
 
 
-def _recognises(head: bytes) -> bool:
-    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 20)[:20] if line.strip()]
-    return any(_EVENT.match(line[:200].decode(errors="replace")) for line in lines[:3])
-
-
 def _read(file: LogFile, options: ReadOptions) -> LsfLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     for first, lines in file.line_blocks():
@@ -179,5 +174,5 @@ def _read(file: LogFile, options: ReadOptions) -> LsfLog:
     return rows.log(LsfLog, file, options, counts, bad)
 
 
-LSF = LogFormat("lsf", "LSF's lsb.acct", (), _recognises, _read)
+LSF = LogFormat("lsf", "LSF's lsb.acct", (), re.compile(rb"\A" + FIRST_LINES + _EVENT.pattern.encode()), _read)
 """LSF's lsb.acct."""

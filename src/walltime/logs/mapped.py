@@ -28,7 +28,7 @@ from walltime.logs.accounting import (
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.input import LogFile, parquet_reader
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog, ReadOptions
 from walltime.logs.mapping import MAPPING_FILE, SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.slurm.fields import durations
 from walltime.logs.table_file import PARQUET
@@ -369,10 +369,6 @@ def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
     return Table(columns, list(range(1, len(table) + 1)))
 
 
-def _read(file: LogFile, options: ReadOptions) -> JobLog:
-    assert options.mapping is not None, "this format is chosen by the mapping"
-    return read_table(MappedLog, file, options, MAPPING_FILE.read(options.mapping), f"the mapping {options.mapping}")
-
-
-MAPPED = LogFormat("mapped", "a table with a mapping", (), lambda head: False, _read)
-"""CSV or Parquet with a mapping; never recognised by content, but chosen by the option."""
+def read_mapped(file: LogFile, options: ReadOptions, mapping: str) -> JobLog:
+    """The log in a table of which the mapping in this file says what the columns mean."""
+    return read_table(MappedLog, file, options, MAPPING_FILE.read(mapping), f"the mapping {mapping}")

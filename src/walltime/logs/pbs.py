@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.accounting import NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
+from walltime.logs.accounting import FIRST_LINES, NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule
@@ -20,6 +20,7 @@ USED_DIFFERS = Rule(
     "walltime_differs", "notice", "The wall-clock time that was charged differs by over a minute from that from start to end, the runtime."
 )
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
+_HEAD = re.compile(rb"\A" + FIRST_LINES + rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z]{1,2};[^;\n]*;")
 _ITEM = re.compile(r"""(?:^|\s)([A-Za-z_][\w.]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|.*?)(?=\s+[A-Za-z_][\w.]*=|\s*$)""", re.DOTALL)
 _KEY = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_KEYS = 1000
@@ -191,11 +192,6 @@ def _gpus(items: Mapping[str, str]) -> int:
     return chunks(items.get("Resource_List.select", ""), "ngpus")
 
 
-def _recognises(head: bytes) -> bool:
-    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 20)[:20] if line.strip()]
-    return any(_LINE.match(line[:200].decode(errors="replace")) for line in lines[:3])
-
-
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     deleted: set[str] = set()
@@ -227,5 +223,5 @@ def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     return rows.log(PbsLog, file, options, counts, bad)
 
 
-PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _recognises, _read, (ARRAY_SUMMARY, USED_DIFFERS))
+PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS))
 """Accounting files of PBS and Torque."""

@@ -16,7 +16,7 @@ from walltime.logs.header import Header, declared_fields
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.rules import Rule
-from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment, field_column, looks_like_swf, parse_swf
+from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
 Array = np.ndarray
@@ -168,7 +168,7 @@ def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, looks_like_swf, _read, (MORE_FIELDS,))
+SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS,))
 """The format of the Parallel Workloads Archive."""
 
 

@@ -19,6 +19,9 @@ MOST_FIELDS = 100
 """A line with more fields is not a record."""
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
+HEAD = re.compile(rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17,99}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE)
+"""The first line is a comment, or there is a line of 18 to 100 numbers."""
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _FORMAT = "give a job log in the Standard Workload Format"
 
@@ -43,16 +46,6 @@ class SwfText:
     columns: dict[str, Array]
     comments: list[Comment]
     bad_lines: list[BadLine]
-
-
-def looks_like_swf(head: bytes) -> bool:
-    """Whether these first bytes of a file are a log: its first line is a comment, or one of them has at least 18 numbers."""
-    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
-    return bool(lines) and (lines[0].lstrip().startswith(b";") or any(_is_record(line.split()) for line in lines))
-
-
-def _is_record(tokens: list[bytes]) -> bool:
-    return FIELDS <= len(tokens) <= MOST_FIELDS and all(_NUMBER.fullmatch(token) for token in tokens)
 
 
 def parse_swf(file: LogFile, *, skip_bad_lines: bool = False) -> SwfText:

@@ -30,6 +30,13 @@ KEY = "walltime-log"
 """Where the metadata of a Parquet file has what a table cannot hold."""
 PARQUET = b"PAR1"
 _LOOKED_AT = 2**20
+_HEAD = re.compile(
+    rb"\APAR1|"
+    rb"\A(?=[^\n]*\bsubmit\b)(?=[^\n]*\bruntime\b)(?=[^\n]*\b(?:allocated|requested)_procs\b)"
+    rb"(?![^\n]*\b(?:start|end|procs|believed|job|and|or|not)\b)[\w\",\x80-\xff]+\r?$",
+    re.MULTILINE,
+)
+"""Parquet, or a heading with the columns of a log, without times of day and names that have other meanings."""
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A text that begins so is taken for a formula by spreadsheets (the last one, so that the mark can be taken off again)."""
@@ -98,21 +105,8 @@ def _escaped(text: str) -> str:
     return f"'{plain}" if text.startswith(_FORMULA) else plain
 
 
-def is_log_heading(line: str) -> bool:
-    """Whether a line is the heading of such a CSV file."""
-    names = _titles(line)
-    needed = {"submit", "runtime"} <= set(names) and {"allocated_procs", "requested_procs"} & set(names)
-    return bool(needed) and all(name in SWF_BY_NAME or is_further_name(name) for name in names) and not {"start", "end"} & set(names)
-
-
 def _titles(line: str) -> list[str]:
     return [title.strip('"') for title in line.strip().split(",")]
-
-
-def _recognises(head: bytes) -> bool:
-    if head.startswith(PARQUET):
-        return True
-    return is_log_heading(head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000].decode(errors="replace"))
 
 
 def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
@@ -187,5 +181,5 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
     return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which no column can have
 
 
-TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _recognises, _read)
+TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _HEAD, _read)
 """What `walltime convert` writes."""

@@ -1,13 +1,13 @@
 """For those who run a machine: does a simulation resemble it, and what would a change of its settings do."""
 
-from walltime.whatif.calibration import Agreement, Calibration, Used, calibrate, machine_digest, read_calibration
+from walltime.whatif.calibration import Agreement, Calibration, Utilization, calibrate, machine_digest, read_calibration
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect
 from walltime.whatif.inference import FreeRun, Inference, InferredRule, MonthAgreement, write_site
 from walltime.whatif.rule_search import infer
 from walltime.whatif.setting import Setting
-from walltime.whatif.wait_causes import Evidence, Waited
+from walltime.whatif.wait_causes import Evidence, WaitCause
 from walltime.whatif.warm_start import stretch
 from walltime.whatif.whatif import WhatIf, runs, what_if
 
@@ -25,8 +25,8 @@ __all__ = [
     "InferredRule",
     "MonthAgreement",
     "Setting",
-    "Used",
-    "Waited",
+    "Utilization",
+    "WaitCause",
     "WhatIf",
     "calibrate",
     "infer",

@@ -18,6 +18,7 @@ from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import printable, whole_file
 from walltime.machine import Machine, write_machine
+from walltime.metrics.averages import Averages
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
@@ -26,9 +27,9 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import Island, islands
 from walltime.whatif.setting import Setting, without_warnings
-from walltime.whatif.wait_causes import Evidence, Waited, find_evidence
+from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.whatif.warm_start import carried_over
-from walltime.whatif.weekly_interval import FEWEST_WEEKS, largest_of_parts, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
+from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 
@@ -50,7 +51,7 @@ ALL = "all jobs"
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Averages):
     """Recorded and simulated waits of a group of jobs, s, and from which difference of mean waits on a simulation says something.
 
     `bias`: mean simulated minus mean recorded wait; `low, high`: the interval of its mean over such weeks, nan where there is none.
@@ -77,22 +78,14 @@ class Agreement:
     threshold: float
     doubt: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON: undefined values are None."""
-        return {name: plain(value) for name, value in asdict(self).items()}
-
 
 @dataclass(frozen=True)
-class Used:
+class Utilization(Averages):
     """Recorded and simulated utilization in a stretch of time: the whole log while jobs arrive, or a month."""
 
     when: str
     recorded: float
     simulated: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON."""
-        return {name: plain(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ class Calibration:
     trim: str
     rows: Sequence[Agreement]
     months: Sequence[Agreement]
-    utilization: Sequence[Used]
+    utilization: Sequence[Utilization]
     evidence: Evidence
     version: str
 
@@ -299,42 +292,30 @@ def verdict(calibration: Calibration) -> list[str]:
     return said
 
 
-@dataclass(frozen=True)
-class Known:
-    """The week and the part of the log that each job is submitted in, the share of the time with a queue, and if there is an interval."""
-
-    weeks: Array
-    parts: Array
-    queued: float
-    interval: bool
-
-
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
     jobs = schedule.workload
-    queued = queued_share(schedule.submit, schedule.start)
-    known = Known(weeks_of(jobs.submit), parts_of(jobs.submit), queued, not why_no_interval(schedule.submit, queued))
+    weeks = LogWeeks.of(jobs.submit, schedule)
     every = Groups([ALL], np.zeros(len(jobs), np.int64))
-    rows = _agreements(ALL, every, schedule, recorded, mask, known)
+    rows = _agreements(ALL, every, schedule, recorded, mask, weeks)
     for by in GROUPED_BY:
         groups = group_jobs(jobs, by, jobs.submit, schedule.end, runtime=schedule.runtime)
         if list(groups.names) != [UNKNOWN] and len(groups.names) <= MOST_GROUPS:
-            rows += _agreements(by, groups, schedule, recorded, mask, known)
+            rows += _agreements(by, groups, schedule, recorded, mask, weeks)
     months = recorded_groups(jobs, "month", schedule.runtime)
     if list(months.names) == [UNKNOWN]:
         return rows, []
-    return rows, _agreements("month", months, schedule, recorded, mask, known)
+    return rows, _agreements("month", months, schedule, recorded, mask, weeks)
 
 
-def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, known: Known) -> list[Agreement]:
-    return [_agreement(by, name, recorded[inside], schedule.wait[inside], known, inside) for name, inside in groups.members(mask)]
+def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, weeks: LogWeeks) -> list[Agreement]:
+    return [_agreement(by, name, recorded[inside], schedule.wait[inside], weeks, inside) for name, inside in groups.members(mask)]
 
 
-def _agreement(by: str, group: str, recorded: Array, simulated: Array, known: Known, inside: Array) -> Agreement:
+def _agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: LogWeeks, inside: Array) -> Agreement:
     waits = metrics.recorded_waits(recorded, simulated)
     off = (simulated - recorded).astype(np.float64)
-    bias, weeks, parts = float(off.mean()), known.weeks[inside], known.parts[inside]
-    interval = over_weeks(off, weeks, parts, known.queued) if known.interval else None
-    low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+    bias = float(off.mean())
+    low, high = weeks.ends(off, inside)
     row = Agreement(
         by=by,
         group=group,
@@ -342,10 +323,10 @@ def _agreement(by: str, group: str, recorded: Array, simulated: Array, known: Kn
         bias=bias,
         low=low,
         high=high,
-        threshold=largest_of_parts(off, parts) if interval is None else max(abs(low), abs(high), abs(bias)),
+        threshold=largest_of_parts(off, weeks.parts[inside]) if math.isnan(low) else max(abs(low), abs(high), abs(bias)),
         **{f.name: getattr(waits, f.name) for f in fields(waits) if f.name in Agreement.__dataclass_fields__},
     )
-    return replace(row, doubt=_doubt(row, len(np.unique(weeks)) >= FEWEST_WEEKS))
+    return replace(row, doubt=_doubt(row, len(np.unique(weeks.weeks[inside])) >= FEWEST_WEEKS))
 
 
 def _doubt(row: Agreement, weeks: bool) -> str:
@@ -361,7 +342,7 @@ def _doubt(row: Agreement, weeks: bool) -> str:
     return ""
 
 
-def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> list[Used]:
+def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> list[Utilization]:
     """Recorded and simulated utilization while jobs arrive, and by calendar month where the log has one."""
     jobs = schedule.workload
     procs = sum(island.procs for island in found)
@@ -369,9 +350,9 @@ def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> l
     recorded = start[known], (start + jobs.runtime)[known], jobs.procs[known]
     simulated = schedule.start, schedule.end, jobs.procs
 
-    def used(when: str, begin: int, end: int) -> Used:
+    def used(when: str, begin: int, end: int) -> Utilization:
         shares = [metrics.utilization(start, end_of, size, procs, begin, end) for start, end_of, size in (recorded, simulated)]
-        return Used(when, shares[0], shares[1])
+        return Utilization(when, shares[0], shares[1])
 
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
     rows = [used("while jobs arrive", first, last)]
@@ -395,8 +376,8 @@ def _of(found: Mapping[str, Any]) -> Calibration:
     said = dict(known["evidence"])
     known["rows"] = [Agreement(**numbers(row)) for row in known["rows"]]
     known["months"] = [Agreement(**numbers(row)) for row in known["months"]]
-    known["utilization"] = [Used(**numbers(row)) for row in known["utilization"]]
-    known["evidence"] = Evidence(**(said | {"rows": [Waited(**row) for row in said["rows"]]}))
+    known["utilization"] = [Utilization(**numbers(row)) for row in known["utilization"]]
+    known["evidence"] = Evidence(**(said | {"rows": [WaitCause(**row) for row in said["rows"]]}))
     if not known["rows"]:
         raise KeyError("rows")
     return Calibration(**known)

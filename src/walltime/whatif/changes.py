@@ -11,7 +11,7 @@ from typing import Any
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.estimates import parse_estimates
 from walltime.logs.filters import parse_seconds
-from walltime.machine import Machine, Partition, Pool
+from walltime.machine import Limit, Machine, Share
 from walltime.policy import Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.simulation.specification import parse_scheduler
@@ -23,9 +23,6 @@ LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""
 SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
 """Settings of Slurm that are modelled."""
-OF_PARTITION = {"maxtime": "max_time", "prioritytier": "tier", "priorityjobfactor": "job_factor", "oversubscribe": "exclusive"}
-"""Slurm's names of what a partition has, in lower case, and ours."""
-KEYS_OF_PARTITION = ("max_time", "tier", "job_factor", "exclusive", "pools")
 NO_LIMIT = ("unlimited", "infinite", "none")
 TARGETS = (
     "policy",
@@ -79,11 +76,11 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     if not dot:
         own = OF_SETTING.get(change.target.lower())
         return own(change, setting) if own is not None else _slurm(change, setting)
-    kind = OF_TABLE.get(first.lower())
+    table = TABLES.get(first.lower())
     name, dot, key = rest.rpartition(".")
-    if kind is None or not dot:
+    if table is None or not dot:
         raise _unknown(change)
-    machine, told = kind(change, setting.machine, name, key)
+    machine, told = _change_row(change, setting.machine, table, name, key)
     return replace(setting, machine=machine), told
 
 
@@ -224,109 +221,73 @@ OF_SETTING: Mapping[str, Callable[[Change, Setting], tuple[Setting, list[str]]]]
 # ---------------------------------------------------------------------- tables of the machine's file
 
 
-def _pool(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
-    place = _place(change, "pool", [pool.name for pool in machine.pools], name)
-    field = {"nodes": "nodes", "procs": "procs", machine.second: "second", "second": "second"}.get(key.lower())
-    if field is None:
-        raise _no_key(change, key, "a pool", ("nodes", "procs", machine.second))
-    old = machine.pools[place]
-    now = getattr(old, field)
-    amounts: dict[str, Any] = {field: _count(change, now)}
-    new: Pool = replace(old, **amounts)
-    pools = (*machine.pools[:place], new, *machine.pools[place + 1 :])
-    return replace(machine, pools=pools), [_became(f"pool {name}", key, now, getattr(new, field))]
+@dataclass(frozen=True)
+class ChangedTable:
+    """A table of the machine's file of which the rows can be changed.
+
+    `rows`: the field of `Machine`. `what`: what a row is. `keys`: of what can be changed the spelling and the field; `{second}` stands for
+    the name of the second resource. `least`: the least value of its numbers.
+    """
+
+    rows: str
+    what: str
+    keys: Mapping[str, str]
+    least: int = 0
 
 
-def _partition(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
-    place = _place(change, "partition", [one.name for one in machine.partitions], name)
-    field = OF_PARTITION.get(key.lower(), key.lower())
-    old = machine.partitions[place]
-    if field not in KEYS_OF_PARTITION:
-        known = ["MaxTime", "PriorityTier", "PriorityJobFactor", "OverSubscribe", *KEYS_OF_PARTITION]
-        raise _no_key(change, key, "a partition", known)
-    if field == "pools":
-        value: Any = _pools(change, old)
-    elif field == "max_time":
-        _only(change, "=")
-        value = _time(change, slurm=key.lower() == "maxtime")
-    elif field == "exclusive":
-        _only(change, "=")
-        value = _exclusive(change)
-    else:
-        value = _count(change, getattr(old, field), least=0)
-    new = replace(old, **{field: value})
-    partitions = (*machine.partitions[:place], new, *machine.partitions[place + 1 :])
-    return replace(machine, partitions=partitions), [_became(f"partition {name}", field, getattr(old, field), value)]
-
-
-def _limit(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
-    if not (name.isascii() and name.isdecimal() and 1 <= int(name) <= len(machine.limits)):
-        count = len(machine.limits)
-        raise PolicyError(
-            f"{shown(change.text)}: there is no limit number {name}; {f'they are 1 to {count}' if count else 'there are none'}"
-        )
-    place = int(name) - 1
-    old = machine.limits[place]
-    field = {"jobs": "jobs", "procs": "procs", machine.second: "second", "second": "second"}.get(key.lower())
-    if field is None:
-        raise _no_key(change, key, "a limit", ("jobs", "procs", machine.second))
-    now = getattr(old, field)
-    if change.sign == "=" and change.value.lower() in NO_LIMIT:
-        value = None
-    elif now is None and change.sign != "=":
-        raise PolicyError(f"{shown(change.text)}: limit {name} has no {key} to change; set it with =")
-    else:
-        value = _count(change, now or 0, least=1)
-    left = {"jobs": old.jobs, "procs": old.procs, "second": old.second, field: value}
-    others = (*machine.limits[:place], *machine.limits[place + 1 :])
-    if all(one is None for one in left.values()):  # it limits nothing any more
-        return replace(machine, limits=others), [f"limit {name} is gone"]
-    most: dict[str, Any] = {field: value}
-    limits = (*machine.limits[:place], replace(old, **most), *machine.limits[place + 1 :])
-    return replace(machine, limits=limits), [_became(f"limit {name}", key, now, value)]
-
-
-def _qos(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
-    place = _place(change, "qos", [one.name for one in machine.qos], name)
-    if key.lower() != "priority":
-        raise _no_key(change, key, "a quality of service", ("priority",))
-    old = machine.qos[place]
-    new = replace(old, priority=_count(change, old.priority, least=0))
-    return replace(machine, qos=(*machine.qos[:place], new, *machine.qos[place + 1 :])), [
-        _became(f"qos {name}", "priority", old.priority, new.priority)
-    ]
-
-
-def _share(change: Change, machine: Machine, name: str, key: str) -> tuple[Machine, list[str]]:
-    names = [one.account if one.user is None else f"{one.account}.{one.user}" for one in machine.shares]
-    place = _place(change, "share", names, name)
-    if key.lower() not in ("shares", "fairshare"):
-        raise _no_key(change, key, "a share", ("shares",))
-    old = machine.shares[place]
-    new = replace(old, shares=_count(change, old.shares, least=0))
-    return replace(machine, shares=(*machine.shares[:place], new, *machine.shares[place + 1 :])), [
-        _became(f"share {name}", "shares", old.shares, new.shares)
-    ]
-
-
-OF_TABLE: Mapping[str, Callable[[Change, Machine, str, str], tuple[Machine, list[str]]]] = {
-    "pool": _pool,
-    "partition": _partition,
-    "limit": _limit,
-    "qos": _qos,
-    "share": _share,
+OF_PARTITION = {"MaxTime": "max_time", "PriorityTier": "tier", "PriorityJobFactor": "job_factor", "OverSubscribe": "exclusive"}
+"""Slurm's names of what a partition has, and ours."""
+TABLES: Mapping[str, ChangedTable] = {
+    "pool": ChangedTable("pools", "a pool", {"nodes": "nodes", "procs": "procs", "{second}": "second", "second": "second"}, least=1),
+    "partition": ChangedTable("partitions", "a partition", OF_PARTITION | {name: name for name in (*OF_PARTITION.values(), "pools")}),
+    "limit": ChangedTable("limits", "a limit", {"jobs": "jobs", "procs": "procs", "{second}": "second", "second": "second"}, least=1),
+    "qos": ChangedTable("qos", "a quality of service", {"priority": "priority"}),
+    "share": ChangedTable("shares", "a share", {"shares": "shares", "fairshare": "shares"}),
 }
-"""What has names of its own: `pool.NAME.KEY`."""
+"""What has rows with names, as in `pool.NAME.KEY`; limits have numbers."""
 
 
-def _place(change: Change, what: str, names: list[str], name: str) -> int:
+def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str, key: str) -> tuple[Machine, list[str]]:
+    rows: tuple[Any, ...] = getattr(machine, table.rows)
+    names = [_name_of(row, number) for number, row in enumerate(rows, 1)]
+    what = change.target.partition(".")[0].lower()
     if name not in names:
         raise PolicyError(f"{shown(change.text)}: there is no {what} {shown(name)}; known are {', '.join(names) or 'none'}")
-    return names.index(name)
+    spelled = {spelling.format(second=machine.second): field for spelling, field in table.keys.items()}
+    field = {spelling.lower(): field for spelling, field in spelled.items()}.get(key.lower())
+    if field is None:
+        known = ", ".join(spelling for spelling in spelled if spelling != "second")
+        raise PolicyError(f"{shown(change.text)}: {table.what} has no {shown(key)}; it has {known}")
+    place = names.index(name)
+    old, now = rows[place], getattr(rows[place], field)
+    value = _value(change, table, field, now, key)
+    if isinstance(old, Limit) and value is None and now is not None and (old.jobs, old.procs, old.second).count(None) == 2:
+        return replace(machine, limits=(*rows[:place], *rows[place + 1 :])), [f"limit {name} is gone"]
+    changed: dict[str, Any] = {table.rows: (*rows[:place], replace(old, **{field: value}), *rows[place + 1 :])}
+    return replace(machine, **changed), [_became(f"{what} {name}", field if what == "partition" else key, now, value)]
 
 
-def _no_key(change: Change, key: str, what: str, known: Any) -> PolicyError:
-    return PolicyError(f"{shown(change.text)}: {what} has no {shown(key)}; it has {', '.join(dict.fromkeys(known))}")
+def _name_of(row: Any, number: int) -> str:
+    match row:
+        case Limit():
+            return str(number)
+        case Share():
+            return row.account if row.user is None else f"{row.account}.{row.user}"
+    return str(row.name)
+
+
+def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) -> Any:
+    """The new value of a field."""
+    if field == "pools":
+        return _pools(change, now)
+    if field in ("max_time", "exclusive"):
+        _only(change, "=")
+        return _time(change, slurm=key.lower() == "maxtime") if field == "max_time" else _exclusive(change)
+    if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
+        return None
+    if now is None and change.sign != "=":
+        raise PolicyError(f"{shown(change.text)}: there is no {key} to change; set it with =")
+    return _count(change, now or 0, table.least)
 
 
 # ---------------------------------------------------------------------- values
@@ -398,17 +359,17 @@ def _exclusive(change: Change) -> bool:
     return known[text]
 
 
-def _pools(change: Change, partition: Partition) -> tuple[str, ...]:
+def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
     _only(change, "=", "+=", "-=")
     names = tuple(filter(None, (part.strip() for part in change.value.split(","))))
     if change.sign == "=":
         return names
     if change.sign == "+=":
-        return (*partition.pools, *(name for name in names if name not in partition.pools))
-    absent = [name for name in names if name not in partition.pools]
+        return (*now, *(name for name in names if name not in now))
+    absent = [name for name in names if name not in now]
     if absent:
-        raise PolicyError(f"{shown(change.text)}: partition {partition.name} has no pool {absent[0]}; it has {', '.join(partition.pools)}")
-    return tuple(name for name in partition.pools if name not in names)
+        raise PolicyError(f"{shown(change.text)}: the partition has no pool {absent[0]}; it has {', '.join(now)}")
+    return tuple(name for name in now if name not in names)
 
 
 def _became(what: str, key: str, old: Any, new: Any) -> str:

@@ -16,7 +16,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, Calibration
 from walltime.whatif.cost import Cost
 from walltime.whatif.setting import Setting
-from walltime.whatif.weekly_interval import over_weeks, parts_of, queued_share, share_that_agrees, weeks_of, why_no_interval
+from walltime.whatif.weekly_interval import LogWeeks, share_that_agrees
 from walltime.wording import human_time
 
 Array = np.ndarray
@@ -133,26 +133,22 @@ def differences(
 ) -> dict[str, Difference]:
     """The difference of each measure; `shaken`, `resampled`: the same in shaken copies and in logs of its weeks, a mapping for each."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
-    submit = today.workload.submit
-    weeks, parts = weeks_of(submit)[both[0]], parts_of(submit)[both[0]]
-    queued = _queued(today, changed)
-    why = why_no_interval(submit, queued)
+    weeks = LogWeeks.of(today.workload.submit, today, changed)
     found = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
         scatter = float("nan")
         if len(values) > 2:
             scatter = metrics.prediction_interval(np.array(values)).half_width
-        interval, agree = None, float("nan")
-        if name.startswith("mean") and len(weeks):
+        low = high = agree = float("nan")
+        if name.startswith("mean") and len(both[0]):
             single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
-            interval = None if why else over_weeks(single[1] - single[0], weeks, parts, queued)
-            agree = share_that_agrees(single[1] - single[0], weeks)
-        low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
+            low, high = weeks.ends(single[1] - single[0], both[0])
+            agree = share_that_agrees(single[1] - single[0], weeks.weeks[both[0]])
         others = [copy[name] for copy in resampled]
         ends = _ends(others)
         known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)
-        withheld = "" if interval is not None or not name.startswith("mean") else why or "a part of the log has no such jobs"
+        withheld = "" if np.isfinite(low) or not name.startswith("mean") else weeks.withheld or "a part of the log has no such jobs"
         found[name] = Difference(*known, withheld=withheld)
     return found
 
@@ -165,18 +161,11 @@ def _ends(others: Sequence[float]) -> tuple[float, float]:
     return found.low, found.high
 
 
-def _queued(today: Schedule, changed: Schedule) -> float:
-    """Share of the time with a queue in the schedule that has the longer ones."""
-    return max(queued_share(schedule.submit, schedule.start) for schedule in (today, changed))
-
-
 def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
     """The mean wait of each group of each grouping that the log knows."""
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
-    submit, queued = today.workload.submit, _queued(today, changed)
-    weeks, parts, why = weeks_of(submit)[mine], parts_of(submit)[mine], why_no_interval(submit, queued)
-    rows = []
+    weeks, rows = LogWeeks.of(today.workload.submit, today, changed), []
     for by in GROUPED_BY:
         groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
         if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:
@@ -187,8 +176,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
             if not inside.any():
                 continue
             a, b = float(before[inside].mean()), float(after[inside].mean())
-            interval = None if why else over_weeks((after - before)[inside].astype(np.float64), weeks[inside], parts[inside], queued)
-            low, high = (float("nan"), float("nan")) if interval is None else (interval.low, interval.high)
+            low, high = weeks.ends((after - before)[inside], mine[inside])
             trusted = calibration is not None and calibration.trusts(by, name, b - a)
             rows.append(GroupEffect(by, name, int(inside.sum()), a, b, b - a, low, high, trusted))
     return rows

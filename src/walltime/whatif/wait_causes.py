@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from walltime.machine import Placement
+from walltime.metrics.averages import Averages
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.pool_groups import Island
@@ -39,7 +39,7 @@ LITTLE = "the machine's file has too little there, or nodes were shared."
 
 
 @dataclass(frozen=True)
-class Waited:
+class WaitCause(Averages):
     """Jobs that waited for something, or while something held; waits are sums, in h."""
 
     what: str
@@ -49,16 +49,12 @@ class Waited:
     recorded_hours: float
     simulated_hours: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Evidence:
     """Rows of jobs that waited for other reasons than capacity, hints about the machine's file, and shares of backfilled jobs (percent)."""
 
-    rows: Sequence[Waited]
+    rows: Sequence[WaitCause]
     hints: Sequence[str]
     backfilled_recorded: float | None = None
     backfilled_simulated: float | None = None
@@ -70,10 +66,10 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, fou
     start = np.where(recorded >= 0, workload.submit + recorded, -1)
     count = max(int(mask.sum()), 1)
 
-    def row(what: str, chosen: Array) -> Waited:
+    def row(what: str, chosen: Array) -> WaitCause:
         inside = chosen & mask
         hours = (float(waits[inside].sum()) / 3600 for waits in (recorded, schedule.wait))
-        return Waited(what, int(inside.sum()), float(inside.sum()) / count, *hours)
+        return WaitCause(what, int(inside.sum()), float(inside.sum()) / count, *hours)
 
     rows = [row(f"waited last for {what}", chosen) for what, chosen in _by_reason(schedule)]
     free = np.zeros(len(workload), bool)

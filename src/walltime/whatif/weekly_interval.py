@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from walltime import metrics
@@ -9,6 +12,7 @@ from walltime.metrics import Interval
 from walltime.metrics.confidence import student_t
 from walltime.metrics.intervals import LEVEL, SHOWN_LEVEL
 from walltime.metrics.series import BLOCKS, widening
+from walltime.schedule.schedule import Schedule
 
 Array = np.ndarray
 
@@ -91,6 +95,27 @@ def over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -
     below, above = (far, 1.0) if skew < 0 else (1.0, far)
     what = f"{SHOWN_LEVEL} interval of the mean over such weeks, from {BLOCKS} parts of the log"
     return Interval(mean, mean - below * half, mean + above * half, what)
+
+
+@dataclass(frozen=True, eq=False)
+class LogWeeks:
+    """The week and the part of the log in which each job is submitted, the share of the time with a queue, and why there is no interval."""
+
+    weeks: Array
+    parts: Array
+    queued: float
+    withheld: str
+
+    @classmethod
+    def of(cls, submit: Array, *schedules: Schedule) -> LogWeeks:
+        """Those of a log with these submissions, by the schedule that has the longest queues."""
+        queued = max(queued_share(schedule.submit, schedule.start) for schedule in schedules)
+        return cls(weeks_of(submit), parts_of(submit), queued, why_no_interval(submit, queued))
+
+    def ends(self, values: Array, jobs: Array) -> tuple[float, float]:
+        """The ends of the interval of the mean over many more such weeks; nan where there is none. `values`: of these jobs."""
+        interval = None if self.withheld else over_weeks(values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued)
+        return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
 
 
 def largest_of_parts(values: Array, parts: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -142,6 +143,7 @@ def _record(job: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], lis
     return numbers, texts, _batch_steps(job)
 
 
+_HEAD = re.compile(rb'\A\s*+\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
 _TIMES = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
 
 
@@ -153,11 +155,6 @@ def _batch_steps(job: Mapping[str, Any]) -> list[tuple[int, int]]:
             times = _object(step.get("time"), "steps.time")
             found.append((_time(times, "start"), _number(times.get("elapsed"), "steps.time.elapsed")))
     return found
-
-
-def _recognises(head: bytes) -> bool:
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return start.startswith(b"{") and b'"jobs"' in head and b"slurm" in head.lower()
 
 
 def _jobs(file: LogFile) -> list[Any]:
@@ -207,5 +204,5 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     return slurm_log(SlurmJobs.of(times, whole), Steps(*parts), file, options, used, counts, bad.lines, local)
 
 
-SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _recognises, _read)
+SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _HEAD, _read)
 """What `sacct --json` prints; its rules are those of `walltime.logs.slurm.table.SLURM`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ KINDS = {
 """The fields of sacct that are read, and of what kind they are."""
 TEXTS = ("jobname", "submitline")
 """Free texts that are read."""
+_HEAD = re.compile(rb"\A\s*+(?=[^\n]*jobid)[a-z]", re.IGNORECASE)
 _ID = (
     r"^(\d{1,10})(?:_(?:(\d{1,7})|(\[[^\]]*\](?:%\d+)?)))?(?:\+(\d{1,6}))?"
     r"(?:\.(batch|extern|interactive|TBD|\d{1,10}(?:\+\d{1,6})?))?$"
@@ -231,8 +233,8 @@ def _resources(table: _Table) -> dict[str, Array]:
     }
 
 
-def _recognises(head: bytes) -> bool:
-    line, *rest = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 2)
+def _is_table(head: bytes) -> bool:
+    line, *rest = head.lstrip().split(b"\n", 2)
     if line.startswith(b"JobID") and rest and rest[0].strip() and not rest[0].strip(b"- \r"):
         return True  # columns of a fixed width, of which the reader says what to do
     return len(line) < 10_000 and heading_of(line.decode(errors="replace")) is not None
@@ -259,5 +261,5 @@ def _check_fields(file: LogFile, heading: Heading) -> None:
         raise LogError(f"{file.where}:1: the columns do not suffice for a job log, which needs {NEEDED}; see walltime slurm sacct-command")
 
 
-SLURM = LogFormat("slurm", "Slurm's sacct -P", (".sacct",), _recognises, _read, (*RULES, *LINE_RULES))
+SLURM = LogFormat("slurm", "Slurm's sacct -P", (".sacct",), _HEAD, _read, (*RULES, *LINE_RULES), _is_table)
 """What `sacct -P` prints."""
