@@ -15,8 +15,7 @@ from walltime.engine.kernel import decisions as kernel
 from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
-from walltime.learn.features import FEATURES, QUEUE, still_features
-from walltime.learn.formulas import FORMULAS, formula_terms
+from walltime.learn.features import FEATURES, FORMULAS, QUEUE, formula_terms, still_features
 from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
 
