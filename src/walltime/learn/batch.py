@@ -19,6 +19,8 @@ from walltime.learn.features import FEATURES, FORMULAS, QUEUE, formula_terms, st
 from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
 
+__all__ = ["AT_THE_END", "DECISIONS", "REWARDS", "SELECTIONS", "Batch", "Rules", "as_rules"]
+
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {

@@ -22,6 +22,8 @@ from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
 from walltime.workload import Workload, check_workload
 
+__all__ = ["Task", "Trained", "kept", "load", "simple_costs", "simple_outcomes", "train"]
+
 Array = np.ndarray
 SIMPLE = ("saf", "saf")
 """The order of the queue and of backfilling of the simple scheduler that costs are divided by: smallest area first."""
