@@ -1,10 +1,13 @@
 """What holds for all tests: their profile, and the order in which they run."""
 
+from pathlib import Path
+
 import pytest
 
 from tests import profiles  # noqa: F401 - loads the profile before any test is collected, for tests with no number of examples too
 
-SLOW = ("browser", "campaign", "papers", "slurm")
+HERE = Path(__file__).parent
+SLOW = [HERE / name for name in ("browser", "campaign", "papers", "slurm")]
 """Folders in which every test counts as slow."""
 
 
@@ -12,9 +15,9 @@ SLOW = ("browser", "campaign", "papers", "slurm")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests first in each half, which is what a worker begins with: in the end only short ones are left to share out."""
     for item in items:
-        if item.path.parent.name in SLOW:
+        if item.path.parent in SLOW:
             item.add_marker("slow")
-        if item.path.parent.name == "slurm":
+        if item.path.parent == HERE / "slurm":
             item.add_marker("slurm")
     slow = [item for item in items if item.get_closest_marker("slow")]
     short = [item for item in items if not item.get_closest_marker("slow")]

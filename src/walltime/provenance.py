@@ -17,6 +17,8 @@ import numpy as np
 
 from walltime.workload import Workload
 
+__all__ = ["jobs_sha256", "plain", "provenance", "version"]
+
 UNKNOWN = "unknown"
 
 

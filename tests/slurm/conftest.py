@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ LONGEST = ("test_adjust_failures", "test_adjust", "test_prolog", "test_kinds", "
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What matters mostly where limits are shortened is tried at night with soft limits, but for the named cases."""
-    if all(item.path.parent.name == "slurm" for item in items):
+    if all(item.path.parent == Path(__file__).parent for item in items):
         items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     for item in items:
         mark = item.get_closest_marker("mostly_short")

@@ -2,12 +2,10 @@
 
 env.py        the environments: `walltime/Backfilling-v0`, one and many side by side
 batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.kernel.decisions`
-formulas.py   the formulas that order the queue
-features.py   what is observed: every feature, with its unit and scale
+features.py   what is observed: every feature, with its unit and scale; the formulas that order the queue
 sources.py    where episodes come from: windows of a log, models, shaken logs
-filters.py    which of them are worth learning from
 ppo.py        the agent: its networks, and how it learns
-training.py   its training on a log, in a folder
+training.py   which episodes are worth learning from; its training on a log, in a folder
 evaluation.py its schedules against those of formulas, on windows that it has not seen
 """
 
@@ -17,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 from walltime.errors import PolicyError
 from walltime.learn.batch import AT_THE_END, DECISIONS, REWARDS, SELECTIONS, Rules
 from walltime.learn.evaluation import Compared, Evaluation, Importance, evaluate
-from walltime.learn.features import FEATURES, QUEUE, Feature
-from walltime.learn.filters import kept
-from walltime.learn.formulas import FORMULAS
+from walltime.learn.features import FEATURES, FORMULAS, QUEUE, Feature
 from walltime.learn.ppo import Settings
 from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
-from walltime.learn.training import Task, Trained, load, train
+from walltime.learn.training import Task, Trained, kept, load, train
 
 if TYPE_CHECKING:
     from walltime.learn.env import BackfillingEnv as BackfillingEnv

@@ -15,10 +15,11 @@ from walltime.engine.kernel import decisions as kernel
 from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
-from walltime.learn.features import FEATURES, QUEUE, still_features
-from walltime.learn.formulas import FORMULAS, formula_terms
+from walltime.learn.features import FEATURES, FORMULAS, QUEUE, formula_terms, still_features
 from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
+
+__all__ = ["AT_THE_END", "DECISIONS", "REWARDS", "SELECTIONS", "Batch", "Rules", "as_rules"]
 
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}

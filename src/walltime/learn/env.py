@@ -14,10 +14,11 @@ from gymnasium.vector.utils import batch_space
 
 from walltime.errors import PolicyError
 from walltime.learn.batch import Batch, Rules, as_rules
-from walltime.learn.features import FEATURES, QUEUE
-from walltime.learn.formulas import FORMULAS
+from walltime.learn.features import FEATURES, FORMULAS, QUEUE
 from walltime.learn.sources import Episode, as_episodes
 from walltime.workload import Workload
+
+__all__ = ["BackfillingEnv", "BackfillingVectorEnv", "register"]
 
 Array = np.ndarray
 Source = Workload | Episode | Sequence[Workload | Episode]

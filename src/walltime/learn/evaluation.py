@@ -22,6 +22,8 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["SCHEDULERS", "Compared", "Evaluation", "Halves", "Importance", "evaluate", "work"]
+
 Array = np.ndarray
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
 """The orders by their names elsewhere, and as formulas of `walltime.learn.FORMULAS`."""

@@ -11,6 +11,8 @@ import numpy as np
 from walltime import notebook
 from walltime.errors import PolicyError
 
+__all__ = ["TRIMS", "Averages", "measured"]
+
 
 @dataclass(frozen=True)
 class Averages:

@@ -9,6 +9,8 @@ import numpy as np
 from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
 
+__all__ = ["Dynamics", "DynamicsSummary", "summarize_dynamics"]
+
 Array = np.ndarray
 
 

@@ -11,6 +11,27 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.metrics.averages import Averages
 
+__all__ = [
+    "FAILED",
+    "FEW_HOURS",
+    "OVER",
+    "SHORT",
+    "YEAR",
+    "AskedTime",
+    "accuracy",
+    "accuracy_by_runtime",
+    "asked_time",
+    "distribution",
+    "estimate_use",
+    "estimate_use_table",
+    "how_jobs_end",
+    "popular_values",
+    "rank_of",
+    "top_share",
+    "use_by_group",
+    "use_histogram",
+]
+
 Array = np.ndarray
 
 OVER = 101

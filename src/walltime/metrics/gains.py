@@ -11,6 +11,8 @@ import numpy as np
 from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
 
+__all__ = ["ChangedJob", "ChangedUser", "Gains", "Side", "gains"]
+
 Array = np.ndarray
 
 

@@ -9,6 +9,18 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 
+__all__ = [
+    "BackfillStatistics",
+    "backfill_statistics",
+    "bounded_slowdown",
+    "mean",
+    "relative_difference",
+    "response",
+    "slowdown",
+    "wait",
+    "weighted_wait",
+]
+
 Array = np.ndarray
 
 TAU = 10

@@ -12,6 +12,8 @@ from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import bounded_slowdown, mean
 from walltime.metrics.machine import utilization
 
+__all__ = ["Month", "month_starts", "monthly"]
+
 Array = np.ndarray
 
 SPLITS = ("end", "start", "submit")

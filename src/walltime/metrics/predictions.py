@@ -13,6 +13,20 @@ from walltime.metrics.estimates import accuracy
 from walltime.metrics.jobs import mean, relative_difference, weighted_wait
 from walltime.policy import FCFS, LogView, Order, Wfp
 
+__all__ = [
+    "AdjustmentClass",
+    "PredictionSummary",
+    "Reservations",
+    "adjustment_classes",
+    "mean_gain",
+    "priority_at_start",
+    "reservations",
+    "spread_within_groups",
+    "summarize_predictions",
+    "use_of_request",
+    "weighted_wait_under",
+]
+
 Array = np.ndarray
 
 BAD = 30 * 60

@@ -10,6 +10,8 @@ from walltime.errors import WorkloadError
 from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
 
+__all__ = ["RecordedWaits", "correlation", "rank_correlation", "recorded_waits"]
+
 Array = np.ndarray
 
 

@@ -13,6 +13,8 @@ from walltime.metrics.averages import Averages, measured
 from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
 from walltime.metrics.machine import utilization
 
+__all__ = ["Summary", "field_values", "nothing_to_measure", "summarize"]
+
 Array = np.ndarray
 
 

@@ -11,6 +11,8 @@ from walltime.report import shell
 from walltime.report.interactive import TABLES, scripts
 from walltime.report.tables import scroll, table, text
 
+__all__ = ["render"]
+
 VERDICTS = {
     "reproduced": "within the accepted deviation",
     "chaos": "beyond it, but within the range of shaking the submit times by half a minute",

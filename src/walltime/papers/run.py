@@ -20,6 +20,8 @@ from walltime.papers.results import Chart, Entry, Notes, Result, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 
+__all__ = ["describe", "run_paper"]
+
 LETTERS_IN_INCH = 20
 """Of the small print under a figure."""
 

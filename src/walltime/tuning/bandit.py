@@ -21,6 +21,8 @@ from walltime.tuning.switching import Switching, can_switch
 from walltime.tuning.trials import with_order
 from walltime.workload import Workload, check_workload
 
+__all__ = ["STRATEGIES", "Weekly", "choose_weekly"]
+
 Array = np.ndarray
 STRATEGIES = ("simulate", "epsilon", "ucb")
 EPSILON = 0.1

@@ -15,6 +15,8 @@ from walltime.simulation.engines import new_kernel
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
+__all__ = ["Switching", "can_switch"]
+
 Array = np.ndarray
 State = tuple[tuple[int, ...], list[Array]]
 """Copies of all that changes in a simulation: the single numbers, and the arrays."""

@@ -16,6 +16,8 @@ from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 
+__all__ = ["Kept", "Trials", "with_order"]
+
 Array = np.ndarray
 PLACES = ("order", "backfill-order")
 """Where an order can be used."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from walltime.errors import WorkloadError, shown
 
+__all__ = ["philox", "seed_fault", "uniforms"]
+
 Array = np.ndarray
 
 _LOW = np.uint64(0xFFFFFFFF)

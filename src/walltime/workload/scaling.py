@@ -11,6 +11,8 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.draws import seed_fault, uniforms
 from walltime.workload.workload import Workload
 
+__all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "resize", "scale_load", "shake", "tail", "window"]
+
 Array = np.ndarray
 LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
 WAYS = ("interarrival", "runtime", "machine", "size", "thin", "users")

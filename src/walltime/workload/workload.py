@@ -19,6 +19,8 @@ from walltime.workload.draws import seed_fault
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["MAX_TIME", "Origin", "Workload", "check_workload"]
+
 Array = np.ndarray
 
 

@@ -269,7 +269,7 @@ def _cost(kind, wait, runtime):
 def _score(formula, now, jobs, terms, job):
     """A formula of zhang20, with the waiting time as defined, or of carastan17; the lowest comes first.
 
-    `terms`: see `walltime.learn.formulas`.
+    `terms`: see `walltime.learn.features`.
     """
     if formula == WFP3:
         ratio = (now - jobs[job].submit) / jobs[job].believed

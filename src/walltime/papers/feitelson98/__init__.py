@@ -31,6 +31,8 @@ from walltime.papers.results import Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER
 
+__all__ = ["figure_3", "figure_4", "table_1", "table_2"]
+
 FACTORS = (1, 4, 11, 31, 101, 301)
 
 

@@ -25,6 +25,8 @@ from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, order
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
+__all__ = ["FORMULAS", "STARTS", "as_meant", "table_5", "under_easy", "windows"]
+
 JOBS = 1024
 STARTS = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
 """The jobs that the ten windows begin with, from 0, of those that have a runtime."""

@@ -15,6 +15,8 @@ To refit from this log, or from any other:
     Marginals.fit(jobs)
 """
 
+__all__ = ["JANN97", "JANN97_END", "QUANTILES", "SHA256", "SIZES", "SOURCE", "WHOLE_LOG"]
+
 SHA256 = "23ecac2db9677b036d71c22d7af77de5a4ee0a83500c4f1ae268060628535a05"
 JANN97_END = 6_760_500
 SOURCE = "refitted from CTC-SP2-1996-3.1-cln.recon, 26 June to 12 September 1996; the tables in the paper were not available"

@@ -10,6 +10,8 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
 
+__all__ = ["Downey97", "chosen_size", "speedup"]
+
 Array = np.ndarray
 
 DAY = 86_400

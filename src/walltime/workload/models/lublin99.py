@@ -11,6 +11,8 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
 
+__all__ = ["BATCH", "INTERACTIVE", "TYPELESS", "Lublin99", "LublinClass", "day_time", "day_weights", "gamma_cdf"]
+
 Array = np.ndarray
 
 BUCKETS = 48

@@ -10,6 +10,8 @@ from walltime.errors import WorkloadError
 from walltime.workload.models.ctc_sp2 import QUANTILES, SIZES, WHOLE_LOG
 from walltime.workload.workload import Workload
 
+__all__ = ["CLASSES", "CTC_SP2", "Marginals", "size_class"]
+
 Array = np.ndarray
 
 CLASS_ENDS = (1, 4, 8, 16, 32, 64)

@@ -14,6 +14,8 @@ from walltime.workload.draws import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
 
+__all__ = ["DrawnJobs", "WorkloadModel", "stream", "stretch_to", "total_work"]
+
 Array = np.ndarray
 
 TOLERANCE = 0.01

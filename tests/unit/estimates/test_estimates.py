@@ -311,7 +311,7 @@ def test_draw__another_seed_gives_other_numbers_and_none_is_shared_between_model
 PROGRAM = """
 import hashlib, sys
 sys.path[:0] = sys.argv[1:]
-from tests.unit.test_estimates import digest
+from tests.unit.estimates.test_estimates import digest
 print(digest())
 """
 
@@ -326,7 +326,7 @@ def digest() -> str:
 
 @pytest.mark.nightly
 def test_draw__gives_the_same_bytes_in_another_process_with_other_threads():
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     for settings in (threads, {"PYTHONHASHSEED": "5"}):
         told = subprocess.run(

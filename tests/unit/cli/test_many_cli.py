@@ -12,7 +12,7 @@ from scipy import stats
 
 import walltime as wt
 from tests.cli import call, one_line
-from tests.unit.test_report import Page
+from tests.unit.report.test_report import Page
 from walltime.report import write_replicated_report
 from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, curves
 from walltime.workload.models import MODELS

@@ -14,7 +14,7 @@ from validation import coverage
 from validation.coverage import Sizes, Trials, load
 from walltime.metrics.intervals import KINDS, SCOPES
 
-SRC = Path(__file__).resolve().parents[2] / "src" / "walltime"
+SRC = Path(__file__).resolve().parents[3] / "src" / "walltime"
 GENERATORS = SRC.parents[1] / "docs" / "generators"
 EXPERIMENTS = load()
 MADE_BY = {

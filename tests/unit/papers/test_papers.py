@@ -233,7 +233,7 @@ def test_items__come_in_the_order_of_the_papers_and_lie_in_their_folders():
 
 
 def test_reproduction_tables__read_files_that_name_papers_by_label(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "docs" / "generators")
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "docs" / "generators")
     tables = importlib.import_module("reproduction_tables")
     file = tmp_path / "stored.json"
     part = {"claims": {}, "tables": {"table3": {"columns": ["log"], "rows": [["KTH"]]}}}

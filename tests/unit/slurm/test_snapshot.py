@@ -17,7 +17,7 @@ from walltime.slurm.client import CLUSTER, Answer, Client, SlurmError
 from walltime.slurm.snapshot import SINFO, shown_commands
 from walltime.slurm.squeue import BETWEEN, FIELDS, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 
-OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
+OUTPUTS = Path(__file__).parents[2] / "slurm" / "outputs"
 
 
 def number(value, form="new"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 GENERATORS = DOCS / "generators"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 

@@ -12,7 +12,7 @@ from walltime.errors import LogError
 from walltime.machine import Partition, Pool, read_machine
 from walltime.slurm import read_cluster
 
-OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
+OUTPUTS = Path(__file__).parents[2] / "slurm" / "outputs"
 VERSIONS = ("22.05", "24.11", "26.05")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli import call
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = Path(__file__).resolve().parents[3] / "README.md"
 DOCS = README.parent / "docs"
 GENERATORS = DOCS / "generators"
 

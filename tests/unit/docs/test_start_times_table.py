@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-GENERATORS = Path(__file__).resolve().parents[2] / "docs" / "generators"
+GENERATORS = Path(__file__).resolve().parents[3] / "docs" / "generators"
 STORED = json.loads((GENERATORS / "start-times.json").read_text())
 
 

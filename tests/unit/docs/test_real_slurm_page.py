@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 GENERATORS = DOCS / "generators"
 PAGE = (DOCS / "background" / "real-slurm.md").read_text()
 MARKS = re.findall(r"^<!-- generated: real-slurm (\S+) -->$", PAGE, re.MULTILINE)

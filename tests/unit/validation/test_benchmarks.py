@@ -16,7 +16,7 @@ from benchmarks.speed import mean_depth, steady_queue
 from walltime.policy import Conservative, Easy
 from walltime.workload import Workload
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "performance.md"
 MARK = re.compile(r"^<!-- generated: performance (\S+) -->$", re.MULTILINE)
 

@@ -9,7 +9,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from tests.unit.test_live_start_times import NOW, job, past, taken
+from tests.unit.slurm.test_start_times import NOW, job, past, taken
 from walltime.errors import LogError
 from walltime.slurm import Ledger, start_times
 from walltime.slurm.starts.scores import DAY

@@ -76,7 +76,7 @@ def test_functions__do_not_grow_unnoticed(tmp_path):
     counts = os.environ.get("WALLTIME_COUNTS")
     if counts is None:  # tools/test.sh has compiled everything; without it, that is done here
         counts = str(tmp_path / "counts.json")
-        warm = Path(__file__).parents[2] / "tools" / "warm.py"
+        warm = Path(__file__).parents[3] / "tools" / "warm.py"
         subprocess.run([sys.executable, str(warm), counts], env=os.environ | {"WALLTIME_CACHE": str(tmp_path)}, check=True)
     assert json.loads(Path(counts).read_text()) == ADDED
     assert list(ENTRIES) == list(ADDED)

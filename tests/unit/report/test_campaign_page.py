@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import walltime as wt
 from tests.cli import call, one_line
-from tests.unit.test_report import Page
+from tests.unit.report.test_report import Page
 from walltime.campaign import Line, compare_cells, read_plan, read_results, run_campaign
 from walltime.campaign.naming import group_rank
 from walltime.report import write_campaign_report

@@ -9,7 +9,7 @@ import pytest
 
 from walltime.wording import shown_change
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 GENERATORS = DOCS / "generators"
 
 
