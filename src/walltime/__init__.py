@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from walltime.tuning import choose_weekly as choose_weekly
     from walltime.tuning import tune as tune
     from walltime.whatif import calibrate as calibrate
+    from walltime.whatif import infer as infer
     from walltime.whatif import what_if as what_if
     from walltime.workload import Workload as Workload
 
@@ -175,7 +176,7 @@ _NAMES = {
         "simulate_many",
         "walltime_accuracy",
     ),
-    "whatif": ("calibrate", "what_if"),
+    "whatif": ("calibrate", "infer", "what_if"),
     "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),
 }
