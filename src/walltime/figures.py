@@ -175,7 +175,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
         raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}")
-    return of_estimates.write_figure(figure, path)
+    return of_schedules.write_figure(figure, path)
 
 
 def named_file(text: str) -> tuple[str, Path]:
@@ -190,7 +190,7 @@ def named_file(text: str) -> tuple[str, Path]:
     if name not in OF_SCHEDULES:
         known = ", ".join(OF_SCHEDULES)
         raise PolicyError(f"there is no figure {name!r}; known are {known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
-    of_estimates.figure_format(path)
+    of_schedules.figure_format(path)
     return name, path
 
 

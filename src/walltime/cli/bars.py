@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +140,13 @@ def row(label: str, total: int | None = None, unit: str = "", patience: float = 
         yield shown
     finally:
         shown.close()
+
+
+@contextmanager
+def progress(label: str, total: int | None = None, unit: str = "") -> Iterator[Callable[..., None]]:
+    """A callback that shows what is done, within this context."""
+    with row(label, total, unit) as shown:
+        yield shown.update
 
 
 class CompilationRow:
