@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
@@ -40,5 +40,5 @@ def infer(
         write_site(found, out)
     if report is not None:
         rows.write_inference_report(report, found, workload, settings={"command": command_line()})
-    blocks = [*paragraphs(rows.verdict(found)), "", *rows.tables_of(found), Items(found.notes)]
+    blocks: list[Any] = [*paragraphs(rows.verdict(found)), "", *rows.tables_of(found), Items(found.notes)]
     output.show(found.as_dict(), blocks, machine=None if found.refused else out, report=report)
