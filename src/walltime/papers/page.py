@@ -13,7 +13,6 @@ from walltime.tables import Table as Shown
 
 __all__ = ["number", "paper_page"]
 
-__all__ = ["render"]
 
 VERDICTS = {
     "reproduced": "within the accepted deviation",
