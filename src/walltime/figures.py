@@ -33,6 +33,26 @@ from walltime.schedule import Schedule
 from walltime.simulation import Replications
 from walltime.workload import Workload
 
+__all__ = [
+    "OF_SCHEDULES",
+    "WIDTHS",
+    "Array",
+    "accuracy_by_runtime",
+    "estimate_distribution",
+    "estimate_use",
+    "estimates_against_runtimes",
+    "gantt",
+    "intervals",
+    "named_file",
+    "panels",
+    "queue_length",
+    "save",
+    "slowdown_distribution",
+    "sweep",
+    "utilization",
+    "wait_distribution",
+]
+
 Array = np.ndarray
 WIDTHS = {"column": 3.4, "page": 7.1, "slide": 9.2}
 """Widths of new figures, inches: one column of a two-column page, the whole page, a slide."""

@@ -18,6 +18,8 @@ from walltime.wording import human_time
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+__all__ = ["CompilationRow", "Lines", "Row", "interrupt", "progress", "raise_if_interrupted", "received", "row"]
+
 PATIENCE = 1.0
 """Seconds before the row of an activity appears."""
 EVERY = 10.0

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
     from walltime.workload.models.model import WorkloadModel
 
+__all__ = ["Deciding", "Part", "Reading", "Scheduling", "Stretch", "T", "flat", "make_up", "note_feedback", "one_workload", "read_cluster"]
+
 
 T = TypeVar("T")
 USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}

@@ -20,6 +20,20 @@ from walltime.whatif.effects import signed
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
 
+__all__ = [
+    "MOST_ROWS",
+    "UNKNOWN",
+    "adjust_page",
+    "alarm",
+    "answer",
+    "missed",
+    "recorded",
+    "run_row",
+    "sentences",
+    "tables_of",
+    "write_adjust_report",
+]
+
 UNKNOWN = "-"
 MOST_ROWS = 200
 """So many rows of a table are on the page, so many fewer in the terminal."""

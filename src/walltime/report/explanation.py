@@ -18,6 +18,8 @@ from walltime.explanation.waits import index_of
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, moment, rectangles, style, unit_of
 from walltime.schedule.schedule import Schedule
 
+__all__ = ["USERS", "Array", "explanation_figure"]
+
 Array = np.ndarray
 AnyStory = NumberExplanation | MachineExplanation
 

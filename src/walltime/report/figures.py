@@ -29,6 +29,47 @@ from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time
 
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "DASHES",
+    "INK",
+    "KIND_COLOURS",
+    "KIND_EDGE",
+    "KIND_NAMES",
+    "MARKS",
+    "POINTS",
+    "Array",
+    "draw_gantt",
+    "draw_queue_length",
+    "draw_slowdown_distribution",
+    "draw_utilization",
+    "draw_wait_distribution",
+    "figure_bytes",
+    "figure_format",
+    "gantt",
+    "legend",
+    "look",
+    "moment",
+    "panel",
+    "percent_ticks",
+    "queue_and_utilization",
+    "ratio_ticks",
+    "rectangles",
+    "rows_figure",
+    "share_axes",
+    "shortened",
+    "slowdown_curves",
+    "slowdown_distribution",
+    "style",
+    "time_ticks",
+    "to_svg",
+    "unit_of",
+    "wait_curves",
+    "wait_distribution",
+    "write_figure",
+]
+
 Array = np.ndarray
 
 INK = "#010305"
