@@ -63,7 +63,8 @@ def on_page_markdown(markdown: str, page, **_) -> str:
 
 def on_files(files, config):
     """Add the figures that are drawn at each build; called by MkDocs."""
-    from walltime.report.workloads import compare_workloads, figure_bytes
+    from walltime.report.figures import figure_bytes
+    from walltime.report.workloads import compare_workloads
 
     names = ("lublin99", "feitelson96", "jann97", "downey97")
     compared = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
@@ -263,7 +264,7 @@ def swept_lines() -> list[Line]:
 @functools.cache
 def gallery_files() -> dict[str, bytes]:
     """The pictures of the gallery by file name."""
-    from walltime.report.workloads import figure_bytes
+    from walltime.report.figures import figure_bytes
 
     jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(Tsafrir05(), 1)
     schedules = [simulate(jobs, name) for name in ("fcfs", "easy", "easy:backfill-order=sjf")]

@@ -10,9 +10,8 @@ from performance_tables import table
 
 from walltime.benchmark import SUITES, Standing, read_suite
 from walltime.metrics import Interval
-from walltime.report.benchmark import behind_cells
-from walltime.report.changes import changes_figure
-from walltime.report.workloads import figure_bytes
+from walltime.report.figures import figure_bytes
+from walltime.report.windows import behind_cells, changes_figure
 
 FILE = Path(__file__).with_name("leaderboard.json")
 BEST = 12

@@ -10,8 +10,8 @@ from performance_tables import table
 from tuning_tables import change
 
 from walltime.metrics import Interval
-from walltime.report.changes import changes_figure
-from walltime.report.workloads import figure_bytes
+from walltime.report.figures import figure_bytes
+from walltime.report.windows import changes_figure
 
 FILE = Path(__file__).with_name("learned.json")
 

@@ -33,6 +33,26 @@ from walltime.schedule import Schedule
 from walltime.simulation import Replications
 from walltime.workload import Workload
 
+__all__ = [
+    "OF_SCHEDULES",
+    "WIDTHS",
+    "Array",
+    "accuracy_by_runtime",
+    "estimate_distribution",
+    "estimate_use",
+    "estimates_against_runtimes",
+    "gantt",
+    "intervals",
+    "named_file",
+    "panels",
+    "queue_length",
+    "save",
+    "slowdown_distribution",
+    "sweep",
+    "utilization",
+    "wait_distribution",
+]
+
 Array = np.ndarray
 WIDTHS = {"column": 3.4, "page": 7.1, "slide": 9.2}
 """Widths of new figures, inches: one column of a two-column page, the whole page, a slide."""
@@ -175,7 +195,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
         raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}")
-    return of_estimates.write_figure(figure, path)
+    return of_schedules.write_figure(figure, path)
 
 
 def named_file(text: str) -> tuple[str, Path]:
@@ -190,7 +210,7 @@ def named_file(text: str) -> tuple[str, Path]:
     if name not in OF_SCHEDULES:
         known = ", ".join(OF_SCHEDULES)
         raise PolicyError(f"there is no figure {name!r}; known are {known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
-    of_estimates.figure_format(path)
+    of_schedules.figure_format(path)
     return name, path
 
 

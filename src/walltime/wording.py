@@ -1,8 +1,24 @@
-"""How times and names are worded wherever people read them."""
+"""How times, numbers and names are worded wherever people read them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+__all__ = [
+    "LONGEST_NAME",
+    "UNDEFINED",
+    "harmless",
+    "human_difference",
+    "human_number",
+    "human_percent",
+    "human_time",
+    "in_prose",
+    "listed",
+    "percent",
+    "shown_change",
+    "to_error",
+]
 
 UNDEFINED = "n/a"
 """Shown for an undefined value, such as the mean runtime of no jobs."""
@@ -31,6 +47,15 @@ def in_prose(name: str) -> str:
     return name[0].lower() + name[1:] if name.startswith(("Conservative", "Hybrid", "No backfilling")) else name
 
 
+def listed(items: Sequence[str]) -> str:
+    """Items as a sentence has them.
+
+    >>> listed(["one"]), listed(["one", "two", "three"])
+    ('one', 'one, two and three')
+    """
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
 def human_time(seconds: float) -> str:
     """A time in its two most informative units: seconds, minutes, hours up to two days, then days.
 
@@ -52,6 +77,58 @@ def human_time(seconds: float) -> str:
 
 def _two(seconds: int, unit: int, part: int, big: str, small: str) -> str:
     return f"{seconds // unit:,} {big} {seconds % unit // part:02d} {small}"
+
+
+def human_number(value: float) -> str:
+    """A ratio with three significant digits, and thousands separators.
+
+    >>> human_number(92.94), human_number(1234.5), human_number(1.5), human_number(float("nan"))
+    ('92.9', '1,234', '1.50', 'n/a')
+    """
+    if not math.isfinite(value):
+        return UNDEFINED
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:,.{digits}f}"
+
+
+def human_percent(percent: float) -> str:
+    """A percentage; small values are not rounded to 0, nor values just below 100 to 100.
+
+    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(100)
+    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '100 %')
+    """
+    if not math.isfinite(percent):
+        return UNDEFINED
+    if percent in (0, 100):
+        return f"{percent:.0f} %"
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %" if percent < 9.95 or 99.5 <= percent < 100 else f"{percent:.0f} %"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with one decimal.
+
+    >>> percent(0.70415), percent(float("nan"))
+    ('70.4 %', 'n/a')
+    """
+    return f"{100 * share:.1f} %" if math.isfinite(share) else UNDEFINED
+
+
+def human_difference(percent: float) -> str:
+    """A relative difference with its sign.
+
+    >>> human_difference(-94.96), human_difference(2.04), human_difference(0.0), human_difference(1450)
+    ('-95 %', '+2.0 %', '±0 %', '+1,450 %')
+    """
+    if not math.isfinite(percent):
+        return ""
+    if abs(percent) < 0.05:
+        return "±0 %"
+    digits = 1 if abs(percent) < 9.95 else 0
+    return f"{'-' if percent < 0 else '+'}{abs(percent):,.{digits}f} %"
 
 
 def to_error(value: float, error: float) -> str:

@@ -9,9 +9,9 @@ import walltime as wt
 from tests.traces import trace_path
 from walltime import metrics, read, simulate
 from walltime.policy import Conservative, Easy, Kind, NoBackfilling
-from walltime.report import human_time, write_report
+from walltime.report import write_report
 from walltime.report.stretch import assign_processors
-from walltime.report.text import human_difference
+from walltime.wording import human_difference, human_time
 from walltime.workload import Origin, Workload
 
 TITLES = ["EASY", "FCFS", "Conservative"]

@@ -101,7 +101,7 @@ def test_command_line__draws_what_is_asked_for(capsys, log, tmp_path):
     options = ("--figure", wait, "--figure", f"queue={queue}")
     status, out, _ = call(capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", *options)
     assert status == 0
-    assert f"wait drawn in {wait}" in out.replace("\n", "")
+    assert f"figure of wait written to {wait}" in out.replace("\n", "")
     assert wait.read_bytes().startswith(b"%PDF")
     assert "<svg" in queue.read_text()
     assert call(capsys, "simulate", log, "--figure", tmp_path / "gantt.png")[0] == 0

@@ -37,7 +37,7 @@ def log(tmp_path_factory):
 @pytest.mark.parametrize("command", ["simulate", "convert"])
 def test_full_disk__is_one_line_and_leaves_nothing(capsys, tmp_path, log, no_room, command, name):
     out = tmp_path / name
-    words = ["simulate", log, "--policy", "fcfs", "--out", out] if command == "simulate" else ["convert", log, out]
+    words = ["simulate", log, "--policy", "fcfs", "--out", out] if command == "simulate" else ["convert", log, "--out", out]
     err = one_line(*call(capsys, *words))
     assert err.startswith(f"walltime: {out}: cannot be written (file too large")
     assert list(tmp_path.iterdir()) == []

@@ -107,7 +107,7 @@ def test_parquet__of_which_polars_panics_is_one_line(capfd, tmp_path, monkeypatc
     log, schedule = tmp_path / "log.swf", tmp_path / "s.parquet"
     log.write_text(SWF)
     assert call(capfd, "simulate", log, "--policy", "fcfs", "--out", schedule)[0] == 0
-    assert call(capfd, "convert", log, tmp_path / "log.parquet")[0] == 0
+    assert call(capfd, "convert", log, "--out", tmp_path / "log.parquet")[0] == 0
     for module in ("logs.table_file", "schedule.files"):  # the second one is polars itself, of which the first keeps what it had
         monkeypatch.setattr(f"walltime.{module}.pl.read_parquet", panics)
     assert "cannot be read as a schedule (assertion failed)" in one_line(*call(capfd, "audit", log, schedule))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from walltime import notebook
+from walltime.tables import Facts, Table
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class AuditReport:
             [rule, f"{count:,}", next(v.message for v in self.violations if v.rule == rule)] for rule, count in sorted(self.counts.items())
         ]
         if rows:
-            return notebook.table(str(self), ["rule", "broken", "first"], rows)
-        return notebook.facts(f"ok: {self}", [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")])
+            return Table(["rule", "broken", "first"], rows, str(self))._repr_html_()
+        return Facts(f"ok: {self}", [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")])._repr_html_()
 
     def __repr__(self) -> str:
         return f"<AuditReport: {self}>"

@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from walltime import notebook
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.errors import LogError, OutputError
 from walltime.files import printable, whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
 from walltime.policy import files_in
 from walltime.provenance import version
+from walltime.tables import Facts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -153,7 +153,7 @@ class Store:
         names = [functools.reduce(lambda text, file: text.replace(file, Path(file).name), files_in(label), label) for label in labels]
         policies = ", ".join((names if len(set(names)) == len(names) else labels)[:8])
         rows = [("cells", f"{len(cells):,}"), ("policies", policies or "none"), ("rows of groups", f"{len(self.group_table()):,}")]
-        return notebook.facts(f"campaign {self.folder.name}", rows)
+        return Facts(f"campaign {self.folder.name}", rows)._repr_html_()
 
     def table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
         """One row per cell, sorted by key; only the given keys, if any are given."""

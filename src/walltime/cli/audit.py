@@ -8,7 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Deciding, Reading
+from walltime.cli.groups import Deciding, Reading, read_cluster
+from walltime.cli.output import Output, progress_bar
+
+__all__ = ["audit"]
 
 
 def audit(
@@ -18,9 +21,7 @@ def audit(
         typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with at least job_id, start, end, or .swf with wait times."),
     ],
     *,
-    policy: Annotated[
-        str | None, typer.Option("--policy", help="The policy whose promises to check; without it, only the rules for all schedules.")
-    ] = None,
+    policy: Annotated[str | None, o.option("--policy", "Its promises are checked; without one, only the rules for all schedules.")] = None,
     deciding: Deciding,
     own_beliefs: Annotated[
         bool,
@@ -31,33 +32,29 @@ def audit(
     ] = False,
     cluster: o.ClusterOption = None,
     reading: Reading,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
     from walltime.auditor import audit as check
-    from walltime.cli import common
     from walltime.schedule import read_schedule
     from walltime.simulation.on_machine import placed_under
 
     scheduler = deciding.schedulers([policy])[0] if policy else None
     chosen = scheduler.policy if scheduler else None
-    machine = common.read_cluster(cluster)
+    machine = read_cluster(cluster)
     workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model(), deciding.seed)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
     rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": own_beliefs, **deciding.rules}
     columns = read_schedule(schedule)
-    with common.progress_bar(len(workload), "audit") as progress:
+    with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
-    if as_json:
-        spelled = None if scheduler is None else scheduler.label
-        common.print_json({"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()})
-    elif report.ok:
-        typer.echo(f"ok: {report}")
-        for rule, why in report.skipped.items():
-            typer.echo(f"not checked: {rule}: {why}")
+    spelled = None if scheduler is None else scheduler.label
+    if report.ok:
+        lines = [f"ok: {report}", *(f"not checked: {rule}: {why}" for rule, why in report.skipped.items())]
     else:
-        typer.echo(f"{schedule}: {report}")
-        typer.echo("broken: " + ", ".join(f"{rule} {count:,} times" for rule, count in sorted(report.counts.items())))
+        counts = ", ".join(f"{rule} {count:,} times" for rule, count in sorted(report.counts.items()))
+        lines = [f"{schedule}: {report}", f"broken: {counts}"]
+    output.show({"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}, lines)
     if not report.ok:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from walltime.wording import human_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+__all__ = ["CompilationRow", "Lines", "Row", "interrupt", "progress", "raise_if_interrupted", "received", "row"]
 
 PATIENCE = 1.0
 """Seconds before the row of an activity appears."""
@@ -140,6 +142,13 @@ def row(label: str, total: int | None = None, unit: str = "", patience: float = 
         yield shown
     finally:
         shown.close()
+
+
+@contextmanager
+def progress(label: str, total: int | None = None, unit: str = "") -> Iterator[Callable[..., None]]:
+    """A callback that shows what is done, within this context."""
+    with row(label, total, unit) as shown:
+        yield shown.update
 
 
 class CompilationRow:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from walltime.cli import options as o
+from walltime.cli.output import Output
+
+if TYPE_CHECKING:
+    from walltime.tables import Table
+
+__all__ = ["cache"]
 
 
 def cache(
+    *,
     clear: Annotated[bool, typer.Option("--clear", help="Remove all of it; needed parts are compiled again.")] = False,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Show which parts of the engine are compiled on this machine, or remove them; old versions are removed after a month."""
-    from walltime.cli import common
     from walltime.engine.compiler import folder as kept
 
     roots = [root for root in (kept.cache_root(), kept.temporary_root()) if root.is_dir()]
@@ -27,19 +33,24 @@ def cache(
             record["removed"] = kept.remove(record["folder"])
         for root in roots:
             kept.forget_sources(root)
-    if as_json:
-        common.print_json({"root": kept.cache_root(), "folders": records})
-    elif not records:
-        typer.echo(f"nothing is compiled yet; compiled code will be kept in {kept.cache_root()}")
+    output.show({"root": kept.cache_root(), "folders": records}, _blocks(records, roots, clear))
+    if clear and not all(record["removed"] for record in records):
+        raise typer.Exit(1)
+
+
+def _blocks(records: list[dict[str, Any]], roots: list[Path], clear: bool) -> Iterator[Table | str]:
+    from walltime.engine.compiler import folder as kept
+    from walltime.tables import Table
+
+    if not records:
+        yield f"nothing is compiled yet; compiled code will be kept in {kept.cache_root()}"
     elif clear:
         for record in records:
             done = "removed" if record["removed"] else "cannot be removed"
-            typer.echo(f"{record['folder']}: {done} ({record['functions']:,} functions, {_megabytes(record)})")
+            yield f"{record['folder']}: {done} ({record['functions']:,} functions, {_megabytes(record)})"
     else:
         rows = [_row(record, roots[0]) for record in records]
-        common.print_text_table(f"compiled engine, in {roots[0]}", ["folder", "version", "functions", "parts", "size", "last use"], rows)
-    if clear and not all(record["removed"] for record in records):
-        raise typer.Exit(1)
+        yield Table(["folder", "version", "functions", "parts", "size", "last use"], rows, f"compiled engine, in {roots[0]}", texts=-1)
 
 
 def _record(folder: Path, current: bool) -> dict[str, Any]:

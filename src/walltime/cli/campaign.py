@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,27 +11,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import flat
+from walltime.cli.output import Output, caveats, command_line, note, write_rows
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.campaign import Plan, Progress, Results, Store
+    from walltime.campaign import Plan, Progress, Store
+
+__all__ = ["app"]
 
 app = typer.Typer(
+    name="campaign",
     help="Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan.")]
-StoreOption = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="The folder of the results, instead of the plan's: PLAN.results.")
-]
+StoreOption = Annotated[Path | None, o.option("--store", "Default: that of the plan, PLAN.results.", None, metavar="DIR")]
 
 
 @app.command()
+@flat
 def run(
     plan: PlanArgument,
+    *,
     store: StoreOption = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads on this machine; default: one per core.")] = None,
+    workers: o.WorkersOption = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -41,12 +47,10 @@ def run(
             "walltime, partition, account.",
         ),
     ] = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Run the missing cells; it can be stopped and resumed at any time."""
     from walltime.campaign import Dask, Threads, run_campaign
-    from walltime.cli import common
-    from walltime.errors import PolicyError
 
     if workers is not None and dask is not None:
         raise PolicyError("--workers is for threads on this machine; a Dask cluster has its own. Give one of them")
@@ -69,30 +73,26 @@ def run(
         "jobs_simulated": done.jobs,
         "seconds": {"kernel": done.kernel_seconds, "processor": done.seconds},
     }
-    if as_json:
-        common.print_json(record)
-        return
     share = f", {100 * done.kernel_seconds / done.seconds:.0f} % of their processor time in kernels" if done.run else ""
-    typer.echo(f"{chosen.name}: {done.run:,} cells run, {done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated{share}")
-    typer.echo(f"results in {folder.folder}; show them with: walltime campaign report {plan}")
+    before = f"{done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated{share}"
+    where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
+    output.show(record, [f"{chosen.name}: {done.run:,} cells run, {before}", where])
 
 
 @app.command()
-def status(plan: PlanArgument, store: StoreOption = None, as_json: o.JsonOption = False) -> None:
+@flat
+def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> None:
     """Show how much of the plan has been run."""
     from walltime.campaign import status as find_status
-    from walltime.cli import common
 
     chosen, folder = _open(plan, store, run_files=False)
     found = find_status(chosen, folder)
-    if as_json:
-        fields = {"cells": found.cells, "done": found.done, "others": found.others, "files": found.files}
-        common.print_json({"plan": str(plan), "store": str(folder.folder), **fields})
-        return
+    counts = {"cells": found.cells, "done": found.done, "others": found.others, "files": found.files}
     missing = found.cells - found.done
-    typer.echo(f"{chosen.name}: {found.done:,} of {found.cells:,} cells are done, {missing:,} are missing; {found.files:,} files")
+    lines = [f"{chosen.name}: {found.done:,} of {found.cells:,} cells are done, {missing:,} are missing; {found.files:,} files"]
     if found.others:
-        typer.echo(f"{found.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
+        lines.append(f"{found.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
+    output.show({"plan": str(plan), "store": str(folder.folder), **counts}, lines)
 
 
 def _open(plan: Path, store: Path | None, run_files: bool = True) -> tuple[Plan, Store]:
@@ -116,82 +116,52 @@ def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @app.command()
+@flat
 def report(
     plan: PlanArgument,
+    *,
     store: StoreOption = None,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="A measure to show, such as p90_wait; repeat it. Default: the usual ones.")
-    ] = None,
+    metric: Annotated[list[str] | None, o.option("--metric", "Repeat it for more; default: the usual ones.", None)] = None,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", metavar="WORD=VALUE", help="Compare with this, seed by seed, e.g. policy=easy; several with commas."),
     ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="GROUPING", help="By groups of jobs that the plan asks for: month, class or user.")
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option("--report", help="Write a self-contained HTML page with tables and figures here.", rich_help_panel=o.OUTPUT),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write the table of all cells here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
-    ] = None,
-    as_json: o.JsonOption = False,
+    by: Annotated[str | None, o.option("--by", "One that the plan asks for.", None, metavar="GROUPS")] = None,
+    page: o.ReportOption = None,
+    out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
+    output: Output,
 ) -> None:
     """Show the results: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
     from walltime.campaign.caveats import campaign_caveats, count_flurries
     from walltime.campaign.comparison import METRICS
-    from walltime.cli import common
-    from walltime.cli.lines import line_records, print_lines
+    from walltime.cli.replications import line_records, line_tables
 
-    if out is not None:
-        common.check_output(out, (".csv", ".parquet"))
-    if page is not None:
-        common.check_output(page, (".html", ".htm"))
     chosen, folder = _open(plan, store)
     results = read_results(chosen, folder)
-    cells = results.cells
-    if len(cells) < len(results.keys):
-        missing = len(results.keys) - len(cells)
-        common.note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
+    cells, missing = results.cells, len(results.keys) - len(results.cells)
+    if missing:
+        note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
     base = _baseline(baseline) if baseline is not None else results.baseline
     lines = results.lines(metric or METRICS, baseline=base, by=by)
     flurries = count_flurries(chosen)
-    caveats = campaign_caveats(chosen, cells, flurries)
+    found = campaign_caveats(chosen, cells, flurries)
     if page is not None:
-        _write_page(page, results, metric or METRICS, base, flurries)
+        from walltime.report.campaign import campaign_page
+        from walltime.report.html import write_page
+
+        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries), page)
     if out is not None:
-        common.write_rows(cells, out)
-    if as_json:
-        record = {"plan": str(plan), "cells": len(cells), "missing": len(results.keys) - len(cells), "baseline": base}
-        common.print_json(record | {"report": page, "lines": line_records(lines), "caveats": caveats})
-        return
-    print_lines(chosen.varied, lines, base, by)
-    for caveat in caveats:
-        typer.echo(f"- {caveat}")
-    if page is not None:
-        typer.echo(f"report written to {page}")
-    if out is not None:
-        typer.echo(f"{len(cells):,} cells written to {out}")
-
-
-def _write_page(path: Path, results: Results, metrics: Sequence[str], base: dict[str, Any] | None, flurries: dict[str, int]) -> None:
-    """Write the HTML page, with the command line in its provenance."""
-    from walltime.cli import common
-    from walltime.files import whole_file
-    from walltime.report.campaign import render
-
-    content = render(results, metrics, base, common.command_line(), flurries)
-    with whole_file(path) as file:
-        file.write(content.encode())
+        write_rows(cells, out)
+    record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
+    record |= {"lines": line_records(lines), "caveats": found}
+    output.show(record, [*line_tables(lines, base, by), *caveats(found)], report=page, **{f"{len(cells):,} cells": out})
 
 
 def _baseline(text: str) -> dict[str, Any]:
     from walltime.campaign import DIMENSIONS
-    from walltime.errors import PolicyError
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         name = name.strip()
@@ -199,7 +169,7 @@ def _baseline(text: str) -> dict[str, Any]:
             raise PolicyError(f"the baseline {part!r} is not of the form WORD=VALUE; words are {', '.join(DIMENSIONS)}")
         kind = DIMENSIONS[name].kind
         try:
-            found[name] = value.strip() == "true" if kind is bool else kind(value.strip())
+            values[name] = value.strip() == "true" if kind is bool else kind(value.strip())
         except ValueError:
             raise PolicyError(f"the baseline's {name} cannot be {value!r}") from None
-    return found
+    return values

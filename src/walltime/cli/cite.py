@@ -10,6 +10,8 @@ import typer
 
 from walltime.errors import PolicyError
 
+__all__ = ["cite", "entries"]
+
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Part, Reading
+from walltime.cli.output import Output
+
+if TYPE_CHECKING:
+    from walltime.logs.cleaning import CleaningReport, Flurry
+    from walltime.tables import Table
+
+__all__ = ["clean"]
 
 NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "flurries"), "scale_by": ("--scale-by", "load")}
 """Options that need another option: parameter, its option, and the parameter that it needs."""
@@ -39,20 +47,15 @@ def clean(
     ] = 0.5,
     seed: o.SeedOption = 0,
     reading: Reading,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write the remaining jobs here, as .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
-    ] = None,
-    as_json: o.JsonOption = False,
+    out: Annotated[Path | None, o.out("the remaining jobs", ".swf", ".swf.gz")] = None,
+    output: Output,
 ) -> None:
     """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
-    from walltime.cli import common
     from walltime.logs import write_swf
     from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.logs.cleaning import clean as remove_jobs
 
     _check_call(context)
-    if out is not None:
-        common.check_output(out, (".swf", ".swf.gz"))
     before, _ = reading.load(trace)
     filters = [*(part.remove or []), *(published_filters(before.origin.name) if published else ())]
     found = find_flurries(before, times=times, share=share) if flurries else []
@@ -63,10 +66,7 @@ def clean(
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_swf(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
-    if as_json:
-        common.print_json(_as_object(trace, report, found, out))
-    else:
-        _print(report, found, out)
+    output.show(_record(trace, report, found, out), _blocks(report, found), log=out)
 
 
 def _check_call(context: typer.Context) -> None:
@@ -79,7 +79,7 @@ def _check_call(context: typer.Context) -> None:
             raise PolicyError(f"{option} has no effect without --{needed}; give both or neither")
 
 
-def _as_object(trace: Path, report: Any, found: list[Any], out: Path | None) -> dict[str, Any]:
+def _record(trace: Path, report: CleaningReport, found: list[Flurry], out: Path | None) -> dict[str, Any]:
     from walltime.provenance import version
 
     def plain(value: float) -> float | None:
@@ -93,30 +93,22 @@ def _as_object(trace: Path, report: Any, found: list[Any], out: Path | None) -> 
         "before": {name: plain(before) for name, before, _ in report.rows()},
         "after": {name: plain(after) for name, _, after in report.rows()},
         "steps": list(report.after.origin.steps),
-        "out": None if out is None else str(out),
+        "out": out,
         "version": version(),
     }
 
 
-def _print(report: Any, found: list[Any], out: Path | None) -> None:
-    from walltime.cli.common import print_table, print_text_table
+def _blocks(report: CleaningReport, found: list[Flurry]) -> Iterator[Table | str]:
+    from walltime.tables import Table
 
     if found:
-        print_text_table(
-            "flurries",
-            ["user", "jobs", "share", "filter"],
-            [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in found],
-        )
+        rows = [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in found]
+        yield Table(["user", "jobs", "share", "filter"], rows, "flurries", texts=-1)
     if report.removed:
-        print_text_table("removed", ["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()])
+        yield Table(["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()], "removed", texts=-1)
     rows = [[name, _number(before), _number(after)] for name, before, after in report.rows()]
-    print_table(report.before.origin.name, ["", "before", "after"], rows)
-    for step in report.after.origin.steps:
-        typer.echo(step)
-    if not report.after.origin.steps:
-        typer.echo("nothing was changed")
-    if out is not None:
-        typer.echo(f"log written to {out}")
+    yield Table(["", "before", "after"], rows, report.before.origin.name)
+    yield from report.after.origin.steps or ["nothing was changed"]
 
 
 def _number(value: float) -> str:

@@ -1,30 +1,50 @@
-"""`walltime compare`: one log, several policies."""
+"""`walltime compare`: one log, several policies, or all of them at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling
+from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
+from walltime.cli.output import Output, caveats, progress_bar, write_rows
+from walltime.cli.simulate import draw_figures, drawn_in, run_record, write_comparison
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
+    from walltime.metrics import Interval
     from walltime.schedule import Schedule
     from walltime.simulation import Spread
+    from walltime.simulation.first_look import Look
+    from walltime.tables import Table
+
+__all__ = ["as_object", "compare", "comparison_blocks", "spread_of"]
 
 DEFAULT = ("fcfs", "easy", "conservative")
 OTHERS = ("fcfs", "easy")
 """What a site's own policy is compared with."""
+ALL, BASELINE = "all", "easy"
+SHARED = (
+    *("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "steps"),
+    *("feedback", "estimates", "overrun", "coincident", "dialect", "trim", "seed", "version"),
+)
+"""What all runs of the `--json` record share."""
 
 
 def compare(
     trace: o.TraceArgument,
     *,
-    policy: o.PoliciesOption = None,
+    policy: Annotated[
+        list[str] | None,
+        o.option(
+            "--policy",
+            "Repeat it for each; 'all' for a first look at every policy, sorted by bounded slowdown. Default: fcfs, easy, conservative; "
+            "with a cluster's file that has a policy, that one, fcfs, easy.",
+        ),
+    ] = None,
     run: Scheduling,
     cluster: o.ClusterOption = None,
     reading: Reading,
@@ -40,185 +60,173 @@ def compare(
         bool,
         typer.Option("--no-spread", help="Do not measure how far the means move when the log is shaken.", rich_help_panel=o.OUTPUT),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write a row for each run here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     report: o.ReportOption = None,
     figure: o.FigureOption = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Replay a log under several policies and compare the results."""
-    from walltime.cli import common
-    from walltime.cli.every_policy import ALL, refuse_beside_all, show_all
-    from walltime.cli.many import is_many, refuse, run_many
-    from walltime.cli.waits import breakdown_rows, parse_groupings, print_compared_breakdowns, print_gains
     from walltime.policy import EVERY
+    from walltime.report import labels
     from walltime.report.caveats import caveats_of
+    from walltime.report.tables import breakdown_table, changes_table, months_table, sides_table
     from walltime.schedule.comparison import compare as side_by_side
-    from walltime.simulation.first_look import COPIES
+    from walltime.schedule.groups import parse_grouping
 
-    machine = common.read_cluster(cluster)
+    machine = read_cluster(cluster)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
-    every = policy is not None and ALL in policy
+    every, many = policy is not None and ALL in policy, not run.is_single or len(part.loads) > 1
     if every:
         page = {"--report": report, "--figure": figure, "--by": by, "--monthly": monthly, "--gains": gains}
-        refuse_beside_all(page | {"--cluster": machine, "several runs": is_many(run, part)})
+        _refuse_beside_all(page | {"--cluster": machine, "several runs": many})
         policy = [*EVERY, *(own for own in policy or () if own != ALL)]
     chosen = run.schedulers(policy or site or list(DEFAULT))
-    if report is not None:
-        common.check_output(report, (".html", ".htm"))
-    if out is not None:
-        common.check_output(out, (".csv", ".parquet"))
-    groupings = parse_groupings(by)
+    groupings = {text: parse_grouping(text) for text in by or ()}
     if month_of != o.By.end and not monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
-    drawn = common.check_figures(figure)
-    many = is_many(run, part)
     if many:
-        refuse({"--figure": drawn, "--monthly": monthly, "--by": groupings, "--gains": gains})
-    model = None if many else run.model()
+        from walltime.cli.replications import refuse, run_many
+
+        refuse({"--figure": figure, "--monthly": monthly, "--by": groupings, "--gains": gains})
+        run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, report=report, out=out)
+        return
     workload, seconds_read = reading.load(trace, machine)
-    if model is None:
-        run_many(trace, workload, chosen, run, part, report=report, out=out, as_json=as_json, machine=machine)
-        return
-    variation = part.variation(run.feedback)
-    workload = variation.apply(workload, run.seed)
-    common.note_feedback(workload)
-    workload = variation.replica(workload, model, run.seed)
-    common.note_cut_short(workload, model)
-    schedules = [common.run_policy(workload, p, **run.rules, machine=machine) for p in chosen]
+    workload = one_workload(run, part, workload)
+    schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen]
+    trim = run.trim.value
+    records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
+    if out is not None:
+        write_rows(side_by_side(*schedules, trim=trim).table(), out)
     if every:
-        copies, form = None if no_spread else COPIES, as_object if as_json else None
-        show_all(schedules, chosen, run, copies, trace=trace, seconds_read=seconds_read, out=out, as_object=form)
+        _show_all(schedules, [scheduler.label for scheduler in chosen], records, run, no_spread, output, out)
         return
-    records = [
-        common.run_record(s, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed)[0]
-        for s in schedules
-    ]
-    months = [s.monthly(month_of.value) for s in schedules] if monthly else []
-    breakdowns = [breakdown_rows(s, groupings, run.trim.value) for s in schedules]
-    if groupings:
-        for record, rows in zip(records, breakdowns, strict=True):
-            record["breakdowns"] = rows
-    if gains:
-        for record, schedule in zip(records[1:], schedules[1:], strict=True):
-            record["gains"] = schedules[0].gains(schedule, run.trim.value).as_dict()
-    spread = None if no_spread else common.find_spread(schedules, run.trim.value)
-    caveats = caveats_of(schedules, run.trim.value, run.estimates, spread)
-    if report is not None:
-        write_page(report, schedules, run.trim.value, spread, seed=run.seed, estimates=run.estimates, feedback=run.feedback or None)
-    if out is not None:
-        common.write_rows(side_by_side(*schedules, trim=run.trim.value).table(), out)
-    common.draw_figures(drawn, schedules, run.trim.value)
-    if as_json:
-        common.print_json(as_object(records, months, report, caveats, spread))
-        return
-    print_comparison(schedules, run.trim.value, caveats, spread)
+    spread = None if no_spread else spread_of(schedules, trim)
+    found = caveats_of(schedules, trim, run.estimates, spread)
+    blocks = comparison_blocks(schedules, trim, found, spread)
+    names = labels(schedules)
     if monthly:
-        _print_months(schedules, months)
-    print_compared_breakdowns(schedules, breakdowns)
+        months = [schedule.monthly(month_of.value) for schedule in schedules]
+        for record, of_policy in zip(records, months, strict=True):
+            record["months"] = [month.as_dict() for month in of_policy]
+        blocks.append(months_table(names, months))
+    for text, (grouping, edges) in groupings.items():
+        rows = [schedule.breakdown(grouping, edges, trim).to_dicts() for schedule in schedules]
+        for record, mine in zip(records, rows, strict=True):
+            record.setdefault("breakdowns", {})[text] = mine
+        blocks.append(breakdown_table(names, rows, text))
     if gains:
-        print_gains(schedules, run.trim.value)
+        for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
+            change = schedules[0].gains(schedule, trim)
+            record["gains"] = change.as_dict()
+            title = f"from {names[0]} to {name}"
+            blocks += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
     if report is not None:
-        typer.echo(f"report written to {report}")
-    if out is not None:
-        typer.echo(f"{len(schedules)} rows written to {out}")
-    for name, path in drawn:
-        typer.echo(f"{name} drawn in {path}")
+        write_comparison(report, schedules, run, spread)
+    draw_figures(figure, schedules, trim)
+    output.show(as_object(records, report, found, spread), blocks, report=report, **{f"{len(schedules)} rows": out}, **drawn_in(figure))
 
 
-def write_page(path: Path, schedules: Sequence[Schedule], trim: str, spread: Spread | None, **settings: Any) -> None:
-    """Write the HTML page, with the command line in its provenance."""
-    from walltime.cli import common
-    from walltime.report import write_report
+def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
+    """How far the averages move when the log is shaken, with a progress bar if it takes long; None where it would take too long."""
+    from walltime.simulation.spread import COPIES, shaking_spread
 
-    write_report(path, schedules, trim=trim, spread=spread, settings={"command": common.command_line(), **settings})
+    if len(schedules) < 2:
+        return None
+    with progress_bar(copies or COPIES, "shaken copies of the log") as progress:
+        return shaking_spread(schedules, trim, progress, **({} if copies is None else {"copies": copies}))
 
 
-def as_object(
-    records: Sequence[dict[str, Any]], months: Sequence[Sequence[Any]], report: Path | None, caveats: Sequence[str], spread: Spread | None
-) -> dict[str, Any]:
+def as_object(records: Sequence[dict[str, Any]], report: Path | None, found: Sequence[str], spread: Spread | None) -> dict[str, Any]:
     """What `--json` prints: what all runs share, then the runs."""
-    shared = (
-        "trace",
-        "sha256",
-        "procs",
-        "jobs",
-        "dropped",
-        "changed",
-        "noticed",
-        "steps",
-        "feedback",
-        "estimates",
-        "overrun",
-        "coincident",
-        "dialect",
-        "trim",
-        "seed",
-        "version",
-    )
-    value: dict[str, Any] = {name: records[0][name] for name in shared}
-    value["report"] = None if report is None else str(report)
-    value["caveats"] = list(caveats)
-    value["spread"] = None if spread is None else spread.as_dict()
-    value["runs"] = list(records)
-    for record, rows in zip(value["runs"], months, strict=False):
-        record["months"] = [month.as_dict() for month in rows]
-    return value
+    shared = {name: records[0][name] for name in SHARED}
+    return shared | {"report": report, "caveats": found, "spread": None if spread is None else spread.as_dict(), "runs": list(records)}
 
 
-def print_comparison(schedules: Sequence[Schedule], trim: str, caveats: Sequence[str], spread: Spread | None) -> None:
-    """Print one row per policy, then the answer in a sentence, then the caveats."""
-    from walltime.cli.common import percent, print_caveats, print_table, print_text
-    from walltime.report import answer, human_number, human_time, labels
+def comparison_blocks(schedules: Sequence[Schedule], trim: str, found: Sequence[str], spread: Spread | None) -> list[Any]:
+    """One row per policy, then the answer in a sentence, then the caveats."""
+    from walltime.report import answer, labels
+    from walltime.report.tables import summary_table
     from walltime.schedule.comparison import compare as side_by_side
 
-    comparison = side_by_side(*schedules, trim=trim)
-    names = labels(schedules)
-    workload = schedules[0].workload
-    rows = [
-        [
-            name,
-            human_time(s.mean_wait),
-            f"{s.mean_wait:,.0f}",
-            f"{s.mean_response:,.0f}",
-            human_number(s.mean_bounded_slowdown),
-            percent(s.utilization),
-            f"{s.backfilled_percent:.1f} %",
-            human_time(s.max_wait),
-        ]
-        for name, s in zip(names, comparison.summaries, strict=True)
+    names, summaries = labels(schedules), side_by_side(*schedules, trim=trim).summaries
+    table = summary_table(names, summaries, title=_title(schedules, trim))
+    return [
+        table.without("jobs measured", "mean slowdown"),
+        answer(schedules[0].workload.origin.name, names, schedules, summaries, spread),
+        *caveats(found),
     ]
-    first = comparison.summaries[0]
+
+
+def _title(schedules: Sequence[Schedule], trim: str) -> str:
+    from walltime.wording import percent
+
+    first, workload = schedules[0].summary(trim), schedules[0].workload
     jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
-    title = f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"
-    columns = ["policy", "mean wait", "(s)", "mean response (s)", "bounded slowdown", "utilization", "backfilled", "longest wait"]
-    print_table(title, columns, rows)
-    print_text(answer(workload.origin.name, names, schedules, comparison.summaries, spread))
-    print_caveats(caveats)
+    return f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"
 
 
-def _print_months(schedules: Sequence[Schedule], months: Sequence[Sequence[Any]]) -> None:
-    """The months as in mualem01, Table 1; they differ between policies, so load and jobs are those of the first."""
-    from walltime.cli.common import print_table
-    from walltime.metrics import relative_difference
-    from walltime.report import labels
+# ---------------------------------------------------------------------- all policies at once
 
-    names = labels(schedules)
-    columns = ["month", "load", "jobs"]
-    for what in ("response", "bsld"):
-        columns += [f"{what} {name}" for name in names]
-        if len(names) == 2:
-            columns.append("diff")
-    by_month = [{(m.year, m.month): m for m in rows} for rows in months]
+
+def _refuse_beside_all(options: dict[str, object]) -> None:
+    """Raise PolicyError for options, given or not, that are not for so many policies."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise PolicyError(f"{' and '.join(given)} are not for all policies at once; leave them out, or name a few policies")
+
+
+def _show_all(
+    schedules: Sequence[Schedule],
+    labels: list[str],
+    records: Sequence[dict[str, Any]],
+    run: Scheduling,
+    no_spread: bool,
+    output: Output,
+    out: Path | None,
+) -> None:
+    """Shake the log, sort the policies, and print them."""
+    from walltime.report.caveats import caveats_of
+    from walltime.simulation.first_look import COPIES, first_look
+
+    trim, baseline = run.trim.value, labels.index(BASELINE)
+    spread = None if no_spread else spread_of(schedules, trim, COPIES)
+    looks = first_look(schedules, labels, baseline, spread, trim)
+    found = [
+        f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
+        "include that choice; each holds its 90 % alone. See whether it is as low on other logs, or in other months, as well.",
+        *caveats_of([schedules[baseline]], trim, run.estimates),
+    ]
+    record = as_object(records, None, found, spread) | {"sorted": [look.as_dict() for look in looks]}
+    output.show(record, [*_looks(looks, schedules, spread), *caveats(found)], **{f"{len(schedules)} rows": out})
+
+
+def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread | None) -> Iterator[Table | str]:
+    """A row for each policy, and what the columns are."""
+    from walltime.tables import Table
+
     rows = []
-    for key in sorted({key for table in by_month for key in table}):
-        mine = [table.get(key) for table in by_month]
-        row = [f"{key[0]}-{key[1]:02d}", f"{mine[0].load:.3f}" if mine[0] else "", f"{mine[0].jobs:,}" if mine[0] else ""]
-        for name, digits in (("mean_response", 0), ("mean_bounded_slowdown", 1)):
-            values = [getattr(m, name) if m else float("nan") for m in mine]
-            row += [f"{value:,.{digits}f}" for value in values]
-            if len(names) == 2:
-                row.append(f"{relative_difference(values[1], values[0]):+.1f} %")
+    for look in looks:
+        row = [look.label]
+        for name, digits in (("mean_bounded_slowdown", 1), ("mean_wait", 0)):
+            verdict = "" if look.label == BASELINE else look.verdict(name)
+            row += [_shown(look.means[name], digits), _shown(look.differences[name], digits, sign=True), verdict]
         rows.append(row)
-    print_table(f"by month, all jobs; load and jobs under {names[0]}", columns, rows)
+    columns = ["policy", "bounded slowdown", f"more than {BASELINE}", "which is", "mean wait (s)", f"more than {BASELINE} (s)", "which is"]
+    yield Table(columns, rows, _title(schedules, "none"))
+    if spread is not None:
+        yield (
+            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; "
+            f"within ± of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or "
+            "worse where they exceed that. It tells how chaotic this log is, not what another log would show."
+        )
+
+
+def _shown(found: Interval, digits: int, sign: bool = False) -> str:
+    """A mean, and its interval if there is one, with at most so many decimals, and none beyond the error."""
+    from walltime.wording import to_error
+
+    half = found.half_width
+    if half != half:
+        return f"{found.mean:{'+' if sign else ''},.{digits}f}"
+    error = max(half, 10 ** (1 - digits))
+    return f"{'+' if sign and found.mean > 0 else ''}{to_error(found.mean, error)} ± {to_error(half, error)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import Reading, read_cluster
+from walltime.cli.output import Output, caveats, command_line, note, progress_bar
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from walltime.report.page import Block
     from walltime.schedule.groups import Edges
+    from walltime.simulation.accuracy import WalltimeAccuracy
+    from walltime.tables import Facts, Table
     from walltime.workload import Workload
+
+__all__ = ["ROWS", "analyse", "estimates", "look_at", "printed_log", "printed_rows"]
 
 ROWS = {
     "total": ("total jobs", "total"),
@@ -35,24 +43,11 @@ LISTED = 10
 def estimates(
     trace: o.TraceArgument,
     *,
-    model: Annotated[
-        str, typer.Option("--estimates", help="Estimates to analyse: user, or a model's: f:4, mualem01, ...", rich_help_panel=o.INPUT)
-    ] = "user",
+    model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user",
     seed: o.SeedOption = 0,
     reading: Reading,
-    groupings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="GROUPS",
-            help="Whose estimates: a table by users, user (heavy, medium and light ones), size, length, month, ...; with edges of your "
-            "own: users:40; repeat it for more.",
-            rich_help_panel=o.OUTPUT,
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="Also draw four panels here: .svg, .png or .pdf.", rich_help_panel=o.OUTPUT)
-    ] = None,
+    groupings: o.BreakdownOption = None,
+    figure: o.OneFigureOption = None,
     report: o.ReportOption = None,
     adjusted: Annotated[
         bool,
@@ -63,56 +58,45 @@ def estimates(
     cluster: o.ClusterOption = None,
     replications: Annotated[
         int | None,
-        typer.Option(
-            "--replications",
-            min=1,
-            help="Shaken copies of the log to simulate as well; default: as many as take little time, 5 at most.",
-            rich_help_panel=o.RUN,
-        ),
+        o.option("--replications", "On shaken copies of the log; default: as many as take little time, 5 at most.", min=1),
     ] = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
-    from walltime.cli import accuracy, common
-    from walltime.cli.waits import parse_groupings
     from walltime.estimates import parse_estimates
+    from walltime.provenance import version
+    from walltime.report.accuracy import as_record, write_accuracy_report
+    from walltime.schedule.groups import parse_grouping
+    from walltime.simulation.accuracy import walltime_accuracy
 
     parse_estimates(model)
-    wanted = parse_groupings(groupings)
-    if figure is not None:
-        from walltime.report.estimates import figure_format
-
-        figure_format(figure)
-    accuracy.check(report, adjusted, cluster, replications, model)
-    machine = common.read_cluster(cluster)
+    wanted = {text: parse_grouping(text) for text in groupings or ()}
+    simulated = report is not None or adjusted
+    if simulated and not is_users(model):
+        raise PolicyError("--report and --adjusted are about the users' estimates; leave out --estimates")
+    given = [name for name, value in (("--cluster", cluster), ("--replications", replications)) if value is not None]
+    if given and not simulated:
+        raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
+    machine = read_cluster(cluster)
     workload, seconds = reading.load(trace, machine)
-    found = accuracy.find(workload, machine, replications) if report is not None or adjusted else None
+    accuracy = walltime_accuracy(workload, machine=machine, replications=replications, progress=progress_bar) if simulated else None
     seen = look_at(workload, model, seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
-    hours = None if seen is None else accuracy.hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
+    hours = None if seen is None else hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
     drawn = figure if record["table"] is not None else None
     if drawn is not None:
         _draw(drawn, workload, seen, record, model)
-    if report is not None and found is not None:
-        accuracy.write_page(report, found, trace, reading, machine)
-    if as_json:
-        from walltime.provenance import version
-
-        head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-        chosen = {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
-        record |= {"hours": hours, "accuracy": None if found is None else accuracy.record_of(found)}
-        tail = {"figure": None if drawn is None else str(drawn), "report": report, "seconds": {"read": seconds}, "version": version()}
-        common.print_json({**head, **chosen, **record, **tail})
-        return
-    _print(workload, record, model)
-    _print_groups(record["by"])
-    accuracy.show_hours(hours)
-    if found is not None:
-        accuracy.show(found)
-    if drawn is not None:
-        typer.echo(f"figure written to {drawn}")
-    if report is not None:
-        typer.echo(f"report written to {report}")
+    if report is not None and accuracy is not None:
+        size = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
+        log = [str(trace), *reading.words, *size]
+        write_accuracy_report(report, accuracy, settings={"command": command_line()}, log=log)
+    for line in () if output.as_json else record["notes"]:
+        note(f"{workload.origin.name}: {line}")
+    head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    head |= {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
+    tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": report}
+    blocks = [*_blocks(workload, record, model), *_group_tables(record["by"]), *_hours(hours), *_simulated(accuracy)]
+    output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn, report=report)
 
 
 @dataclass(frozen=True)
@@ -211,19 +195,19 @@ def _by_group(workload: Workload, seen: Seen | None, by: str, edges: Edges) -> l
     return use_by_group(groups.members(np.ones(len(workload), bool)), seen.runtime, seen.requested, workload.procs)
 
 
-def _print_groups(tables: dict[str, list[dict[str, Any]]]) -> None:
-    from walltime.cli.common import percent, print_table
-    from walltime.report import human_time
+def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
+    from walltime.tables import Cell, Table
+    from walltime.wording import human_time, percent
 
     columns = ["", "jobs", "of all use", "median runtime", "median estimate", "mean use", "under 10 % used", "all used"]
-    for text, rows in tables.items():
+    for text, rows in groups.items():
         lines = []
         for row in rows:
-            times = [human_time(row[name]) for name in ("median_runtime", "median_request")]
-            shares = [percent(row[name]) for name in ("mean_use", "under_tenth", "full")]
+            times = [Cell(human_time(row[name]), value=row[name]) for name in ("median_runtime", "median_request")]
+            shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
-            print_table(f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more", columns, lines)
+            yield Table(columns, lines, f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more")
 
 
 def _defined(value: float) -> float | None:
@@ -255,7 +239,8 @@ def _zero_jobs(log: str, total: int) -> list[str]:
 
 
 def _draw(path: Path, workload: Workload, seen: Seen | None, record: dict[str, Any], model: str) -> None:
-    from walltime.report.estimates import estimates_figure, write_figure
+    from walltime.report.estimates import estimates_figure
+    from walltime.report.figures import write_figure
 
     if seen is not None:
         title = workload.origin.name if model == "user" else f"{workload.origin.name}, estimates {model}"
@@ -263,16 +248,15 @@ def _draw(path: Path, workload: Workload, seen: Seen | None, record: dict[str, A
         write_figure(figure, path)
 
 
-def _print(workload: Workload, record: dict[str, Any], model: str) -> None:
-    from walltime.cli.common import note, print_facts, print_table
-    from walltime.report import human_time
+def _blocks(workload: Workload, record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
+    from walltime.tables import Facts, Table
+    from walltime.wording import human_time
 
-    name = workload.origin.name
     if record["table"] is not None:
-        _print_table_2(name, record, model)
+        yield from _table_2(workload.origin.name, record, model)
         share = record["top20_percent"]
         rows = [[human_time(t["seconds"]), f"{t['seconds']:,}", f"{t['jobs']:,}", f"{t['percent']:.1f} %"] for t in record["top"][:LISTED]]
-        print_table(f"the {len(rows)} most used of {record['distinct']:,} values", ["estimate", "(s)", "jobs", "% of total"], rows)
+        yield Table(["estimate", "(s)", "jobs", "% of total"], rows, f"the {len(rows)} most used of {record['distinct']:,} values")
         rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
         if record["largest"] > record["emax"]:
             rank += f"; outliers up to {human_time(record['largest'])} left out"
@@ -284,13 +268,11 @@ def _print(workload: Workload, record: dict[str, Any], model: str) -> None:
         ]
         if model != "user":
             facts[-1] = ("killed at the estimate", f"{record['cut_short']:,}", "jobs that the model gives less than they run")
-        print_facts("", facts)
-    for line in record["notes"]:
-        note(f"{name}: {line}")
+        yield Facts("", facts)
 
 
-def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
-    from walltime.cli.common import print_table, print_text
+def _table_2(name: str, record: dict[str, Any], model: str) -> Iterator[Table | str]:
+    from walltime.tables import Table
 
     printed = record["printed"]
     rows = []
@@ -306,9 +288,68 @@ def _print_table_2(name: str, record: dict[str, Any], model: str) -> None:
     if printed:
         columns += [f"mualem01, {printed['log']}", "%"]
         rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
-    print_table(title, columns, rows)
+    yield Table(columns, rows, title)
     killed = "status 0 (failed)" if model == "user" else "given less than they run"
-    print_text(f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used")
+    yield f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used"
     if printed:
-        print_text(f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has")
-    typer.echo("")
+        yield f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has"
+    yield ""
+
+
+# ---------------------------------------------------------------------- hours, and adjusted walltimes
+
+
+def is_users(model: str) -> bool:
+    """Whether the estimates to look at are the users'."""
+    return model.strip().lower() == "user"
+
+
+def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
+    """Hours asked for and used by the jobs that have a limit, in all and by how jobs end; None if none has a limit."""
+    from walltime.metrics.estimates import YEAR, asked_time, how_jobs_end
+
+    limited = requested < YEAR
+    if not limited.any():
+        return None
+    three = (runtime[limited], requested[limited], procs[limited])
+    return {"total": asked_time(*three).as_dict(), "ends": how_jobs_end(*three, None if killed is None else killed[limited])}
+
+
+def _hours(found: dict[str, Any] | None) -> Iterator[Facts]:
+    from walltime.report.accuracy import hours
+    from walltime.tables import Facts
+    from walltime.wording import percent
+
+    if found is None:
+        return
+    t = found["total"]
+    rows = [
+        ("processor-hours asked for", hours(t["asked_hours"]), f"{percent(t['used_share'])} of them used"),
+        ("asked for and not used", hours(t["unused_hours"]), ""),
+    ]
+    rows += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in found["ends"]]
+    yield Facts("hours, and how jobs end", rows)
+
+
+def _simulated(found: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
+    """Whose hours they are, what adjusted walltimes gain, the advice, and the caveats."""
+    from walltime.report import accuracy
+    from walltime.simulation.adjusted import MEANINGS
+
+    if found is None:
+        return
+    for by in ("user", "account", "partition", "queue", "size", "length", "time"):
+        rows = found.groups.get(by, ())
+        if len(rows) > 1 or (rows and by == "user"):
+            yield accuracy.use_table(rows, f"by {by}", "")
+    yield accuracy.MEANING
+    if found.adjusted is not None:
+        yield accuracy.adjusted_table(found.adjusted)
+        for row in found.adjusted.rows():
+            meaning = MEANINGS.get(row["what"])
+            yield f"{row['what']}: {row['policy']}" + ("" if meaning is None else f"; {meaning}")
+    if found.advice:
+        yield accuracy.advice_table(found)
+        yield "More of each: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
+    yield accuracy.answer(found)
+    yield from caveats(accuracy.caveats(found))

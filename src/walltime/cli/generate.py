@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import Reading, make_up
+from walltime.cli.output import Output
 from walltime.errors import OutputError, PolicyError, WorkloadError
 
 if TYPE_CHECKING:
+    from walltime.tables import Facts
     from walltime.workload import Workload
 
-FIGURE_ENDINGS = (".png", ".svg")
+__all__ = ["generate"]
 
 
 def generate(
@@ -26,40 +30,36 @@ def generate(
             " downey97:size_rule=half-efficiency-knee.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Write the log here: .swf, or .swf.gz for gzip.")],
-    jobs: Annotated[int, typer.Option("--jobs", help="Number of jobs to generate.")] = 10_000,
-    procs: Annotated[int, typer.Option("--procs", help="Processors of the machine.")] = 128,
-    load: Annotated[float | None, typer.Option("--load", help="Offered load, over 0 and up to 1.5; default: that of the model.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the generated workload.")] = 0,
-    estimates: Annotated[
-        str | None, typer.Option("--estimates", help="User requests: an estimate model such as f:4; default: the runtimes.")
-    ] = None,
+    *,
+    out: Annotated[Path, o.out("the log", ".swf", ".swf.gz", panel=None)],
+    jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000,
+    procs: Annotated[int, o.option("--procs", panel=None)] = 128,
+    load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None,
+    seed: Annotated[int, o.option("--seed", panel=None)] = 0,
+    estimates: Annotated[str | None, o.option("--estimates", "They are the users' requests; default: the runtimes.", None)] = None,
     users: Annotated[
         int | None, typer.Option("--users", min=1, help="Give the jobs so many users, each with jobs of similar length; default: none.")
     ] = None,
     compare_with: Annotated[
         Path | None, typer.Option("--compare-with", help="A real log to draw beside the generated one.", rich_help_panel=o.OUTPUT)
     ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option("--figure", help="Draw sizes, runtimes, arrivals and the daily cycle: .svg or .png.", rich_help_panel=o.OUTPUT),
-    ] = None,
-    as_json: o.JsonOption = False,
+    figure: o.OneFigureOption = None,
+    output: Output,
 ) -> None:
     """Generate a workload by a published model, and write it as a log in the Standard Workload Format."""
-    from walltime.cli import common
     from walltime.estimates import parse_estimates
     from walltime.logs import write_swf
     from walltime.workload.models import parse_model
 
-    _check_files(out, figure, compare_with)
+    if compare_with is not None and figure is None:
+        raise OutputError("--compare-with draws a figure; name its file with --figure")
     try:
         chosen = parse_model(model)
     except WorkloadError as error:  # there is no data yet: it is the call that is wrong
         raise PolicyError(str(error)) from error
     believed = parse_estimates(estimates) if estimates is not None else None
     begin = time.perf_counter()
-    workload = common.make_up(chosen, jobs, procs, load, seed, users)
+    workload = make_up(chosen, jobs, procs, load, seed, users)
     notes = [] if users is None else [f"; Note: {users} users drawn, seed {seed}"]
     if believed is not None:
         workload = _with_requests(workload, believed, seed)
@@ -69,27 +69,13 @@ def generate(
     write_swf(out, workload, extra_header=notes)
     seconds["write"] = time.perf_counter() - begin
     if figure is not None:
-        others = [] if compare_with is None else [common.load(compare_with)[0]]
-        _draw(figure, [*others, workload], [*(other.origin.name for other in others), model])
-    record = _record(workload, model=model, load=load, seed=seed, estimates=estimates, out=out, seconds=seconds)
-    if figure is not None:
-        record["figure"] = str(figure)
-    if as_json:
-        common.print_json(record)
-        return
-    _print(record, workload)
-    typer.echo(f"log written to {out}" + (f", figure to {figure}" if figure is not None else ""))
+        from walltime.report.figures import write_figure
+        from walltime.report.workloads import compare_workloads
 
-
-def _check_files(out: Path, figure: Path | None, compare_with: Path | None) -> None:
-    """Reject outputs that cannot be written before anything is drawn."""
-    from walltime.cli.common import check_output
-
-    check_output(out, (".swf", ".swf.gz"))
-    if figure is not None:
-        check_output(figure, FIGURE_ENDINGS)
-    if compare_with is not None and figure is None:
-        raise OutputError("--compare-with draws a figure; name its file with --figure")
+        others = [] if compare_with is None else [Reading().load(compare_with)[0]]
+        write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure)
+    record = {"model": model, "load": load, "seed": seed, "estimates": estimates, **_record(workload, out), "seconds": seconds}
+    output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)
 
 
 def _with_requests(workload: Workload, believed: Any, seed: int) -> Workload:
@@ -100,19 +86,8 @@ def _with_requests(workload: Workload, believed: Any, seed: int) -> Workload:
     return replace(drawn, requested=drawn.believed)
 
 
-def _draw(path: Path, workloads: list[Workload], names: list[str]) -> None:
-    from walltime.files import whole_file
-    from walltime.report.workloads import compare_workloads, figure_bytes
-
-    content = figure_bytes(compare_workloads(workloads, names), path.suffix.lower().lstrip("."))
-    with whole_file(path) as file:
-        file.write(content)
-
-
-def _record(
-    w: Workload, *, model: str, load: float | None, seed: int, estimates: str | None, out: Path, seconds: dict[str, float]
-) -> dict[str, Any]:
-    """The `--json` record."""
+def _record(w: Workload, out: Path) -> dict[str, Any]:
+    """The workload in numbers."""
     import hashlib
 
     import numpy as np
@@ -122,13 +97,9 @@ def _record(
     repeats = w.columns.get("preceding_job")
     regular = out.is_file()
     return {
-        "model": model,
         "jobs": len(w),
         "procs": w.machine_procs,
-        "load": load,
         "offered_load": None if np.isnan(w.offered_load) else w.offered_load,
-        "seed": seed,
-        "estimates": estimates,
         "span": int(w.submit[-1] - w.submit[0]),
         "mean_runtime": float(w.runtime.mean()),
         "median_runtime": float(np.median(w.runtime)),
@@ -139,14 +110,13 @@ def _record(
         "repeated_percent": None if repeats is None else float(100 * (repeats > 0).mean()),
         "out": str(out),
         "sha256": hashlib.sha256(out.read_bytes()).hexdigest() if regular else None,
-        "seconds": seconds,
         "version": version(),
     }
 
 
-def _print(record: dict[str, Any], w: Workload) -> None:
-    from walltime.cli.common import print_facts
-    from walltime.report import human_time
+def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
+    from walltime.tables import Facts
+    from walltime.wording import human_time
 
     achieved, asked = record["offered_load"], record["load"]
     facts = [
@@ -171,5 +141,5 @@ def _print(record: dict[str, Any], w: Workload) -> None:
     ]
     if record["repeated_percent"] is not None:
         facts.append(("repetitions", f"{record['repeated_percent']:.0f} %", "of the jobs wait for an earlier run"))
-    print_facts(f"{record['model']}: {len(w):,} jobs, seed {record['seed']}", facts)
-    typer.echo(f"generated in {record['seconds']['generate']:.2f} s, written in {record['seconds']['write']:.2f} s")
+    yield Facts(f"{record['model']}: {len(w):,} jobs, seed {record['seed']}", facts)
+    yield f"generated in {record['seconds']['generate']:.2f} s, written in {record['seconds']['write']:.2f} s"

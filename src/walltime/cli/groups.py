@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -11,17 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from walltime.cli import options as o
-from walltime.errors import PolicyError
+from walltime.cli.output import hidden_key, note, progress_bar
+from walltime.errors import PolicyError, WorkloadError
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.machine import Machine
+    from walltime.schedule import Schedule
     from walltime.simulation.specification import Scheduler
     from walltime.simulation.variation import Variation
     from walltime.workload import Workload
+    from walltime.workload.models.model import WorkloadModel
+
+__all__ = ["Deciding", "Part", "Reading", "Scheduling", "Stretch", "T", "flat", "make_up", "note_feedback", "one_workload", "read_cluster"]
 
 
 T = TypeVar("T")
+USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
+"""Words of predictions that a scheduler need not say."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +57,6 @@ class Reading:
     @property
     def words(self) -> list[str]:
         """The options that were given, as words of a command line that can be shown."""
-        from walltime.cli.common import hidden_key
-
         words = []
         for field in fields(self):
             value, option = getattr(self, field.name), f"--{field.name.replace('_', '-')}"
@@ -62,11 +68,20 @@ class Reading:
         return words
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
-        """Read the log; returns the workload and the seconds that it took. The machine's processors are those of a log that has none."""
-        from walltime.cli import common
+        """Read the log; returns the workload and the seconds that it took. Reports dropped records on standard error.
+
+        The machine's processors are those of a log that has none.
+        """
+        from walltime.logs import read
 
         size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
-        return common.load(trace, **self.of_file, **(self.of_jobs | size))
+        begin = time.perf_counter()
+        workload = read(trace, **self.of_file, **(self.of_jobs | size))
+        dropped = workload.origin.dropped
+        if dropped:
+            rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
+            note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
+        return workload, time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ class Deciding:
     predictor: o.PredictorOption = None
     believe: o.BelieveOption = "regular"
     correction: o.CorrectionOption = "tsafrir07"
-    history: o.HistoryOption = "simulation"
+    learn_from: o.LearnFromOption = o.LearnFrom.simulation
     estimates_list: o.EstimatesListOption = None
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = o.Overrun.kill
@@ -137,11 +152,29 @@ class Deciding:
     feedback: o.FeedbackOption = False
 
     def schedulers(self, texts: list[str]) -> list[Scheduler]:
-        """The schedulers that are spelled so; raises PolicyError for what cannot be read."""
-        from walltime.cli import common
+        """The schedulers that are spelled so; the options are defaults for all of them.
 
-        prediction = (self.predictor, self.believe, self.correction, self.history)
-        return common.schedulers(texts, self.order, self.backfill_order, *prediction)
+        Raises PolicyError for an invalid specification, and for an option that none of them can use.
+        """
+        from walltime.policy import takes
+        from walltime.simulation.specification import parse_scheduler, split_scheduler
+
+        defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
+        chosen = {"believe": self.believe, "correction": self.correction, "history": self.learn_from.value}
+        defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
+        schedulers = [parse_scheduler(text, defaults) for text in texts]
+        if self.backfill_order is not None and not any(takes(split_scheduler(text)[0], "backfill-order") for text in texts):
+            raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+        if len(defaults) > 3 and not any(scheduler.prediction for scheduler in schedulers):
+            raise PolicyError("--believe, --correction and --learn-from need predictions; name a --predictor too")
+        return schedulers
+
+    def run(self, workload: Workload, scheduler: Scheduler, **options: Any) -> Schedule:
+        """Simulate, with a progress bar if it takes long."""
+        from walltime.simulation import simulate
+
+        with progress_bar(len(workload), scheduler.label) as progress:
+            return simulate(workload, scheduler, progress=progress, **self.rules, **options)
 
     @property
     def estimates(self) -> str:
@@ -182,6 +215,47 @@ class Scheduling(Deciding):
     def seeds(self) -> range:
         """A seed for each replication."""
         return range(self.seed, self.seed + self.replications)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one replication, and one model of estimates."""
+        return self.replications == 1 and len(self.models()) == 1
+
+
+def one_workload(run: Scheduling, part: Part, workload: Workload) -> Workload:
+    """The workload of a single run: a part of the log, scaled, shaken, with its estimates; says what has no effect, and what is cut."""
+    model, variation = run.model(), part.variation(run.feedback)
+    workload = variation.apply(workload, run.seed)
+    note_feedback(workload)
+    workload = variation.replica(workload, model, run.seed)
+    count = int((workload.runtime > workload.requested).sum())
+    if model.limit == "model" and count:
+        note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
+    return workload
+
+
+def note_feedback(workload: Workload) -> None:
+    """Report if feedback is requested, but no job names a preceding job."""
+    if workload.feedback and (workload.dependencies()[0] < 0).all():
+        note("no job of this log names a preceding job, so --feedback has no effect")
+
+
+def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
+    """Generate a workload, with users if there are to be some; errors are errors of the call, as there is no data yet."""
+    from walltime.workload.users import with_users
+
+    try:
+        made = model.generate(jobs, procs, load, seed)
+        return made if users is None else with_users(made, users, seed)
+    except WorkloadError as error:
+        raise PolicyError(str(error)) from error
+
+
+def read_cluster(path: Path | None) -> Machine | None:
+    """The machine of a file like cluster.toml; None without one."""
+    from walltime.machine import read_machine
+
+    return None if path is None else read_machine(path)
 
 
 def _only(option: str, values: list[T]) -> T:

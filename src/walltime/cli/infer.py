@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.explain import paragraphs
+from walltime.cli.groups import Reading, read_cluster
+from walltime.cli.output import Output, command_line, progress_bar
 
 __all__ = ["infer"]
 
@@ -17,48 +16,29 @@ __all__ = ["infer"]
 def infer(
     trace: o.TraceArgument,
     *,
-    cluster: Annotated[
-        Path | None,
-        typer.Option("--cluster", metavar="FILE", help="The machine's size and nodes: a file like cluster.toml.", rich_help_panel=o.RUN),
-    ] = None,
+    cluster: o.ClusterOption = None,
     reading: Reading,
     window: o.WindowOption = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write the machine with its rules here: .toml.", rich_help_panel=o.OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     report: o.ReportOption = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Read a site's rules off its log: hours, outages, parts, limits; kept where they explain months not used to find them."""
-    from walltime.cli import bars, common
     from walltime.report import inference as rows
+    from walltime.report.page import Items
     from walltime.simulation.variation import Variation
     from walltime.whatif import infer as run
     from walltime.whatif import write_site
 
-    for path, endings in ((out, (".toml",)), (report, (".html", ".htm"))):
-        if path is not None:
-            common.check_output(path, endings)
-    machine = common.read_cluster(cluster)
+    machine = read_cluster(cluster)
     workload, _ = reading.load(trace, machine)
     workload = Variation(window=window).apply(workload, 0)
     nodes = {pool.procs for pool in machine.pools} if machine is not None else {1}
-    with bars.row("rules", None, "tried") as row:
-        found = run(workload, procs_of_node=nodes.pop() if len(nodes) == 1 else 1, progress=row.update)
+    with progress_bar(None, "rules", "tried") as progress:
+        found = run(workload, procs_of_node=nodes.pop() if len(nodes) == 1 else 1, progress=progress)
     if out is not None and not found.refused:
         write_site(found, out)
     if report is not None:
-        rows.write_inference_report(report, found, workload, settings={"command": ["walltime", *sys.argv[1:]]})
-    if as_json:
-        common.print_json(found.as_dict())
-        return
-    common.print_paragraphs(rows.verdict(found))
-    typer.echo("")
-    for title, columns, lines in rows.tables_of(found):
-        if lines:
-            common.print_table(title, columns, lines)
-    for text in found.notes:
-        common.print_text(text, "* ")
-    for what, path in (("machine", None if found.refused else out), ("report", report)):
-        if path is not None:
-            typer.echo(f"{what} written to {path}")
+        rows.write_inference_report(report, found, workload, settings={"command": command_line()})
+    blocks: list[Any] = [*paragraphs(rows.verdict(found)), "", *rows.tables_of(found), Items(found.notes)]
+    output.show(found.as_dict(), blocks, machine=None if found.refused else out, report=report)

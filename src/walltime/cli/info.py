@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
+from walltime.cli.output import Output
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
+    from walltime.tables import Facts, Table
     from walltime.workload import Workload
+
+__all__ = ["info"]
 
 LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
 
 
-def info(
-    trace: o.TraceArgument,
-    *,
-    reading: Reading,
-    as_json: o.JsonOption = False,
-) -> None:
+def info(trace: o.TraceArgument, *, reading: Reading, output: Output) -> None:
     """Show the content of a log: its machine, span and load, and the rules that dropped, changed or noticed jobs."""
-    from walltime.cli import common
     from walltime.logs import read_log
     from walltime.provenance import version
 
@@ -34,14 +31,11 @@ def info(
     log = read_log(trace, **reading.of_file)
     workload = log.to_workload(**reading.of_jobs)
     seconds = time.perf_counter() - begin
-    facts = _facts(log, workload)
-    if as_json:
-        common.print_json({"trace": str(trace), **facts, "seconds": {"read": seconds}, "version": version()})
-    else:
-        _print(facts, workload)
+    record = _record(log, workload)
+    output.show({"trace": str(trace), **record, "seconds": {"read": seconds}, "version": version()}, _blocks(record, workload))
 
 
-def _facts(log: JobLog, w: Workload) -> dict[str, Any]:
+def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     """The `--json` record of a log."""
     import numpy as np
 
@@ -90,10 +84,10 @@ def _counts(w: Workload, column: str) -> dict[str, int]:
     return {str(value): int(count) for value, count in zip(values, counts, strict=True)}
 
 
-def _print(facts: dict[str, Any], w: Workload) -> None:
-    from walltime.cli.common import percent, print_facts, print_table, print_text_table
+def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:
     from walltime.logs import all_rules
-    from walltime.report import human_time
+    from walltime.tables import Facts, Table
+    from walltime.wording import human_time, percent
 
     days = timedelta(seconds=facts["last_submit"] - facts["first_submit"]).total_seconds() / 86400
     since = ""
@@ -121,7 +115,7 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
         ("format", facts["format"], ""),
         ("sha256", facts["sha256"][:16], "begins that of the file as it is stored"),
     ]
-    print_facts(w.origin.name, rows)
+    yield Facts(w.origin.name, rows)
     meaning = {rule.name: rule.meaning for rule in all_rules()}
     odd = [
         [what, f"{count:,}", rule, meaning.get(rule, "")]
@@ -129,9 +123,9 @@ def _print(facts: dict[str, Any], w: Workload) -> None:
         for rule, count in counts.items()
     ]
     if odd:
-        print_text_table("what is odd in it", ["", "records", "rule", "meaning"], odd)
+        yield Table(["", "records", "rule", "meaning"], odd, "what is odd in it", texts=-1)
     else:
-        typer.echo("nothing odd: no job dropped or changed")
+        yield "nothing odd: no job dropped or changed"
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
-        print_table(f"{len(facts['bad_lines']):,} lines left out", ["line", "why"], bad)
+        yield Table(["line", "why"], bad, f"{len(facts['bad_lines']):,} lines left out")

@@ -53,6 +53,8 @@ OPTIONS = {
     "estimates=f:4": "--estimates f:4",
 }
 """Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
+__all__ = ["main", "run"]
+
 app = typer.Typer(
     name="walltime",
     help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
@@ -60,17 +62,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(demo, fetch, info, simulate, compare, explain, infer, calibrate, what_if, tune, audit),
-    *(generate, estimates, predict, suggest, dialects, clean, convert, cache, cite, schema),
-)
-for command in COMMANDS:
-    app.command()(flat(command))
-app.add_typer(campaign.app, name="campaign")
-app.add_typer(benchmark.app, name="benchmark")
-app.add_typer(learn.app, name="learn")
-app.add_typer(paper.app, name="paper")
-app.add_typer(slurm.app, name="slurm")
+COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
+    "First steps": (cite, demo),
+    "Logs": (clean, convert, fetch, generate, info),
+    "Simulations": (audit, compare, dialects, explain, simulate),
+    "Estimates and predictions": (estimates, predict, suggest),
+    "A site and its machine": (calibrate, infer, what_if, slurm.app),
+    "Many simulations": (tune, benchmark.app, campaign.app, learn.app, paper.app),
+    "This program": (cache, schema),
+}
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=command.info.name, rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel)(flat(command))
 
 
 def _show_version(value: bool) -> None:

@@ -1,15 +1,83 @@
-"""Options shared by several commands."""
+"""Options that several commands share: an option means the same in every command that has it, and its help says so once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from walltime.errors import OutputError
+
 if TYPE_CHECKING:
     from walltime.policy import Dialect
+
+__all__ = [
+    "MEANINGS",
+    "MOST",
+    "PAGE",
+    "TABLE",
+    "AnonymiseOption",
+    "BackfillOrderOption",
+    "BelieveOption",
+    "BreakdownOption",
+    "By",
+    "ByOption",
+    "ClusterOption",
+    "Coincident",
+    "CoincidentOption",
+    "CorrectionOption",
+    "DialectOption",
+    "EstimatesListOption",
+    "FeedbackOption",
+    "FigureOption",
+    "Format",
+    "FormatOption",
+    "HeadOption",
+    "JsonOption",
+    "LearnFrom",
+    "LearnFromOption",
+    "LoadsOption",
+    "MappingOption",
+    "MetricsOption",
+    "MonthlyOption",
+    "NeededClusterOption",
+    "OneFigureOption",
+    "OrderOption",
+    "Overrun",
+    "OverrunOption",
+    "Partial",
+    "PartialOption",
+    "PolicyOption",
+    "PredictorOption",
+    "ProcsOption",
+    "RemoveOption",
+    "ReplicationsOption",
+    "ReportOption",
+    "ScaleBy",
+    "ScaleByOption",
+    "SeedOption",
+    "ShakeOption",
+    "SitePolicyOption",
+    "SkipBadLinesOption",
+    "TailOption",
+    "TimeZoneOption",
+    "TooWide",
+    "TooWideOption",
+    "TraceArgument",
+    "Trim",
+    "TrimOption",
+    "WindowOption",
+    "WorkersOption",
+    "check_output",
+    "named_figures",
+    "option",
+    "out",
+    "read_dialect",
+    "writable",
+]
 
 
 class Overrun(StrEnum):
@@ -68,148 +136,181 @@ class ScaleBy(StrEnum):
     users = "users"
 
 
-INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
+class LearnFrom(StrEnum):
+    """Whose ends a predictor learns from."""
 
+    simulation = "simulation"
+    log = "log"
+
+
+class Format(StrEnum):
+    """How tables are printed."""
+
+    text = "text"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+    json = "json"
+
+
+INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
 MOST = 2**40
 """Upper bound of processors and jobs."""
+TABLE = (".csv", ".parquet")
+PAGE = (".html", ".htm")
+MEANINGS = {
+    "--by": "Tables by groups of jobs: month, class, user (heavy, medium and light ones), users (one by one), size, length, queue, ...",
+    "--cluster": "The machine and how it schedules: a file like cluster.toml, in place of --procs.",
+    "--copies": "Copies of the log with shaken submissions.",
+    "--dialect": "How the rules are read: as in the papers, or as a published simulator reads them: pyss, predictsim, ...; "
+    "papers:shadow=kept changes one reading.",
+    "--estimates": "Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on "
+    "estimates).",
+    "--figure": "Draw a figure: .pdf, .svg or .png.",
+    "--history": "The cluster's job log, as sacct prints it.",
+    "--job": "The job, by its number.",
+    "--jobs": "Number of jobs to generate.",
+    "--learn-from": "The predictor learns from the jobs of the simulation, or of the log.",
+    "--ledger": "The side-car's ledger, a folder on a local disk.",
+    "--load": "Offered load, over 0 and up to 1.5.",
+    "--metric": "A measure: mean_wait, p90_wait, mean_bounded_slowdown, ...",
+    "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
+    "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs first that have waited "
+    "a day.",
+    "--policy": "A scheduler: fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, "
+    "slurm (with --cluster), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
+    "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
+    "tang13:key=user,statistic=p90,window=all.",
+    "--procs": "Processors of the machine.",
+    "--replications": "Repeat the simulations so many times.",
+    "--report": "Write a self-contained HTML page here.",
+    "--seed": "Seed of all random draws.",
+    "--shake": "Move each submission at random by up to this time.",
+    "--store": "Keep what is simulated in this folder, and go on from there.",
+    "--test-share": "Share of the log that is held out, the last part.",
+    "--time-zone": "Zone of the site, such as Europe/Stockholm.",
+    "--trim": "tsafrir06: leave out the first 1 % of the jobs to end, which met an empty machine, and those that end after the last "
+    "arrival (tsafrir06, section II).",
+    "--workers": "Threads on this machine; default: one per core.",
+}
+"""What an option means in every command; a command may add a sentence on what it does there, or on its default."""
+
+
+def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) -> Any:
+    """The declaration of an option of `MEANINGS`; `detail`: what the command adds."""
+    return typer.Option(name, help=f"{MEANINGS[name]} {detail}".strip(), rich_help_panel=panel, **more)
+
+
+def out(what: str, *endings: str, panel: str | None = OUTPUT, **more: Any) -> Any:
+    """The declaration of --out: a file with one of these endings, of which it is known before any work is done that it can be written."""
+    kinds = " or ".join(filter(None, [", ".join(endings[:-1]), *endings[-1:]]))
+    return typer.Option("--out", help=f"Write {what} here: {kinds}.", callback=writable(*endings), rich_help_panel=panel, **more)
+
+
+def writable(*endings: str) -> Callable[[Path | None], Path | None]:
+    """A callback that refuses a file that cannot be written."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is not None:
+            check_output(path, endings)
+        return path
+
+    return check
+
+
+def check_output(path: Path, endings: tuple[str, ...]) -> None:
+    """Raise OutputError, before any work is done, if a file cannot be written."""
+    from walltime.files import printable
+
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return  # a device or a pipe
+    except OSError as error:
+        raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place") from error
+    if not path.name.lower().endswith(endings):
+        raise OutputError(f"{printable(path)}: can be written as {', '.join(endings)}; name a file with one of these extensions")
+    if path.is_dir():
+        raise OutputError(f"{printable(path)}: cannot be written (it is a directory); name another place")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise OutputError(f"{printable(path)}: cannot be written (there is no folder {printable(folder)}); name another place")
+
+
+def named_figures(texts: list[str] | None) -> list[str] | None:
+    """A callback that refuses figures that cannot be drawn or written."""
+    if texts:
+        from walltime.figures import named_file
+
+        for _, path in map(named_file, texts):
+            check_output(path, (path.suffix.lower(),))
+    return texts
+
+
+def _log(name: str, help_text: str, **more: Any) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=INPUT, **more)
+
+
+def _varied(name: str, help_text: str, **more: Any) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=VARY, **more)
+
+
+def _result(name: str, help_text: str, **more: Any) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=OUTPUT, **more)
+
 
 TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log, plain or gzip, or the name of one in the catalogue.")]
-ProcsOption = Annotated[
-    int | None,
-    typer.Option("--procs", min=1, max=MOST, help="Processors of the machine, instead of the log's MaxProcs.", rich_help_panel=INPUT),
-]
-SkipBadLinesOption = Annotated[
-    bool, typer.Option("--skip-bad-lines", help="Skip lines that cannot be read; count and list them.", rich_help_panel=INPUT)
-]
-TimeZoneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--time-zone",
-        metavar="ZONE",
-        help="Zone of the site, such as Europe/Stockholm, for a log that does not say it.",
-        rich_help_panel=INPUT,
-    ),
-]
+
+# ---------------------------------------------------------------------- the log
+
+ProcsOption = Annotated[int | None, option("--procs", "Default: the log's MaxProcs.", INPUT, min=1, max=MOST)]
+SkipBadLinesOption = Annotated[bool, _log("--skip-bad-lines", "Skip lines that cannot be read; count and list them.")]
+TimeZoneOption = Annotated[str | None, option("--time-zone", "For a log that does not say it.", INPUT, metavar="ZONE")]
 MappingOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--mapping", metavar="FILE", help="For CSV and Parquet: a TOML file that says what the columns mean.", rich_help_panel=INPUT
-    ),
+    Path | None, _log("--mapping", "For CSV and Parquet: a TOML file that says what the columns mean.", metavar="FILE")
 ]
 AnonymiseOption = Annotated[
     str | None,
-    typer.Option(
+    _log(
         "--anonymise",
+        "Replace users, accounts and job names by numbers that depend on this key: @FILE, env:NAME, or the key itself.",
         metavar="KEY",
-        help="Replace users, accounts and job names by numbers that depend on this key: @FILE, env:NAME, or the key itself.",
-        rich_help_panel=INPUT,
     ),
 ]
-TooWideOption = Annotated[
-    TooWide, typer.Option("--too-wide", help="What to do with jobs that are wider than the machine.", rich_help_panel=INPUT)
-]
-PartialOption = Annotated[
-    Partial, typer.Option("--partial", help="For jobs that were interrupted: their summary record, or their parts.", rich_help_panel=INPUT)
-]
-LoadsOption = Annotated[
-    list[float] | None,
-    typer.Option(
-        "--load", help="Scale the log to this offered load, over 0 and up to 1.5; repeat it to compare loads.", rich_help_panel=VARY
-    ),
-]
-ScaleByOption = Annotated[ScaleBy, typer.Option("--scale-by", help="How to scale the load.", rich_help_panel=VARY)]
+TooWideOption = Annotated[TooWide, _log("--too-wide", "What to do with jobs that are wider than the machine.")]
+PartialOption = Annotated[Partial, _log("--partial", "For jobs that were interrupted: their summary record, or their parts.")]
+
+# ---------------------------------------------------------------------- varying it
+
+LoadsOption = Annotated[list[float] | None, option("--load", "Scales the log; repeat it to compare loads.", VARY)]
+ScaleByOption = Annotated[ScaleBy, _varied("--scale-by", "How to scale the load.")]
 RemoveOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--remove", metavar="FILTER", help="Remove the jobs that match a filter, e.g. 'user=21 and job<16208'.", rich_help_panel=VARY
-    ),
+    list[str] | None, _varied("--remove", "Remove the jobs that match a filter, e.g. 'user=21 and job<16208'.", metavar="FILTER")
 ]
-HeadOption = Annotated[int | None, typer.Option("--head", min=1, help="Only the first jobs.", rich_help_panel=VARY)]
-TailOption = Annotated[int | None, typer.Option("--tail", min=1, help="Only the last jobs.", rich_help_panel=VARY)]
+HeadOption = Annotated[int | None, _varied("--head", "Only the first jobs.", min=1)]
+TailOption = Annotated[int | None, _varied("--tail", "Only the last jobs.", min=1)]
 WindowOption = Annotated[
-    str | None,
-    typer.Option(
-        "--window", metavar="BEGIN:END", help="Only jobs submitted in this span, s or with m, h, d, w, e.g. 30d:60d.", rich_help_panel=VARY
-    ),
+    str | None, _varied("--window", "Only jobs submitted in this span, s or with m, h, d, w, e.g. 30d:60d.", metavar="BEGIN:END")
 ]
-ShakeOption = Annotated[
-    int, typer.Option("--shake", min=0, metavar="SECONDS", help="Move each submission at random by up to this time.", rich_help_panel=VARY)
-]
+ShakeOption = Annotated[int, option("--shake", panel=VARY, min=0, metavar="SECONDS")]
 ReplicationsOption = Annotated[
-    int,
-    typer.Option(
-        "--replications", min=1, help="Repeat with seeds SEED, SEED + 1, ...: shaken, or with other random estimates.", rich_help_panel=VARY
-    ),
+    int, option("--replications", "With seeds SEED, SEED + 1, ...: shaken, or with other random estimates.", VARY, min=1)
 ]
 FeedbackOption = Annotated[
-    bool,
-    typer.Option(
-        "--feedback",
-        help="Submit a job that names a preceding job only after that one's end and the think time.",
-        rich_help_panel=VARY,
-    ),
+    bool, _varied("--feedback", "Submit a job that names a preceding job only after that one's end and the think time.")
 ]
-PolicyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--policy",
-        help="fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, slurm (with "
-        "--cluster), or FILE.py:NAME for a custom one; "
-        "with options, as in easy:backfill-order=sjf,predictor=tsafrir07. Default: that of the cluster's file, else easy.",
-        rich_help_panel=RUN,
-    ),
-]
-PoliciesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--policy",
-        help="A policy, spelled as for simulate: easy, hybrid:depth=N, easy:backfill-order=sjf, FILE.py:NAME; repeat it for each; 'all' "
-        "for a first look at every policy, sorted by bounded slowdown. Default: "
-        "fcfs, easy, conservative; with a cluster's file that has a policy, that one, fcfs, easy.",
-        rich_help_panel=RUN,
-    ),
-]
-OrderOption = Annotated[
-    str,
-    typer.Option(
-        "--order",
-        help="Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
-        "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs first that "
-        "have waited a day.",
-        rich_help_panel=RUN,
-    ),
-]
+
+# ---------------------------------------------------------------------- the scheduler
+
+PolicyOption = Annotated[str | None, option("--policy", "Default: that of the cluster's file, else easy.")]
+SitePolicyOption = Annotated[str | None, option("--policy", "How the site schedules, instead of the policy of the cluster's file.")]
+OrderOption = Annotated[str, option("--order")]
 BackfillOrderOption = Annotated[
     str | None,
     typer.Option("--backfill-order", help="Order in which jobs are tried for backfilling; default: --order.", rich_help_panel=RUN),
 ]
-EstimatesOption = Annotated[
-    str,
-    typer.Option(
-        "--estimates",
-        help="Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on estimates).",
-        rich_help_panel=RUN,
-    ),
-]
-EstimatesListOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--estimates",
-        help="Estimates for the scheduler: user (the default), exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on "
-        "estimates); repeat it to compare them.",
-        rich_help_panel=RUN,
-    ),
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63, help="Seed of all random draws.", rich_help_panel=RUN)]
-PredictorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--predictor",
-        metavar="NAME",
-        help="Predict runtimes from jobs that have ended: tang13, tsafrir07, last, ..., with options as in walltime predict.",
-        rich_help_panel=RUN,
-    ),
-]
+EstimatesListOption = Annotated[list[str] | None, option("--estimates", "Default: user; repeat it to compare them.")]
+SeedOption = Annotated[int, option("--seed", min=0, max=2**63)]
+PredictorOption = Annotated[str | None, option("--predictor", metavar="NAME")]
 BelieveOption = Annotated[
     str,
     typer.Option(
@@ -227,18 +328,9 @@ CorrectionOption = Annotated[
         rich_help_panel=RUN,
     ),
 ]
-HistoryOption = Annotated[
-    str, typer.Option("--history", help="The predictor learns from the jobs of the simulation, or of the log.", rich_help_panel=RUN)
-]
-ClusterOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cluster",
-        metavar="FILE",
-        help="The machine as pools, partitions, outages and limits: a file like cluster.toml, in place of --procs.",
-        rich_help_panel=RUN,
-    ),
-]
+LearnFromOption = Annotated[LearnFrom, option("--learn-from")]
+ClusterOption = Annotated[Path | None, option("--cluster", metavar="FILE")]
+NeededClusterOption = Annotated[Path, option("--cluster", metavar="FILE")]
 OverrunOption = Annotated[
     Overrun,
     typer.Option(
@@ -253,63 +345,44 @@ CoincidentOption = Annotated[
         rich_help_panel=RUN,
     ),
 ]
-DialectOption = Annotated[
-    str,
-    typer.Option(
-        "--dialect",
-        metavar="NAME",
-        help="How the rules are read: as in the papers, or as a published simulator reads them: pyss, predictsim, ...; "
-        "papers:shadow=kept changes one reading.",
-        rich_help_panel=RUN,
-    ),
-]
-TrimOption = Annotated[
-    Trim,
-    typer.Option(
-        "--trim",
-        help="tsafrir06: exclude the first 1 % of the jobs to end, and those that end after the last arrival (tsafrir06, section II).",
-        rich_help_panel=OUTPUT,
-    ),
-]
-BatchMeansOption = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-means",
-        min=1,
-        metavar="JOBS",
-        help="For steady-state workloads: mean response by batches of this many jobs or more, with its interval (mualem01: 3333).",
-        rich_help_panel=OUTPUT,
-    ),
-]
-MonthlyOption = Annotated[
-    bool, typer.Option("--monthly", help="Also print a row for each calendar month, in the site's time zone.", rich_help_panel=OUTPUT)
-]
-ByOption = Annotated[By, typer.Option("--month-of", help="The event that determines a job's month.", rich_help_panel=OUTPUT)]
+DialectOption = Annotated[str, option("--dialect", metavar="NAME")]
+WorkersOption = Annotated[int | None, option("--workers", min=1)]
+
+# ---------------------------------------------------------------------- the result
+
+TrimOption = Annotated[Trim, option("--trim", panel=OUTPUT)]
+MonthlyOption = Annotated[bool, _result("--monthly", "Also print a row for each calendar month, in the site's time zone.")]
+ByOption = Annotated[By, _result("--month-of", "The event that determines a job's month.")]
 BreakdownOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--by",
+        "Also hour, weekday, hour-of-week, size-length, partition; with edges of your own: size:8,64, length:1h,1d, users:20. Repeat it "
+        "for more.",
+        OUTPUT,
         metavar="GROUPS",
-        help="Who waits: a table by month, class, user (heavy, medium and light ones), users (one by one), size, length, size-length, "
-        "hour, weekday, hour-of-week, queue or partition; repeat it for more. With edges of your own: size:8,64, length:1h,1d, users:20.",
-        rich_help_panel=OUTPUT,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.", rich_help_panel=OUTPUT)]
+JsonOption = Annotated[bool, _result("--json", "Print one JSON object for programs.")]
+FormatOption = Annotated[Format, _result("--format", "Print the tables only, for a spreadsheet or a paper.")]
 FigureOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--figure",
+        "Of wait, slowdown, queue, utilization or gantt; a file called as its figure, as wait.pdf, needs no NAME. Repeat it.",
+        OUTPUT,
         metavar="NAME=FILE",
-        help="Also draw wait, slowdown, queue, utilization or gantt: .pdf, .svg or .png; a file called as its figure, as wait.pdf, "
-        "needs no NAME. Repeat it.",
-        rich_help_panel=OUTPUT,
+        callback=named_figures,
     ),
 ]
+OneFigureOption = Annotated[Path | None, option("--figure", panel=OUTPUT, callback=writable(".pdf", ".svg", ".png"))]
+ReportOption = Annotated[Path | None, option("--report", panel=OUTPUT, callback=writable(*PAGE))]
+
+
 MetricsOption = Annotated[
-    Path | None, typer.Option("--metrics", metavar="FILE.prom", help="Write metrics for Prometheus here: .prom.", rich_help_panel=OUTPUT)
+    Path | None,
+    _result("--metrics", "Write metrics for Prometheus here: .prom.", metavar="FILE.prom", callback=writable(".prom")),
 ]
-ReportOption = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML page here.", rich_help_panel=OUTPUT)]
 
 
 def read_dialect(name: str, coincident: Coincident | None) -> Dialect:

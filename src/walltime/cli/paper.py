@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import flat
+from walltime.cli.output import Output, note
+from walltime.errors import OutputError, PolicyError
+from walltime.tables import Table
 
 if TYPE_CHECKING:
     from walltime.papers.results import Result
 
+__all__ = ["app"]
+
 app = typer.Typer(
+    name="paper",
     help="Reproduce the published studies: every table and figure, with the printed numbers beside ours.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -22,43 +29,46 @@ app = typer.Typer(
 
 
 @app.command("list")
+@flat
 def list_items(
     paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01; default: all.")] = None,
-    as_json: o.JsonOption = False,
+    *,
+    output: Output,
 ) -> None:
     """List the papers and their items."""
-    from walltime.cli import common
     from walltime.papers.items import items_of
     from walltime.papers.printed import PAPERS, paper_name, printed
 
     papers = [paper_name(paper)] if paper is not None else list(PAPERS)
     found = {name: items_of(name) for name in papers}
-    if as_json:
-        record = {
-            name: {
-                "title": printed(name).title,
-                "source": printed(name).source,
-                "logs": list(printed(name).logs),
-                "items": [{"item": item.name, "title": item.title} for item in items],
-            }
-            for name, items in found.items()
+    record = {
+        name: {
+            "title": printed(name).title,
+            "source": printed(name).source,
+            "logs": list(printed(name).logs),
+            "items": [{"item": item.name, "title": item.title} for item in items],
         }
-        common.print_json(record)
-        return
+        for name, items in found.items()
+    }
+    blocks: list[Any] = []
     for name, items in found.items():
         rows = [[item.name, item.title] for item in items]
-        common.print_table(f"{name}: {printed(name).title}", ["item", "what it is"], rows)
-        typer.echo(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
+        blocks.append(Table(["item", "what it is"], rows, f"{name}: {printed(name).title}", texts=2))
+        blocks.append(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
+    output.show(record, blocks)
 
 
 @app.command()
+@flat
 def run(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
+    *,
     item: Annotated[
         list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
     ] = None,
-    log: Annotated[
-        list[str] | None, typer.Option("--log", metavar="NAME", help="Only this log of the paper, such as KTH; repeat it. Default: all.")
+    subject: Annotated[
+        list[str] | None,
+        typer.Option("--subject", metavar="NAME", help="Only this log of the paper, as KTH; repeat it. Default: all."),
     ] = None,
     logs: Annotated[
         list[Path] | None,
@@ -72,25 +82,24 @@ def run(
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A coarser grid and fewer seeds: under two minutes for a paper.")] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results. Default: the paper's name, such as ./mualem01.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write the results here: a folder. Default: the paper's name, such as ./mualem01."),
     ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads; default: one per core.")] = None,
-    as_json: o.JsonOption = False,
+    workers: o.WorkersOption = None,
+    output: Output,
 ) -> None:
     """Run a paper's tables and figures into a folder: a page, figures as PDF and PNG, numbers as CSV.
 
     It can be stopped with Ctrl-C and resumed at any time; finished simulations are kept in the folder.
     """
-    from walltime.cli import common
-    from walltime.errors import OutputError, PolicyError
     from walltime.papers.items import items_of
     from walltime.papers.printed import paper_name, printed
     from walltime.papers.run import run_paper
     from walltime.papers.subjects import find_subjects
 
     name = paper_name(paper)
-    if trace and (log or generated):
-        raise PolicyError("--trace runs on a log of yours; --log and --generated choose among the paper's")
+    if trace and (subject or generated):
+        raise PolicyError("--trace runs on a log of yours; --subject and --generated choose among the paper's")
     chosen = items_of(name) if not item else [found for one in item for found in items_of(name, one)]
     chosen = list(dict.fromkeys(chosen))
     folder = out or Path(name)
@@ -101,19 +110,17 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder with --out") from error
-    subjects = find_subjects(printed(name), only=log or [], folders=logs or [], traces=trace or [], made=folder, generated=generated)
-    for subject in subjects:
-        _ = subject.workload  # a log that cannot be read is told before anything else
-    for subject in subjects:
-        common.note(f"{subject.name}: {subject.log}, {subject.about}")
-    common.note(f"{name}: {printed(name).title}. {printed(name).source}")
-    shown = None if as_json else _tell
+    subjects = find_subjects(printed(name), only=subject or [], folders=logs or [], traces=trace or [], made=folder, generated=generated)
+    for one in subjects:
+        _ = one.workload  # a log that cannot be read is told before anything else
+    for one in subjects:
+        note(f"{one.name}: {one.log}, {one.about}")
+    note(f"{name}: {printed(name).title}. {printed(name).source}")
+    shown = None if output.as_json else _tell
     with _bar(name) as show:
         done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown)
-    if as_json:
-        common.print_json(_record(name, done, folder, quick))
-        return
-    typer.echo(f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s")
+    words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
+    output.show(_record(name, done, folder, quick), [words])
 
 
 def _tell(result: Result) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +10,14 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
+from walltime.cli.output import Output, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     from walltime.simulation.replay import Replay
+    from walltime.tables import Table
     from walltime.workload import Workload
+
+__all__ = ["predict"]
 
 COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_percent", "be_percent")
 """The printed fields of each predictor's summary."""
@@ -23,13 +28,7 @@ def predict(
     *,
     predictor: Annotated[
         list[str] | None,
-        typer.Option(
-            "--predictor",
-            metavar="NAME",
-            help="tang13, tsafrir07, last, mualem01-history, gaussier15, ... with options: tang13:key=user,statistic=p90,window=all; "
-            "repeat it. Default: every key, statistic and window of tang13.",
-            rich_help_panel=o.RUN,
-        ),
+        o.option("--predictor", "Repeat it for more; default: every key, statistic and window of tang13.", metavar="NAME"),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -45,16 +44,10 @@ def predict(
     ] = "auto",
     dialect: o.DialectOption = "papers",
     reading: Reading,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Write the table, or with one --predictor each job's prediction: .csv or .parquet.", rich_help_panel=o.OUTPUT
-        ),
-    ] = None,
-    as_json: o.JsonOption = False,
+    out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
+    output: Output,
 ) -> None:
     """Replay a log with predictors: accuracy, and how many jobs are over- and underestimated; nothing is scheduled."""
-    from walltime.cli import common
     from walltime.errors import PolicyError
     from walltime.predictors import parse_predictor
     from walltime.simulation.adjusted import tang13_schemes
@@ -65,21 +58,22 @@ def predict(
     if predictor and threshold is not None:
         raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
     given, rules = [parse_predictor(text) for text in predictor or []], o.read_dialect(dialect, None)
-    if out is not None:
-        common.check_output(out, (".csv", ".parquet"))
     workload, seconds = reading.load(trace)
     chosen = given or tang13_schemes(workload, threshold or 0.0)
-    with common.progress_bar(len(chosen), "predictors") as show:
+    with progress_bar(len(chosen), "predictors") as show:
         found = replay(workload, chosen, ends, dialect=rules, progress=show)
     rows = [row(replay) for replay in found]
     if out is not None:
         _write(out, found, rows)
-    if as_json:
-        common.print_json(_record(trace, workload, found, rows, out, seconds, rules.label))
-        return
-    _print(workload, found, rows, bool(given), ends, rules.label)
-    if out is not None:
-        typer.echo(f"{'predictions' if len(found) == 1 else 'table'} written to {out}")
+    from walltime.provenance import version
+
+    head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    record = head | {"dropped": dict(workload.origin.dropped), "ends": found[0].ends, "unknown_ends": found[0].unknown_ends}
+    record |= {"dialect": rules.label, "predictors": rows, "out": out, "seconds": {"read": seconds}, "version": version()}
+    if found[0].unknown_ends:
+        note(f"{found[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
+    blocks = _blocks(workload, rows, bool(given), _source(found[0].ends, ends, rules.label))
+    output.show(record, blocks, **{"predictions" if len(found) == 1 else "table": out})
 
 
 def row(replay: Replay) -> dict[str, Any]:
@@ -90,7 +84,6 @@ def row(replay: Replay) -> dict[str, Any]:
 def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
     import polars as pl
 
-    from walltime.files import whole_file, write_as_parquet
     from walltime.metrics import AdjustmentClass, adjustment_classes
 
     if len(found) == 1:
@@ -101,50 +94,30 @@ def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
         table = pl.DataFrame({**columns, "predicted": replay.predicted, "class": names})
     else:
         table = pl.DataFrame(rows, infer_schema_length=None)
-    with whole_file(out) as sink:
-        if out.name.lower().endswith(".csv"):
-            table.write_csv(sink)
-        else:
-            write_as_parquet(table, sink)
+    write_rows(table, out)
 
 
-def _record(
-    trace: Path, w: Workload, found: list[Replay], rows: list[dict[str, Any]], out: Path | None, seconds: float, dialect: str
-) -> dict[str, Any]:
-    from walltime.provenance import version
-
-    head = {"trace": str(trace), "sha256": w.origin.sha256, "procs": w.machine_procs, "jobs": len(w), "dropped": dict(w.origin.dropped)}
-    ends = {"ends": found[0].ends, "unknown_ends": found[0].unknown_ends, "dialect": dialect}
-    return {
-        **head,
-        **ends,
-        "predictors": rows,
-        "out": None if out is None else str(out),
-        "seconds": {"read": seconds},
-        "version": version(),
-    }
+def _source(found: str, asked: str, dialect: str) -> str:
+    """Whose ends the predictors have learned from."""
+    if found == "log":
+        return "the log"
+    why = ", as the log has no wait times" if asked == "auto" else ""
+    return f"a simulation under EASY{'' if dialect == 'papers' else f', dialect {dialect}'}{why}"
 
 
-def _print(w: Workload, found: list[Replay], rows: list[dict[str, Any]], named: bool, ends: str, dialect: str) -> None:
-    from walltime.cli.common import note, print_table, print_text
+def _blocks(w: Workload, rows: list[dict[str, Any]], named: bool, source: str) -> Iterator[Table | str]:
+    from walltime.tables import Cell, Table
 
-    own = rows[0]["mean_accuracy_of_requests"]
-    ordered = rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))
-    shown = ordered if named else ordered[:MOST]
-    lines = [[r["predictor"], *(_number(r[name]) for name in COLUMNS)] for r in shown]
+    shown = rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))[:MOST]
+    lines = [[r["predictor"], *(Cell(_number(r[name]), value=r[name]) for name in COLUMNS)] for r in shown]
     head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
-    title = f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
-    print_table(title, head, lines)
-    print_text(f"mean accuracy of the users' requests: {own:.3f}")
-    print_text("accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3).")
-    print_text("over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short.")
-    source = "the log"
-    if found[0].ends != "log":
-        source = "a simulation under EASY" + ("" if dialect == "papers" else f", dialect {dialect}")
-        source += ", as the log has no wait times" if ends == "auto" else ""
-    print_text(f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}.")
-    if found[0].unknown_ends:
-        note(f"{found[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
+    yield Table(
+        head, lines, f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
+    )
+    yield f"mean accuracy of the users' requests: {rows[0]['mean_accuracy_of_requests']:.3f}"
+    yield "accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3)."
+    yield "over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short."
+    yield f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}."
 
 
 MOST = 12

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling
+from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
+from walltime.cli.output import Output, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.metrics import BatchMeans, DynamicsSummary, Summary
+    from walltime.report.page import Block
+    from walltime.schedule import Schedule
+    from walltime.schedule.groups import Edges
+    from walltime.simulation import Fairness, Spread
+    from walltime.tables import Facts, Table
+
+__all__ = ["draw_figures", "drawn_in", "run_record", "simulate", "write_comparison"]
 
 
 def simulate(
@@ -20,7 +33,15 @@ def simulate(
     cluster: o.ClusterOption = None,
     reading: Reading,
     part: Part,
-    batch_means: o.BatchMeansOption = None,
+    batch_means: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="JOBS",
+            help="For steady-state workloads: mean response by batches of this many jobs or more, with its interval (mualem01: 3333).",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
     monthly: o.MonthlyOption = False,
     month_of: o.ByOption = o.By.end,
     by: o.BreakdownOption = None,
@@ -32,9 +53,7 @@ def simulate(
             rich_help_panel=o.OUTPUT,
         ),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write the schedule here: .csv, .parquet, .swf or .swf.gz.", rich_help_panel=o.OUTPUT)
-    ] = None,
+    out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None,
     figure: o.FigureOption = None,
     fair: Annotated[
         bool,
@@ -48,7 +67,11 @@ def simulate(
     ] = None,
     timeline: Annotated[
         Path | None,
-        typer.Option("--timeline", help="Write queue and busy processors over time here: .csv or .parquet.", rich_help_panel=o.OUTPUT),
+        typer.Option(
+            help="Write queue and busy processors over time here: .csv or .parquet.",
+            callback=o.writable(*o.TABLE),
+            rich_help_panel=o.OUTPUT,
+        ),
     ] = None,
     every: Annotated[
         str | None,
@@ -60,197 +83,280 @@ def simulate(
         ),
     ] = None,
     report: o.ReportOption = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
-    from walltime.cli import common
-    from walltime.cli.batches import batches_lines, batches_object
-    from walltime.cli.compare import write_page
-    from walltime.cli.many import is_many, refuse, run_many
-    from walltime.cli.waits import breakdown_rows, parse_groupings, print_breakdowns, print_fairness, print_recorded, recorded_object
     from walltime.logs.filters import parse_seconds
     from walltime.report.caveats import caveats_of
-    from walltime.schedule.files import FORMATS, write_table
+    from walltime.schedule.groups import parse_grouping
 
-    machine = common.read_cluster(cluster)
+    machine = read_cluster(cluster)
     [chosen] = run.schedulers([policy or (machine.policy if machine is not None else None) or "easy"])
-    drawn = common.check_figures(figure)
-    if out is not None:
-        common.check_output(out, FORMATS)
-    if report is not None:
-        common.check_output(report, (".html", ".htm"))
-    if timeline is not None:
-        common.check_output(timeline, (".csv", ".parquet"))
-    if every is not None and timeline is None:
-        raise PolicyError("--interval says how long the rows of --timeline are; give both")
+    groupings = {text: parse_grouping(text) for text in by or ()}
     length = None if every is None else parse_seconds(every)
-    groupings = parse_groupings(by)
-    if sample is not None and not fair:
-        raise PolicyError("--fairness-sample says of how many jobs --fairness is; give both")
-    if month_of != o.By.end and not monthly:
-        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
-    many = is_many(run, part)
-    if many:
-        one_run: dict[str, object] = {"--out": out, "--figure": drawn, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
-        refuse(one_run | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
-    model = None if many else run.model()
-    workload, seconds_read = reading.load(trace, machine)
-    if model is None:
-        run_many(trace, workload, [chosen], run, part, report=report, as_json=as_json, machine=machine)
+    for missing, message in (
+        (every is not None and timeline is None, "--interval says how long the rows of --timeline are; give both"),
+        (sample is not None and not fair, "--fairness-sample says of how many jobs --fairness is; give both"),
+        (month_of != o.By.end and not monthly, "--month-of determines how --monthly splits the jobs; give both"),
+    ):
+        if missing:
+            raise PolicyError(message)
+    if not run.is_single or len(part.loads) > 1:
+        from walltime.cli.replications import refuse, run_many
+
+        single: dict[str, object] = {"--out": out, "--figure": figure, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
+        refuse(single | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
+        run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, report=report)
         return
-    variation = part.variation(run.feedback)
-    workload = variation.apply(workload, run.seed)
-    common.note_feedback(workload)
-    workload = variation.replica(workload, model, run.seed)
-    common.note_cut_short(workload, model)
-    schedule = common.run_policy(workload, chosen, **run.rules, dynamics=dynamics, machine=machine)
-    record, summary = common.run_record(
-        schedule, run.trim.value, trace=trace, seconds_read=seconds_read, estimates=run.estimates, seed=run.seed
-    )
-    batches = schedule.batch_means(batch=batch_means) if batch_means is not None else None
-    if batches is not None and batch_means is not None:
+    workload, seconds_read = reading.load(trace, machine)
+    schedule = run.run(one_workload(run, part, workload), chosen, dynamics=dynamics, machine=machine)
+    trim = run.trim.value
+    record, summary = run_record(schedule, run, trace, seconds_read)
+    found = caveats_of([schedule], trim, run.estimates)
+    record["caveats"] = found
+    blocks: list[Block | Facts | str] = [_facts(schedule, summary, record), _speed(record["seconds"], summary.jobs), *caveats(found)]
+    if batch_means is not None:
+        batches = schedule.batch_means(batch=batch_means)
         record["batch_means"] = batches_object(batches, batch_means)
-    months = schedule.monthly(month_of.value) if monthly else []
-    found = schedule.dynamics_summary(run.trim.value) if dynamics else None
-    if found is not None:
-        record["dynamics"] = found.as_dict()
-    learned = schedule.prediction_summary(run.trim.value) if schedule.predictions is not None else None
+        blocks += batches_lines(batches, batch_means)
+    if dynamics:
+        effects = schedule.dynamics_summary(trim)
+        record["dynamics"] = effects.as_dict()
+        blocks.append(_dynamics(effects, schedule))
+    if schedule.predictions is not None:
+        blocks.append(_predictions(schedule, trim))
+    if monthly or groupings:
+        blocks += _groups(schedule, record, monthly, month_of.value, groupings, trim)
+    if fair:
+        fairness = _fairness(schedule, sample, run.seed)
+        record["fairness"] = fairness.as_dict()
+        blocks.append(_fairness_facts(fairness))
+    recorded = schedule.recorded(trim)
+    if recorded is not None:
+        record["recorded"] = recorded.as_dict() | {"by": {name: schedule.recorded_by(name, trim) for name in ("class", "month")}}
+        blocks += _recorded(schedule, trim, monthly)
     if out is not None:
         schedule.write(out)
-        record["out"] = str(out)
-    common.draw_figures(drawn, [schedule], run.trim.value)
+        record["out"] = out
+    draw_figures(figure, [schedule], trim)
     if timeline is not None:
+        from walltime.schedule.files import write_table
+
         write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.settings)
-        record["timeline"] = str(timeline)
-    breakdowns = breakdown_rows(schedule, groupings, run.trim.value)
-    if groupings:
-        record["breakdowns"] = breakdowns
-    fairness = common.find_fairness(schedule, sample, run.seed) if fair else None
-    if fairness is not None:
-        record["fairness"] = fairness.as_dict()
-    caveats = caveats_of([schedule], run.trim.value, run.estimates)
-    record["caveats"] = caveats
+        record["timeline"] = timeline
     if report is not None:
-        settings = {"seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
-        write_page(report, [schedule], run.trim.value, None, **settings)
-        record["report"] = str(report)
-    recorded = recorded_object(schedule, run.trim.value)
-    if recorded is not None:
-        record["recorded"] = recorded
-    if as_json:
-        if monthly:
-            record["months"] = [month.as_dict() for month in months]
-        common.print_json(record)
+        write_comparison(report, [schedule], run, None)
+        record["report"] = report
+    output.show(record, blocks, report=report, schedule=out, timeline=timeline, **drawn_in(figure))
+
+
+def run_record(schedule: Schedule, run: Scheduling, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
+    """The `--json` record of one run, and its summary."""
+    from walltime.provenance import version
+
+    trim, begin = run.trim.value, time.perf_counter()
+    summary = schedule.summary(trim)
+    measure = time.perf_counter() - begin
+    w = schedule.workload
+    record = {
+        "trace": str(trace),
+        "sha256": w.origin.sha256,
+        "procs": w.machine_procs,
+        "policy": schedule.label,
+        "engine": schedule.engine,
+        **summary.as_dict(),
+        "dropped": dict(w.origin.dropped),
+        "changed": dict(w.origin.changed),
+        "noticed": dict(w.origin.noticed),
+        "steps": list(w.origin.steps),
+        "killed": int((w.runtime > w.requested).sum()) if schedule.overrun == "kill" else 0,
+        "estimates": run.estimates,
+        "feedback": w.feedback,
+        "overrun": schedule.overrun,
+        "coincident": schedule.coincident,
+        "dialect": schedule.dialect.label,
+        "trim": trim,
+        "seed": run.seed,
+        "seconds": {"read": seconds_read, **schedule.seconds, "measure": measure},
+        "version": version(),
+    }
+    if schedule.predictions is not None:
+        made = schedule.predictions.prediction
+        words = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}
+        record["predictions"] = words | {"history": made.history} | schedule.prediction_summary(trim).as_dict()
+    return record, summary
+
+
+def write_comparison(path: Path, schedules: Sequence[Schedule], run: Scheduling, spread: Spread | None) -> None:
+    """Write the page of these schedules, with the command line in its provenance."""
+    from walltime.report import write_report
+
+    settings = {"command": command_line(), "seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
+    write_report(path, schedules, trim=run.trim.value, spread=spread, settings=settings)
+
+
+def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str) -> None:
+    """Draw the figures that are asked for, of these schedules."""
+    if not texts:
         return
-    _print(record, summary, schedule)
-    common.print_caveats(caveats)
-    if batches is not None and batch_means is not None:
-        for line in batches_lines(batches, batch_means):
-            common.print_text(line)
-    if found is not None:
-        _print_dynamics(found, chosen.policy)
-    if learned is not None:
-        _print_predictions(schedule, learned)
-    if monthly:
-        _print_months(months)
-    print_breakdowns(breakdowns)
-    if fairness is not None:
-        print_fairness(fairness)
-    print_recorded(schedule, run.trim.value, monthly)
-    if report is not None:
-        typer.echo(f"report written to {report}")
-    if out is not None:
-        typer.echo(f"schedule written to {out}")
-    for name, path in drawn:
-        typer.echo(f"{name} drawn in {path}")
-    if timeline is not None:
-        typer.echo(f"timeline written to {timeline}")
+    from walltime import figures
+
+    for name, path in map(figures.named_file, texts):
+        draw = figures.OF_SCHEDULES[name]
+        trimmed = {"trim": trim} if name in ("wait", "slowdown") else {}
+        figures.save(draw(schedules[0]) if name == "gantt" else draw(*schedules, **trimmed), path)
 
 
-def _print(record: dict[str, Any], s: Any, schedule: Any) -> None:
-    from walltime.cli.common import percent, print_facts
-    from walltime.report import human_number, human_time
+def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
+    """The files of the figures that are asked for, by what they show."""
+    if not texts:
+        return {}
+    from walltime.figures import named_file
+
+    return {f"figure_of_{name}": path for name, path in map(named_file, texts)}
+
+
+def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
+    """Fair starts of a sample of jobs, with a progress bar if it takes long."""
+    from walltime.simulation.fair_start import SAMPLE, fairness
+
+    jobs = min(sample or SAMPLE, len(schedule))
+    with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
+        return fairness(schedule, jobs or 1, seed, progress=progress)
+
+
+# ---------------------------------------------------------------------- what is printed
+
+
+def _facts(schedule: Schedule, s: Summary, record: dict[str, Any]) -> Facts:
+    from walltime.tables import Facts
+    from walltime.wording import human_number, human_time, percent
 
     jobs = f"{s.measured_jobs:,} jobs" if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
-    seconds = record["seconds"]
-    rate = s.jobs / seconds["simulate"] if seconds["simulate"] else 0.0
-    facts = [
+    excluded = f"{s.zero_runtime_jobs} jobs with runtime 0 excluded" if s.zero_runtime_jobs else ""
+    older = f"{s.mean_bounded_slowdown_p1:,.2f} in the form of feitelson98 and mualem01"
+    rows = [
         ("mean wait", human_time(s.mean_wait), f"{s.mean_wait:,.0f} s"),
         ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
         ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
-        (
-            "mean bounded slowdown",
-            human_number(s.mean_bounded_slowdown),
-            f"{s.mean_bounded_slowdown_p1:,.2f} in the form of feitelson98 and mualem01",
-        ),
-        (
-            "mean slowdown",
-            human_number(s.mean_slowdown),
-            f"{s.zero_runtime_jobs} jobs with runtime 0 excluded" if s.zero_runtime_jobs else "",
-        ),
+        ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), older),
+        ("mean slowdown", human_number(s.mean_slowdown), excluded),
         ("utilization", percent(s.utilization), f"of all jobs; offered load {percent(s.offered_load)}"),
         ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
         ("killed at their limit", f"{record['killed']:,}", ""),
     ]
-    title = f"{schedule.title} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors"
-    print_facts(title, facts)
-    typer.echo(f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)")
+    return Facts(f"{schedule.title} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors", rows)
 
 
-def _print_predictions(schedule: Any, p: Any) -> None:
-    from walltime.cli.common import print_facts
-    from walltime.report import human_time
+def _speed(seconds: dict[str, float], jobs: int) -> str:
+    rate = jobs / seconds["simulate"] if seconds["simulate"] else 0.0
+    return f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)"
 
-    known = 100 - p.na_percent
+
+def _predictions(schedule: Schedule, trim: str) -> Facts:
+    from walltime.tables import Facts
+    from walltime.wording import human_time
+
+    assert schedule.predictions is not None, "there are some"
+    p = schedule.prediction_summary(trim)
     late = f"by {human_time(p.mean_miss)} on average" if p.reserved_starts_missed else ""
-    facts = [
-        (
-            "mean accuracy",
-            f"{p.mean_accuracy:.3f}",
-            f"median {p.median_accuracy:.3f}; of the users' requests {p.mean_accuracy_of_requests:.3f}",
-        ),
-        (
-            "predicted",
-            f"{known:.1f} %",
-            f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, by 30 min and more {p.be_percent:.1f} %",
-        ),
+    own = f"median {p.median_accuracy:.3f}; of the users' requests {p.mean_accuracy_of_requests:.3f}"
+    wrong = f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, by 30 min and more {p.be_percent:.1f} %"
+    rows = [
+        ("mean accuracy", f"{p.mean_accuracy:.3f}", own),
+        ("predicted", f"{100 - p.na_percent:.1f} %", wrong),
         ("corrections", f"{p.corrections:,}", "of jobs that outlived their predictions"),
         ("reserved starts missed", f"{p.reserved_starts_missed:,}", f"of {p.reserved_jobs:,} jobs with a reservation {late}".rstrip()),
     ]
-    print_facts(f"predictions by {schedule.predictions.prediction.title}", facts)
+    return Facts(f"predictions by {schedule.predictions.prediction.title}", rows)
 
 
-def _print_dynamics(d: Any, policy: Any) -> None:
-    from walltime.cli.common import print_facts
+def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
     from walltime.policy import Easy
-    from walltime.report import human_time
+    from walltime.tables import Facts
+    from walltime.wording import human_time
 
-    of_heads = [
-        (
-            "wildly backfilled",
-            f"{d.wild_percent:.2f} %",
-            f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}",
-        ),
-        ("delayed heads", f"{d.delayed_percent:.2f} %", f"later than their first real shadow by {human_time(d.mean_delay)} on average"),
-    ]
-    of_choices = [
-        ("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice"),
-    ]
-    print_facts("effects of backfilling", (of_heads if isinstance(policy, Easy) else []) + of_choices)
+    wild = f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
+    delayed = f"later than their first real shadow by {human_time(d.mean_delay)} on average"
+    heads = [("wildly backfilled", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
+    choices = [("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice")]
+    return Facts("effects of backfilling", (heads if isinstance(schedule.policy, Easy) else []) + choices)
 
 
-def _print_months(months: list[Any]) -> None:
-    from walltime.cli.common import print_table
+def _groups(
+    schedule: Schedule, record: dict[str, Any], monthly: bool, month_of: str, groupings: dict[str, tuple[str, Edges]], trim: str
+) -> Iterator[Table]:
+    """The months, and the groups of jobs, which are entered into the record."""
+    from walltime.report.tables import groups_table, months_table
 
+    if monthly:
+        months = schedule.monthly(month_of)
+        record["months"] = [month.as_dict() for month in months]
+        yield months_table([schedule.title], [months])
+    if groupings:
+        record["breakdowns"] = {text: schedule.breakdown(by, edges, trim).to_dicts() for text, (by, edges) in groupings.items()}
+        for text, rows in record["breakdowns"].items():
+            yield groups_table(rows, text)
+
+
+def _fairness_facts(f: Fairness) -> Facts:
+    """How many jobs start late because of jobs that arrived later, and who waits by use."""
+    from walltime.tables import Facts
+    from walltime.wording import human_time
+
+    of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
+    late = f"by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
     rows = [
-        [
-            f"{m.year}-{m.month:02d}",
-            f"{m.load:.3f}",
-            f"{m.jobs:,}",
-            f"{m.mean_wait:,.0f}",
-            f"{m.mean_response:,.0f}",
-            f"{m.mean_bounded_slowdown:,.1f}",
-        ]
-        for m in months
+        ("later than the fair start", f"{f.late_percent:.1f} %", late),
+        ("mean miss", human_time(f.mean_miss), f"over {of}; the longest {human_time(f.max_miss)}"),
     ]
-    print_table("by month, all jobs", ["month", "load", "jobs", "mean wait (s)", "mean response (s)", "mean bounded slowdown"], rows)
+    if f.users:
+        users = f"rank correlation over {f.users:,} users; over 0: who uses more waits longer"
+        rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
+    return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
+
+
+def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Facts | str]:
+    """Recorded waits beside simulated ones: all jobs, by class, and by month if asked for."""
+    from walltime.report.tables import RECORDED, recorded_tables
+
+    tables = recorded_tables([schedule.title], [schedule], trim)
+    return [*(table for table in tables[: 3 if monthly else 2] if table.rows), RECORDED]
+
+
+def batches_object(found: BatchMeans, asked: int) -> dict[str, Any]:
+    """Batch means for `--json`; `asked`: jobs in a batch as asked for."""
+    interval = found.interval
+    return {
+        "mean_response": found.mean,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "what": None if interval is None else interval.what,
+        "mean_of_all_jobs": found.whole,
+        "batches": found.batches,
+        "jobs_per_batch": found.batch,
+        "correlation": found.correlation,
+        "asked": {"jobs_per_batch": asked, "correlation": found.correlation_asked},
+        "jobs_alike": found.alike,
+        "jobs_needed": found.needed,
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "contradiction": found.contradiction,
+    }
+
+
+def batches_lines(found: BatchMeans, asked: int) -> list[str]:
+    """The same in sentences, without digits beyond the error."""
+    from walltime.metrics.intervals import SHOWN_LEVEL
+    from walltime.wording import to_error
+
+    merged = "" if found.batch == asked else f"; between batches of {asked:,}, as asked for: {found.correlation_asked:+.2f}"
+    made = f"{found.batches} batches of {found.batch:,} jobs, correlation between neighbours {found.correlation:+.2f}{merged}"
+    if found.interval is None:
+        lines = [f"mean response after the warm-up {found.mean:,.0f} s, with no interval: {found.reason} ({made})"]
+    else:
+        half = found.interval.half_width
+        mean, low, high = (to_error(value, half) for value in (found.mean, found.interval.low, found.interval.high))
+        what = f"{SHOWN_LEVEL} interval of the mean in the long run"
+        lines = [f"mean response by batch means {mean} s ({low} to {high}: {what}; {found.verdict}; {made})"]
+    return [*lines, *([found.contradiction] if found.contradiction else [])]

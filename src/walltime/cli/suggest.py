@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
+from walltime.cli.output import Output
 from walltime.errors import WorkloadError, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
+    from walltime.tables import Table
     from walltime.workload import Workload
+
+__all__ = ["suggest"]
 
 KIND = "The next job"
 
@@ -37,10 +43,9 @@ def suggest(
     least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10,
     *,
     reading: Reading,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
-    from walltime.cli import common
     from walltime.estimates.suggestion import RISKS
     from walltime.estimates.suggestion import suggest as find
 
@@ -51,10 +56,12 @@ def suggest(
     assert number is not None, "the option is required"
     kind = {"procs": job_procs, "requested": requested, **numbers}
     advice = find(workload, user=number, **kind, risks=risk or RISKS, months=months, least=least)
-    if as_json:
-        common.print_json(_record(str(trace), workload.origin.sha256, number, advice))
-        return
-    _print(workload.origin.name, workload.origin.name_of("user", number), kind, advice)
+    from dataclasses import asdict
+
+    from walltime.provenance import version
+
+    record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
+    output.show(record, _blocks(workload.origin.name, workload.origin.name_of("user", number), kind, advice))
 
 
 def _number(workload: Workload, column: str, text: str) -> int:
@@ -66,34 +73,34 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _record(trace: str, sha256: str | None, user: int, advice: Advice) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from walltime.provenance import version
-
-    return {"trace": trace, "sha256": sha256, "user": user, **asdict(advice), "version": version()}
-
-
-def _print(log: str, user: str, kind: dict[str, int | None], advice: Advice) -> None:
-    import math
-
-    from walltime.cli.common import print_table, print_text
-    from walltime.report import human_time
+def _blocks(log: str, user: str, kind: dict[str, int | None], advice: Advice) -> Iterator[Table | str]:
+    from walltime.tables import Cell, Table
+    from walltime.wording import human_time
 
     rows = []
     for s in advice.suggestions:
         tested = "n/a" if math.isnan(s.backtest) else f"{s.backtest:.1f} %"
         used = f"{100 * s.slack:.0f} %"
-        rows.append([f"{s.risk:g} %", human_time(s.walltime), f"{s.walltime:,}", f"{s.killed_before:,}", f"{s.upper:.1f} %", tested, used])
+        rows.append(
+            [
+                f"{s.risk:g} %",
+                Cell(human_time(s.walltime), value=s.walltime),
+                f"{s.walltime:,}",
+                f"{s.killed_before:,}",
+                f"{s.upper:.1f} %",
+                tested,
+                used,
+            ]
+        )
     head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
-    print_table(f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones", head, rows)
+    yield Table(head, rows, f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones")
     medians = f"they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)"
-    print_text(f"alike in: {', '.join(advice.like)}; {medians}")
+    yield f"alike in: {', '.join(advice.like)}; {medians}"
     dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
     if dropped:
-        print_text(f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}")
+        yield f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}"
     if advice.killed:
-        print_text(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that")
-    print_text("risk at most: upper 95 % bound, if the next job is like the earlier ones.")
-    print_text("killed in hindsight: had each earlier job been given what its predecessors suggest.")
-    print_text("The request is the scheduler's kill limit; too short a walltime costs the whole run.")
+        yield f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that"
+    yield "risk at most: upper 95 % bound, if the next job is like the earlier ones."
+    yield "killed in hindsight: had each earlier job been given what its predecessors suggest."
+    yield "The request is the scheduler's kill limit; too short a walltime costs the whole run."

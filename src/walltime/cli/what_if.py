@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.calibrate import NeededClusterOption, TodaysPolicyOption, WarmTrimOption
 from walltime.cli.groups import Reading, Stretch
+from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
+    from walltime.report.page import Block
+    from walltime.tables import Facts
     from walltime.whatif import WhatIf
+
+__all__ = ["CopiesOption", "what_if"]
+
+CopiesOption = Annotated[
+    int,
+    o.option(
+        "--replications",
+        "On copies of the log with each submission moved by up to 30 s, which say how far differences scatter; 0 for none.",
+        min=0,
+    ),
+]
 
 
 def what_if(
     trace: o.TraceArgument,
     *,
-    cluster: NeededClusterOption,
+    cluster: o.NeededClusterOption,
     change: Annotated[
         list[str] | None,
         typer.Option(
@@ -31,16 +44,8 @@ def what_if(
             rich_help_panel=o.RUN,
         ),
     ] = None,
-    policy: TodaysPolicyOption = None,
-    replications: Annotated[
-        int,
-        typer.Option(
-            "--replications",
-            min=0,
-            help="Copies of the log with each submission moved by up to 30 s, which say how far differences scatter; 0 for none.",
-            rich_help_panel=o.RUN,
-        ),
-    ] = 5,
+    policy: o.SitePolicyOption = None,
+    replications: CopiesOption = 5,
     seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
     calibration: Annotated[
@@ -49,15 +54,12 @@ def what_if(
     ] = None,
     reading: Reading,
     part: Stretch,
-    trim: WarmTrimOption = o.Trim.tsafrir06,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write a row for each change here: .csv or .parquet.", rich_help_panel=o.OUTPUT)
-    ] = None,
+    trim: o.TrimOption = o.Trim.tsafrir06,
+    out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
     report: o.ReportOption = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
-    from walltime.cli import common
     from walltime.machine import read_machine
     from walltime.whatif import parse_change, read_calibration, runs
     from walltime.whatif import what_if as run
@@ -66,16 +68,13 @@ def what_if(
 
     if not change:
         raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")
-    for path, endings in ((out, (".csv", ".parquet")), (report, (".html", ".htm"))):
-        if path is not None:
-            common.check_output(path, endings)
     changes = [parse_change(text) for text in change]
     machine = read_machine(cluster, NEEDED if policy is None else {})
     settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
     found = None if calibration is None else read_calibration(calibration)
     workload, _ = reading.load(trace, machine)
     workload = part.of(workload, machine)
-    with common.progress_bar(runs(len(changes), replications), "simulations") as progress:
+    with progress_bar(runs(len(changes), replications), "simulations") as progress:
         result = run(
             workload,
             machine,
@@ -89,32 +88,22 @@ def what_if(
             progress=progress,
         )
     if out is not None:
-        common.write_rows(result.table(), out)
+        write_rows(result.table(), out)
     if report is not None:
-        from walltime.report.what_if import write_what_if_report
+        from walltime.report import write_what_if_report
 
-        settings = {"command": ["walltime", *sys.argv[1:]], "overrun": overrun.value, "seed": seed}
+        settings = {"command": command_line(), "overrun": overrun.value, "seed": seed}
         write_what_if_report(report, result, settings=settings)
-    if as_json:
-        common.print_json(result.as_dict() | {"report": report, "out": out})
-        return
-    print_what_if(result)
-    if report is not None:
-        typer.echo(f"report written to {report}")
-    if out is not None:
-        typer.echo(f"{len(result.effects) + 1} rows written to {out}")
+    output.show(
+        result.as_dict() | {"report": report, "out": out}, _blocks(result), report=report, **{f"{len(result.effects) + 1} rows": out}
+    )
 
 
-def print_what_if(found: WhatIf) -> None:
-    """Print what each change does, how sure that is, who it concerns, and what it costs."""
-    from walltime.cli.common import print_caveats, print_table, print_text
-    from walltime.report import what_if as rows
+def _blocks(found: WhatIf) -> Iterator[Block | Facts | str]:
+    """What each change does, how sure that is, whom it concerns, and what it costs."""
+    from walltime.report.what_if import all_caveats, remarks, tables_of
 
-    for effect in found.effects[: len(found.changes)]:
-        for line in effect.became:
-            print_text(f"{effect.label}: {line}")
-    for title, columns, lines in rows.tables_of(found):
-        print_table(title, columns, lines)
-    for line in rows.told(found):
-        print_text(line)
-    print_caveats(rows.all_caveats(found))
+    yield from (f"{effect.label}: {line}" for effect in found.effects[: len(found.changes)] for line in effect.became)
+    yield from tables_of(found)
+    yield from remarks(found)
+    yield from caveats(all_caveats(found))

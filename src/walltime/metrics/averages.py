@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime import notebook
 from walltime.errors import PolicyError
+from walltime.tables import Facts, number
 
 __all__ = ["TRIMS", "Averages", "measured"]
 
@@ -25,8 +25,8 @@ class Averages:
 
     def _repr_html_(self) -> str:
         """A table in a notebook."""
-        rows = [(name.replace("_", " "), notebook.number(value)) for name, value in self.as_dict().items()]
-        return notebook.facts(type(self).__name__, rows)
+        rows = [(name.replace("_", " "), number(value)) for name, value in self.as_dict().items()]
+        return Facts(type(self).__name__, rows)._repr_html_()
 
 
 Array = np.ndarray

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from walltime.files import whole_file
 from walltime.papers.items import Item
-from walltime.papers.page import render
+from walltime.papers.page import paper_page
 from walltime.papers.printed import printed
 from walltime.papers.results import Chart, Entry, Notes, Result, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
+from walltime.report.html import write_page
 
 __all__ = ["describe", "run_paper"]
 
@@ -66,9 +67,7 @@ def run_paper(
         results.append(result)
         if told is not None:
             told(result)
-    page = folder / "index.html"
-    with whole_file(page) as file:
-        file.write(render(study.printed, results, subjects, quick=quick).encode())
+    page = write_page(paper_page(study.printed, results, subjects, quick=quick), folder / "index.html")
     return Done(results, page, study.jobs_simulated, time.monotonic() - begin)
 
 
@@ -87,7 +86,7 @@ def describe(subjects: Sequence[Subject], quick: bool) -> str:
 
 def write_parts(result: Result, folder: Path) -> None:
     """Figures as PDF and PNG, and the numbers of figures and tables as CSV."""
-    from walltime.report.estimates import write_figure
+    from walltime.report.figures import write_figure
 
     for kind in ("figures", "numbers"):
         (folder / kind).mkdir(parents=True, exist_ok=True)

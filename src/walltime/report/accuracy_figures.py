@@ -9,7 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from walltime.report.figures import BLUE, COLOURS, DASHES, INK, style
+from walltime.report.figures import BLUE, COLOURS, DASHES, INK, percent_ticks, shortened, style
+
+__all__ = ["Rows", "hours_figure", "schemes_figure", "time_figure"]
 
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
@@ -20,7 +22,7 @@ MOST_TICKS = 9
 
 def hours_figure(rows: Rows) -> Figure:
     """A bar for each group: processor-hours used, and asked for and not used; beside it the share used."""
-    names = [_short(str(row["group"])) for row in rows]
+    names = [shortened(str(row["group"]), LONGEST) for row in rows]
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
     unused = np.array([row["unused_hours"] for row in rows])
     places = np.arange(len(rows))[::-1]
@@ -89,14 +91,9 @@ def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
         axes.annotate("users' requests", (0.99, 100 * own), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
         axes.set_xlim(left=0)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
-            axis.set_major_locator(MaxNLocator(5, integer=True))
+            percent_ticks(axis)
         axes.set_xlabel("jobs underestimated")
         axes.set_ylabel("mean accuracy")
         axes.grid()
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2, borderaxespad=0)
     return figure
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report import shell
-from walltime.report import what_if as gained
-from walltime.report.interactive import TABLES, scripts
+from walltime.report.html import write_page
+from walltime.report.page import Heading, Page, Paragraph, Section
 from walltime.report.start_times import clock
-from walltime.report.tables import provenance_table, table, text, unbroken
+from walltime.report.what_if import all_caveats, effect_sections
 from walltime.slurm.sidecar.review import Review, Run
+from walltime.tables import Table
 from walltime.whatif import WhatIf
 from walltime.whatif.effects import signed
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
+
+__all__ = [
+    "MOST_ROWS",
+    "UNKNOWN",
+    "adjust_page",
+    "alarm",
+    "answer",
+    "missed",
+    "recorded",
+    "run_row",
+    "sentences",
+    "tables_of",
+    "write_adjust_report",
+]
 
 UNKNOWN = "-"
 MOST_ROWS = 200
@@ -31,9 +44,6 @@ RUN_COLUMNS = (
 DELAY_COLUMNS = ("job", "user", "expected start (UTC)", "start (UTC)", "later by")
 PROMISE_COLUMNS = ("job", "user", "promised start", "start", "later by")
 RECORDED = "recorded: the side-car's ledger and the job log"
-
-
-CSS = "p, li, h3 { overflow-wrap: anywhere; }\n"  # specifications of predictors are long words
 
 
 def run_row(run: Run) -> list[str]:
@@ -109,24 +119,25 @@ def _given_back(found: Review) -> str:
     )
 
 
-def tables_of(found: Review, most: int = 20) -> list[tuple[str, Sequence[str], list[list[str]]]]:
-    """Titles, columns and rows of text, those of the worst first."""
-    tables: list[tuple[str, Sequence[str], list[list[str]]]] = []
+def tables_of(found: Review, most: int = 20) -> list[Table]:
+    """What went wrong, the worst first."""
+    tables = []
     for title, runs in (
         ("ended before the user's limit", found.killed),
         ("broken promises: backfilled, and outlived TimeMin (recorded)", sorted(found.broken, key=_beyond, reverse=True)),
         ("limits that the side-car raised, with the least time left first (recorded)", found.given_back),
     ):
         if runs:
-            tables.append((title, RUN_COLUMNS, [run_row(run) for run in runs[:most]]))
+            tables.append(Table(RUN_COLUMNS, [run_row(run) for run in runs[:most]], title, texts=2))
     if found.delays:
         rows = [
             [one.key, harmless(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)] for one in found.delays[:most]
         ]
-        tables.append(("jobs that start later because of broken promises (simulated)", DELAY_COLUMNS, rows))
+        tables.append(Table(DELAY_COLUMNS, rows, "jobs that start later because of broken promises (simulated)", texts=2))
     for title, lines in (("alarms", found.alarms), ("failures", found.failures)):
         if lines:
-            tables.append((title, ("time (UTC)", "what"), [[clock(int(time)), harmless(what, 200)] for time, what in lines[-most:]]))
+            rows = [[clock(int(time)), harmless(what, 200)] for time, what in lines[-most:]]
+            tables.append(Table(("time (UTC)", "what"), rows, title, texts=2))
     return tables
 
 
@@ -134,8 +145,8 @@ def _beyond(run: Run) -> int:
     return (run.runtime or 0) - run.time_min
 
 
-def missed(found: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, list[list[str]]]:
-    """Jobs of the simulated world with the side-car that start after their first reserved start: how many, of how many, and the rows."""
+def missed(found: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, Table]:
+    """Jobs of the simulated world with the side-car that start after their first reserved start: how many, of how many, and which."""
     schedule = found.effects[0].schedule
     late = schedule.start - schedule.reserved_start
     reserved = schedule.reserved_start >= 0
@@ -156,7 +167,7 @@ def missed(found: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, list[list[st
         ]
         for k in broken[:most].tolist()
     ]
-    return len(broken), int(reserved.sum()), rows
+    return len(broken), int(reserved.sum()), Table(PROMISE_COLUMNS, rows, "Broken promises of the simulation", texts=2)
 
 
 def _user(jobs: Workload, place: int) -> str:
@@ -190,73 +201,47 @@ def write_adjust_report(
     path: str | Path, found: Review | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
     """Write the page: what happened, by the ledger, and what was gained, by simulation; either may be None. Raises OutputError."""
-    path = Path(path)
-    content = render(found, world, jobs, settings)
-    with whole_file(path) as file:
-        file.write(content.encode())
-    return path
+    return write_page(adjust_page(found, world, jobs, settings), path)
 
 
-def render(found: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> str:
-    """The page of `write_adjust_report` as a string."""
+def adjust_page(found: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of `write_adjust_report`."""
     name = harmless(jobs.origin.name)
-    heading = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
-    record = provenance(jobs, **(settings or {}))
-    body = ['<p class="eyebrow">walltime: adjusted walltimes</p>', f"<h1>{text(heading)}</h1>"]
-    if found is not None and found.killed:
-        body.append(f'<p class="answer"><strong>{text(alarm(found))}</strong></p>')
-    if world is not None:
-        body.append(f'<p class="answer">{unbroken(text(answer(world)))}</p>')
-    elif found is not None:
-        body.append(f'<p class="answer">{unbroken(text(" ".join(sentences(found)[len(found.killed) > 0 :])))}</p>')
-    body += [shell.caveats_list(_caveats(found, world)), shell.CONTENTS]
+    answers = [alarm(found)] if found is not None and found.killed else []
+    sections, caveats = [], []
     if found is not None:
-        body += ["<h2>What happened</h2>", f"<p>{'<br>'.join(text(line) for line in sentences(found))}</p>" if world is not None else ""]
-        body += [_table(*one) for one in tables_of(found, MOST_ROWS)]
+        told = sentences(found)
+        tables = [block for table in tables_of(found, MOST_ROWS) for block in (Heading(_capital(table.title)), table)]
         if found.runs:
-            body += ["<h3>All adjusted jobs that started</h3>", _table("", RUN_COLUMNS, [run_row(run) for run in found.runs[-MOST_ROWS:]])]
+            every = Table(RUN_COLUMNS, [run_row(run) for run in found.runs[-MOST_ROWS:]], "all adjusted jobs that started", texts=2)
+            tables += [Heading(_capital(every.title)), every]
+        sections.append(Section("What happened", [*(Paragraph(one) for one in told if world is not None), *tables]))
+        caveats += list(found.notes)
+        if found.delays is not None:
+            caveats.append(
+                "Delays of other jobs are simulated: the log with the TimeMin of the ledger, once as it ran and once with every broken "
+                "promise kept. Which job would really have started when, nobody knows."
+            )
+        answers += [" ".join(told[len(answers) :])] if world is None else []
     if world is not None:
-        body += [
-            "<h2>What it gains</h2>",
-            gained.effects_table(world),
-            f"<p>{text(recorded(world))}</p>",
-            gained.became_list(world),
-            "<h2>How sure that is</h2>",
-            gained.sure_table(world),
-            "<h2>Whose waits change</h2>",
-            *gained.groups_tables(world),
-            "<h2>Who gains, who loses</h2>",
-            *gained.gains_parts(world),
-            *_promises(world),
-            *gained.calibration_parts(world),
-        ]
-    body += ["<h2>Where this comes from</h2>", provenance_table(record)]
-    return shell.page(heading, shell.with_contents(filter(None, body)), [scripts(TABLES)], shell.CSS_OF_RESULTS + gained.CSS + CSS)
+        answers.append(answer(world))
+        effects, *others, calibration = effect_sections(world)
+        gain = [*effects.blocks[:1], Paragraph(recorded(world)), *effects.blocks[1:]]
+        sections += [Section("What it gains", gain), *others, _promises(world), calibration]
+        caveats += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *all_caveats(world)]
+    title = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
+    return Page("adjusted walltimes", title, answers, sections, caveats=caveats, record=provenance(jobs, **(settings or {})))
 
 
-def _promises(world: WhatIf) -> list[str]:
+def _promises(world: WhatIf) -> Section:
     """Reserved starts that were missed in the simulated world with the side-car."""
-    count, reserved, rows = missed(world)
-    label = "Broken promises of the simulation"
+    count, reserved, table = missed(world)
     told = (
         f"{count:,} of {reserved:,} jobs with a reservation start after the first one that they had in the simulated world with the "
-        "side-car." + (f" The {len(rows):,} that start the latest:" if count > len(rows) else "")
+        "side-car." + (f" The {len(table.rows):,} that start the latest:" if count > len(table.rows) else "")
     )
-    return [f"<h2>{label}</h2>", f"<p>{text(told)}</p>", _table("", PROMISE_COLUMNS, rows) if rows else ""]
+    return Section(table.title, [Paragraph(told), table if table.rows else None])
 
 
-def _caveats(found: Review | None, world: WhatIf | None) -> list[str]:
-    said = [] if found is None else list(found.notes)
-    if found is not None and found.delays is not None:
-        said.append(
-            "Delays of other jobs are simulated: the log with the TimeMin of the ledger, once as it ran and once with every broken promise "
-            "kept. Which job would really have started when, nobody knows."
-        )
-    if world is not None:
-        said += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *gained.all_caveats(world)]
-    return said
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    heading = f"<h3>{text(title[:1].upper() + title[1:])}</h3>" if title else ""
-    return heading + table(list(columns), [[text(cell) for cell in row] for row in rows], title or "Jobs", "words2")
+def _capital(title: str) -> str:
+    return f"{title[:1].upper()}{title[1:]}"

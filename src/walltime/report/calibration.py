@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report import shell
-from walltime.report.interactive import TABLES, scripts
-from walltime.report.recorded import MEANING
-from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
-from walltime.report.text import UNDEFINED, human_percent, human_time
+from walltime.report.html import write_page
+from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
+from walltime.report.tables import RECORDED
+from walltime.tables import Table
 from walltime.whatif.calibration import Agreement, Calibration
 from walltime.whatif.effects import signed
+from walltime.wording import UNDEFINED, human_percent, human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Table = tuple[str, Sequence[str], list[list[str]]]
-"""A title, the heads of the columns, and rows of text."""
+__all__ = ["RULE", "calibration_page", "short_tables", "tables_of", "write_calibration_report"]
 
 COLUMNS = (
     "",
@@ -47,6 +46,9 @@ TITLES = {
     "partition": "by partition",
     "queue": "by queue",
 }
+SHORT = ("all jobs", "class", "user", "partition")
+"""The groupings of the figure and of the terminal."""
+MOST_GROUPS = 24
 MOST_LINES = 20
 """A longer table is folded on the page."""
 
@@ -55,99 +57,91 @@ def write_calibration_report(
     path: str | Path, found: Calibration, workload: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    path = Path(path)
-    content = render(found, workload, settings)
-    with whole_file(path) as file:
-        file.write(content.encode())
-    return path
+    return write_page(calibration_page(found, workload, settings), path)
 
 
-def render(found: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> str:
-    """The page of `write_calibration_report` as a string."""
+def calibration_page(found: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of `write_calibration_report`."""
     record = provenance(workload, policy=found.policy, trim=found.trim, machine_digest=found.machine_digest, **(settings or {}))
-    heading = f"Does a simulation of {found.machine} resemble it?"
     first, second, *rest = found.verdict
-    body = [
-        '<p class="eyebrow">walltime: recorded and simulated waits</p>',
-        f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{unbroken(text(f"{first} {second}"))}</p>',
-        facts(workload, record),
-        shell.caveats_list([*rest, *found.evidence.hints, MEANING]),
-        shell.CONTENTS,
-        "<h2>How far differences can be trusted</h2>",
-        RULE,
-        shell.figure(
-            bias_figure(found),
-            "bias",
-            "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
-            "Simulated minus recorded mean wait; bars: 90 % intervals of the mean over such weeks. Grey: cannot be trusted.",
-        ),
-        *sections(found),
-        "<h2>What was dropped or changed</h2>",
-        rules_table(workload),
-        "<h2>Where this comes from</h2>",
-        provenance_table(record),
-    ]
-    return shell.page(heading, shell.with_contents(body), [scripts(TABLES)], shell.CSS_OF_RESULTS)
+    drawing = Drawing(
+        bias_figure(found),
+        "bias",
+        "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
+        "Simulated minus recorded mean wait; bars: 90 % intervals of the mean over such weeks. Grey: cannot be trusted.",
+    )
+    waits: list[Block] = []
+    for table in agreement_tables(found):
+        if table.title.startswith("by month"):
+            months = "Mean recorded and simulated wait by month of submission."
+            waits.append(Drawing(months_figure(found), "months", months))
+        folded = len(table.rows) > MOST_LINES or table.title.startswith("by month")
+        waits += [Fold(table.title, [table])] if folded else [*([Heading(table.title)] if table.title else []), table]
+    utilization, evidence = utilization_table(found), evidence_table(found)
+    return Page(
+        "recorded and simulated waits",
+        f"Does a simulation of {found.machine} resemble it?",
+        [f"{first} {second}"],
+        [
+            Section("How far differences can be trusted", [note(RULE), drawing]),
+            Section("Recorded and simulated waits", waits),
+            *([Section("Utilization", [Heading(utilization.title), utilization])] if utilization.rows else []),
+            *([Section("Who waited for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
+        ],
+        workload_facts(workload, record["log"]),
+        [*rest, *found.evidence.hints, RECORDED],
+        workload=workload,
+        record=record,
+    )
 
 
 RULE = (
-    '<p class="note">A difference in mean wait between two simulations of this log is trusted if it is larger than the discrepancy between '
+    "A difference in mean wait between two simulations of this log is trusted if it is larger than the discrepancy between "
     "the simulation and the log can be: the largest absolute value in the 90 % interval of simulated minus recorded mean wait over such "
     "weeks, or in a fifth of the log where that interval is withheld (under 20 weeks, or a lasting queue). A group cannot be trusted with "
     "under 50 jobs or 4 weeks, where that is more than the recorded mean wait, or where the rank correlation is below 0.2. The rule is a "
     "convention of this program. It is a cautious one: what a simulation leaves out is left out on both sides of a difference, and cancels "
-    "in part.</p>"
+    "in part."
 )
 
 
-def sections(found: Calibration) -> list[str]:
-    """The tables as parts of a page, and the months as a figure."""
-    parts = ["<h2>Recorded and simulated waits</h2>"]
-    for title, columns, rows in [one for one in tables_of(found) if one[2]]:
-        if title.startswith("by month"):
-            parts.append(shell.figure(months_figure(found), "months", "Mean recorded and simulated wait by month of submission."))
-        if title.startswith("waited"):
-            parts.append("<h2>Who waited for other reasons</h2>")
-        if title.startswith("utilization"):
-            parts.append("<h2>Utilization</h2>")
-        inside = table(columns, [[text(cell) for cell in row] for row in rows], title or "All jobs", "months")
-        long = len(rows) > MOST_LINES or title.startswith("by month")
-        heading = f"<h3>{text(title)}</h3>" if title else ""
-        parts.append(f"<details><summary>{text(title)}</summary>{inside}</details>" if long else heading + inside)
-    return parts
-
-
-def tables_of(found: Calibration) -> list[Table]:
-    """The numbers of the page as tables of text."""
-    tables: list[Table] = []
+def agreement_tables(found: Calibration) -> list[Table]:
+    """Recorded and simulated waits, of all jobs and of groups."""
+    tables = []
     for by, title in TITLES.items():
         rows = [agreement(row) for row in found.rows if row.by == by]
         if rows and (len(rows) > 1 or by == "all jobs"):
-            tables.append((title, COLUMNS, rows))
+            tables.append(Table(COLUMNS, rows, title, look="months"))
     if len(found.months) > 1:
         columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in found.months]
-        tables.append(("by month of submission", columns, [[*row[:2], *row[3:]] for row in rows]))
-    return [*tables, utilization_table(found), evidence_table(found)]
+        tables.append(Table(columns, [[*row[:2], *row[3:]] for row in rows], "by month of submission", look="months"))
+    return tables
+
+
+def tables_of(found: Calibration) -> list[Table]:
+    """All numbers of the page."""
+    return [table for table in (*agreement_tables(found), utilization_table(found), evidence_table(found)) if table.rows]
 
 
 def short_tables(found: Calibration) -> list[Table]:
     """The most important of them in narrow tables, for the terminal."""
-    rows = [row for row in found.rows if row.by in ("all jobs", "class", "user", "partition")]
-    cells = [agreement(row) for row in rows]
-    names = [f"{row.group} users" if row.by == "user" else row.group for row in rows]
+    rows = [row for row in found.rows if row.by in SHORT]
+    cells, names = [agreement(row) for row in rows], [_group(row) for row in rows]
     waits = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
     bias = [[name, signed(row.bias), own[2], *own[9:]] for name, row, own in zip(names, rows, cells, strict=True)]
-    tables: list[Table] = [("waits in the log and here", ("", "jobs", *COLUMNS[3:9]), waits)]
-    tables.append(("how far they agree", ("", "here minus log", "trusted from", *COLUMNS[9:]), bias))
-    title, columns, used = utilization_table(found)
-    return [*tables, (title, columns, used[:1]), evidence_table(found)]
+    used = utilization_table(found)
+    return [
+        Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
+        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "how far they agree"),
+        replace(used, rows=used.rows[:1]),
+        evidence_table(found),
+    ]
 
 
 def utilization_table(found: Calibration) -> Table:
     """Recorded and simulated utilization."""
     rows = [[one.when, percent(one.recorded), percent(one.simulated)] for one in found.utilization]
-    return "utilization", ("", "recorded", "simulated"), rows
+    return Table(("", "recorded", "simulated"), rows, "utilization", look="months")
 
 
 def evidence_table(found: Calibration) -> Table:
@@ -160,7 +154,8 @@ def evidence_table(found: Calibration) -> Table:
     if evidence.backfilled_recorded is not None and evidence.backfilled_simulated is not None:
         said = f"{human_percent(evidence.backfilled_recorded)} in the log, {human_percent(evidence.backfilled_simulated)} here"
         rows.append([f"started by backfilling: {said}", "", "", "", ""])
-    return "waited for other reasons than processors", ("", "jobs", "of all", "hours waited: log", "here"), rows
+    head = ("", "jobs", "of all", "hours waited: log", "here")
+    return Table(head, rows, "waited for other reasons than processors", look="months")
 
 
 def agreement(row: Agreement) -> list[str]:
@@ -176,6 +171,10 @@ def agreement(row: Agreement) -> list[str]:
     ]
 
 
+def _group(row: Agreement) -> str:
+    return f"{row.group} users" if row.by == "user" else row.group
+
+
 def percent(share: float) -> str:
     """A share in percent."""
     return human_percent(100 * share)
@@ -183,25 +182,16 @@ def percent(share: float) -> str:
 
 def bias_figure(found: Calibration) -> Figure:
     """Simulated minus recorded mean wait of all jobs and of each class, partition and kind of users, with intervals."""
-    from matplotlib.figure import Figure
+    from walltime.report.figures import BLUE, rows_figure
 
-    from walltime.report.figures import BLUE, style
-
-    rows = [row for row in found.rows if row.by in ("all jobs", "class", "user", "partition")][:24]
-    with style():
-        figure = Figure(figsize=(9.2, 0.9 + 0.27 * len(rows)), layout="constrained")
-        axes = figure.subplots()
+    rows = [row for row in found.rows if row.by in SHORT][:MOST_GROUPS]
+    with rows_figure([_group(row) for row in rows], "simulated minus recorded mean wait, hours", 0.27) as (figure, axes):
         for k, row in enumerate(rows):
             colour = "#808890" if row.doubt else BLUE
             if math.isfinite(row.low):
                 axes.plot([row.low / 3600, row.high / 3600], [k, k], color=colour, linewidth=2.5, solid_capstyle="butt")
             axes.plot([row.bias / 3600], [k], marker="o", color=colour, markersize=5)
         axes.axvline(0, color="#808890", linewidth=0.8)
-        names = [f"{row.group} users" if row.by == "user" else row.group for row in rows]
-        axes.set_yticks(range(len(rows)), names)
-        axes.invert_yaxis()
-        axes.set_xlabel("simulated minus recorded mean wait, hours")
-        axes.grid(axis="x")
     return figure
 
 
@@ -209,7 +199,7 @@ def months_figure(found: Calibration) -> Figure:
     """Mean recorded and simulated waits by month."""
     from matplotlib.figure import Figure
 
-    from walltime.report.figures import COLOURS, DASHES, style
+    from walltime.report.figures import look, style
 
     with style():
         figure = Figure(figsize=(9.2, 2.8), layout="constrained")
@@ -217,7 +207,7 @@ def months_figure(found: Calibration) -> Figure:
         places = range(len(found.months))
         for k, (field, label) in enumerate((("mean_recorded", "recorded"), ("mean_simulated", "simulated"))):
             values = [getattr(row, field) / 3600 for row in found.months]
-            axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], marker="o", markersize=3.5, label=label)
+            axes.plot(places, values, marker="o", markersize=3.5, label=label, **look(k))
         step = max(1, len(found.months) // 12)
         axes.set_xticks(list(places)[::step], [row.group for row in found.months][::step])
         axes.set_ylim(0)

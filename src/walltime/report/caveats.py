@@ -11,9 +11,12 @@ from walltime import metrics
 from walltime.estimates import FModel, UserEstimates
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
-from walltime.report.text import CLOSE, distinct, human_percent, human_time, in_prose, labels
+from walltime.report.answers import CLOSE, distinct, labels
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
+from walltime.wording import human_percent, human_time, in_prose, listed
+
+__all__ = ["FEW_JOBS", "LONG_QUEUE", "Array", "caveats", "caveats_of", "longest_queue", "queue_keeps_growing"]
 
 Array = np.ndarray
 
@@ -72,7 +75,7 @@ def caveats(
     growing = [in_prose(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
         found.append(
-            f"Under {_list(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
+            f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
             "the end: this is not a steady state, and a longer log would give longer waits."
         )
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
@@ -187,7 +190,7 @@ def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[A
     if not heavy:
         return []
     return [
-        f"A few jobs dominate the mean bounded slowdown: 1 % of them contribute {_list(heavy)} of its sum. Look at the distribution first."
+        f"A few jobs dominate the mean bounded slowdown: 1 % of them contribute {listed(heavy)} of its sum. Look at the distribution first."
     ]
 
 
@@ -205,8 +208,8 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
             for a, b in unclear
         ]
         found.append(
-            f"No clear difference: in mean wait {_list(told)}, over the log and {spread.copies} copies of it with each submission moved by "
-            f"up to {spread.seconds} s (mean, and {SHOWN_LEVEL} band of single copies)."
+            f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies of it with each submission moved "
+            f"by up to {spread.seconds} s (mean, and {SHOWN_LEVEL} band of single copies)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:
@@ -215,11 +218,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
             for a, b in close
         ]
         where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
-        found.append(f"In mean wait {_list(told)}: {where} such a small difference may be reversed.")
+        found.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
     if spread is None and len(names) > 1:
         found.append("How far the means move when the log is shaken by 30 s is not known: it was not asked for, or would take too long.")
     return found
-
-
-def _list(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

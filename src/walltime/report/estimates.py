@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from walltime.errors import OutputError
-from walltime.files import printable, whole_file
 from walltime.metrics.estimates import FEW_HOURS, OVER, SHORT, accuracy_by_runtime, distribution, use_histogram
-from walltime.report.figures import BLUE, COLOURS, DASHES, INK, TIME_TICKS, style
+from walltime.report.figures import BLUE, COLOURS, DASHES, INK, percent_ticks, share_axes, style, time_ticks
+
+__all__ = ["Array", "draw_accuracy", "draw_distributions", "draw_scatter", "draw_use", "estimates_figure", "short_time"]
 
 Array = np.ndarray
 
-FORMATS = (".svg", ".png", ".pdf")
-METADATA = {
-    ".svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-}
-DPI = 150
 GREY, ORANGE = "#B8BCC2", "#E69F00"
 HEADROOM = 1.25
 """The histogram's scale ends this factor above the highest bar that is not a peak, if a peak would flatten all others."""
@@ -135,19 +126,14 @@ def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_
 
 def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int | None = None) -> None:
     """Distribution functions of runtimes and estimates; the steps are the values that users choose."""
-    low, high = 1, max(int(max(runtime.max(), requested.max())), 60)
+    high = max(int(max(runtime.max(), requested.max())), 60)
     for name, values, colour, dash in (("runtime", runtime, COLOURS[1], DASHES[1]), ("estimate", requested, BLUE, DASHES[0])):
         x, percent = distribution(np.maximum(values, 1))
         x, percent = np.concatenate((x[:1], x, [high])), np.concatenate(([0.0], percent, [100.0]))
         axes.step(x, percent, where="post", label=name, color=colour, linestyle=dash, linewidth=1.5)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high * 1.1)
-    axes.set_ylim(0, 100)
-    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= high * 1.1]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+    share_axes(axes, high * 1.1)
+    axes.set_ylabel("")
+    time_ticks(axes)
     if emax is not None:
         axes.axvline(emax, color=INK, linewidth=0.6, linestyle=":")
         axes.annotate(
@@ -159,7 +145,6 @@ def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int |
             va="bottom",
             fontsize=8,
         )
-    axes.grid()
     axes.set_title("share of jobs with at most this time")
     axes.legend(loc="upper left")
 
@@ -175,8 +160,7 @@ def draw_accuracy(axes: Axes, runtime: Array, requested: Array, bins: int = 100)
     ticks = np.array([0, 20, 40, 60, 80, 100])
     shown = mean_runtime[np.minimum(ticks * count // 100, count - 1)]
     axes.set_xticks(ticks, [f"{t} %\n{short_time(s)}" for t, s in zip(ticks.tolist(), shown.tolist(), strict=True)])
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+    percent_ticks(axes.yaxis)
     axes.set_xlabel("jobs from the shortest, and their runtime")
     axes.set_title("mean accuracy (runtime / estimate)")
     axes.grid()
@@ -193,23 +177,3 @@ def short_time(seconds: float) -> str:
             value = seconds / unit
             return f"{value:.0f} {name}" if value >= 9.95 or value == round(value) else f"{value:.1f} {name}"
     return f"{seconds / 86_400:,.0f} d"
-
-
-def figure_format(path: str | Path) -> str:
-    """The format of a figure by its name; raises OutputError for an unknown one.
-
-    >>> figure_format("kth.SVG")
-    '.svg'
-    """
-    ending = Path(path).suffix.lower()
-    if ending not in FORMATS:
-        raise OutputError(f"{printable(path)}: a figure can be written as {', '.join(FORMATS)}; name a file with one of these endings")
-    return ending
-
-
-def write_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure, completely or not at all, with the same bytes every time; raises OutputError if that fails."""
-    ending = figure_format(path)
-    with style(), whole_file(path) as file:
-        figure.savefig(file, format=ending[1:], dpi=DPI, metadata=METADATA[ending], facecolor="white")
-    return Path(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import NumberExplanation
 from walltime.explanation.sentences import count
 from walltime.explanation.waits import index_of
-from walltime.files import whole_file
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, _rectangles, _unit, moment, style
-from walltime.report.workloads import figure_bytes
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, moment, rectangles, style, unit_of
 from walltime.schedule.schedule import Schedule
+
+__all__ = ["USERS", "Array", "explanation_figure"]
 
 Array = np.ndarray
 AnyStory = NumberExplanation | MachineExplanation
@@ -46,7 +45,7 @@ def explanation_figure(story: AnyStory) -> Figure:
     assert isinstance(schedule, Schedule), "stories are told of schedules"
     rows = _rows(story)
     begin, end = _window(story)
-    divisor, unit = _unit(end - begin)
+    divisor, unit = unit_of(end - begin)
     with style():
         heights = [3.0, max(0.6, 0.35 + 0.075 * (max(rows) + 1))] if rows else [3.0]
         figure = Figure(figsize=(9.2, 1.2 + sum(heights)), layout="constrained")
@@ -59,12 +58,6 @@ def explanation_figure(story: AnyStory) -> Figure:
         ticks = MaxNLocator(8, steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(12, steps=[1, 2, 4, 5, 6, 10])
         panels[-1].xaxis.set_major_locator(ticks)
     return figure
-
-
-def write_explanation_figure(path: Path, story: AnyStory) -> None:
-    """Draw the story into a .svg, .png or .pdf file, whole or not at all; raises OutputError."""
-    with whole_file(path) as file:
-        file.write(figure_bytes(explanation_figure(story), path.suffix.lower().removeprefix(".")))
 
 
 def _window(story: AnyStory) -> tuple[int, int]:
@@ -164,7 +157,7 @@ def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> N
     for colour in names:
         mine = (np.array(found) == colour) & (row < MOST_ROWS)
         if mine.any():
-            outline = _rectangles(left[mine] / divisor, right[mine] / divisor, row[mine] - 0.4, row[mine] + 0.4)
+            outline = rectangles(left[mine] / divisor, right[mine] / divisor, row[mine] - 0.4, row[mine] + 0.4)
             axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor="white", linewidth=0.15))
     axes.set_ylim(min(max(rows), MOST_ROWS) + 0.7, -0.7)
     axes.yaxis.set_major_locator(NullLocator())

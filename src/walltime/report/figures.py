@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path as FilePath
 from typing import Any, Literal
 
 import matplotlib
@@ -19,11 +21,54 @@ from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from walltime import metrics
-from walltime.errors import WorkloadError
+from walltime.errors import OutputError, WorkloadError
+from walltime.files import printable, whole_file
 from walltime.policy import Kind
+from walltime.report.answers import labels
 from walltime.report.stretch import assign_processors
-from walltime.report.text import human_time, labels
 from walltime.schedule.schedule import Schedule
+from walltime.wording import human_time
+
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "DASHES",
+    "INK",
+    "KIND_COLOURS",
+    "KIND_EDGE",
+    "KIND_NAMES",
+    "MARKS",
+    "POINTS",
+    "Array",
+    "draw_gantt",
+    "draw_queue_length",
+    "draw_slowdown_distribution",
+    "draw_utilization",
+    "draw_wait_distribution",
+    "figure_bytes",
+    "figure_format",
+    "gantt",
+    "legend",
+    "look",
+    "moment",
+    "panel",
+    "percent_ticks",
+    "queue_and_utilization",
+    "ratio_ticks",
+    "rectangles",
+    "rows_figure",
+    "share_axes",
+    "shortened",
+    "slowdown_curves",
+    "slowdown_distribution",
+    "style",
+    "time_ticks",
+    "to_svg",
+    "unit_of",
+    "wait_curves",
+    "wait_distribution",
+    "write_figure",
+]
 
 Array = np.ndarray
 
@@ -43,6 +88,15 @@ EDGES = (0.35, 0.1, 0.0)
 """Width of a strip's edge in points: usual, thin and hair-thin strips."""
 KIND_NAMES = {Kind.IMMEDIATE: "immediate", Kind.RESERVED: "reserved", Kind.BACKFILLED: "backfilled"}
 
+METADATA: Mapping[str, Any] = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+"""The formats of figures, and what is left out of files so that equal figures are equal bytes."""
+DPI = 150
+LETTERS = 44
+"""Letters of a name beside an axis."""
 POINTS = 400
 """Points of a distribution's curve."""
 BINS = 130
@@ -116,10 +170,9 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
-    with style():
-        figure, axes = _panel()
+    with panel() as (figure, axes):
         draw_wait_distribution(axes, schedules, masks)
-        _legend(figure, axes, 52)
+        legend(figure, axes, 52)
     return figure
 
 
@@ -127,8 +180,7 @@ def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Seq
     """The same on axes that are there; without a legend."""
     grid, shares = wait_curves(schedules, masks)
     _cumulative(axes, schedules, grid, shares, "wait less than")
-    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= grid[-1]][:: 1 if _inches(axes) > NARROW else 2]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+    time_ticks(axes)
 
 
 def wait_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
@@ -144,10 +196,9 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
-    with style():
-        figure, axes = _panel()
+    with panel() as (figure, axes):
         draw_slowdown_distribution(axes, schedules, masks)
-        _legend(figure, axes, 52)
+        legend(figure, axes, 52)
     return figure
 
 
@@ -155,8 +206,7 @@ def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks:
     """The same on axes that are there; without a legend."""
     grid, shares = slowdown_curves(schedules, masks)
     _cumulative(axes, schedules, grid, shares, "bounded slowdown at most")
-    axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= grid[-1]]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    ratio_ticks(axes)
 
 
 def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
@@ -176,7 +226,7 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
         draw_utilization(busy, schedules)
         queue.set_xlabel("")
         queue.tick_params(labelbottom=False)
-        _legend(figure, queue, 110)
+        legend(figure, queue, 110)
     return figure
 
 
@@ -217,7 +267,7 @@ def _intervals(schedules: Sequence[Schedule]) -> tuple[Array, int]:
 
 def _steps(axes: Axes, schedules: Sequence[Schedule], values: Sequence[Array], edges: Array) -> None:
     for k, (name, levels) in enumerate(zip(labels(schedules), values, strict=True)):
-        axes.stairs(levels, edges, baseline=None, label=name, **(_line(k) | {"linewidth": 1.4}))
+        axes.stairs(levels, edges, baseline=None, label=name, **(look(k) | {"linewidth": 1.4}))
     axes.grid(axis="y")
     axes.set_xlim(int(edges[0]), int(edges[-1]))
     _time_axis(axes, schedules[0], int(edges[0]), int(edges[-1]))
@@ -245,12 +295,12 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
     # if strips are hardly higher or longer than a line is wide, only their edges would be visible
     thin = (count * 120 < w.machine_procs) | ((right - left) * 400 < end - begin)
     width = np.where(count * 500 < w.machine_procs, EDGES[2], np.where(thin, EDGES[1], EDGES[0]))
-    divisor, unit = _unit(end - begin)
+    divisor, unit = unit_of(end - begin)
     for kind, colour in KIND_COLOURS.items():
         mine = largest[schedule.kind[inside][job[largest]] == kind]
         for part, edge in ((mine[width[mine] == e], e) for e in EDGES):
             if len(part):
-                outline = _rectangles(left[part] / divisor, right[part] / divisor, first[part], first[part] + count[part])
+                outline = rectangles(left[part] / divisor, right[part] / divisor, first[part], first[part] + count[part])
                 axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor=KIND_EDGE, linewidth=edge))
     axes.set_xlim(0, (end - begin) / divisor)
     axes.set_ylim(0, w.machine_procs)
@@ -276,11 +326,40 @@ def moment(schedule: Schedule, seconds: int) -> str:
     return "the first submission" if seconds <= first else f"{human_time(seconds - first)} after the first submission"
 
 
+def figure_format(path: str | os.PathLike[str]) -> str:
+    """The format of a figure by its name; raises OutputError for an unknown one.
+
+    >>> figure_format("kth.SVG")
+    'svg'
+    """
+    ending = FilePath(path).suffix.lower().removeprefix(".")
+    if ending not in METADATA:
+        known = ", ".join(f".{kind}" for kind in METADATA)
+        raise OutputError(f"{printable(path)}: a figure can be written as {known}; name a file with one of these endings")
+    return ending
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format=kind, dpi=DPI, facecolor="white", metadata=METADATA[kind])
+    return buffer.getvalue()
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str]) -> FilePath:
+    """Write a figure, completely or not at all, with the same bytes every time; returns its path. Raises OutputError."""
+    content = figure_bytes(figure, figure_format(path))
+    with whole_file(path) as file:
+        file.write(content)
+    return FilePath(path)
+
+
 def to_svg(figure: Figure, prefix: str) -> str:
     """A figure as an inline SVG element, the same bytes every time, its ids made unique by `prefix`, its text in the page's colour."""
     buffer = io.StringIO()
     with style():
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(buffer, format="svg", transparent=True, metadata=METADATA["svg"])
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
@@ -297,11 +376,7 @@ def _chosen(values: Sequence[Array], masks: Sequence[Array] | None) -> list[Arra
     return list(values) if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
 
 
-def _line(k: int) -> dict[str, Any]:
-    return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
-
-
-def _legend(figure: Figure, axes: Axes, letters: int) -> None:
+def legend(figure: Figure, axes: Axes, letters: int) -> None:
     """The legend above the axes, in as many columns as fit a line of so many letters."""
     handles, names = axes.get_legend_handles_labels()
     widths = [len(name) + 8 for name in names]
@@ -309,9 +384,69 @@ def _legend(figure: Figure, axes: Axes, letters: int) -> None:
     figure.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
 
 
-def _panel() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(4.9, 3.4), layout="constrained")
-    return figure, figure.subplots()
+@contextmanager
+def panel(height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with one pair of axes, two of which fit beside each other on a page."""
+    with style():
+        figure = Figure(figsize=(4.9, height), layout="constrained")
+        yield figure, figure.subplots()
+
+
+@contextmanager
+def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with a row for each name, from the top down, for marks and the bars of their intervals; `row`, `top`: heights, inches."""
+    with style():
+        figure = Figure(figsize=(9.2, top + row * max(len(names), 1)), layout="constrained")
+        axes = figure.subplots()
+        yield figure, axes
+        axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+        axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+        axes.set_xlabel(xlabel)
+        axes.grid(axis="x")
+
+
+def shortened(name: str, letters: int = LETTERS) -> str:
+    """A name that fits beside an axis."""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+def look(k: int) -> dict[str, Any]:
+    """How the line of number `k` is drawn."""
+    return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+
+
+def time_ticks(axes: Axes) -> None:
+    """Ticks at round times on a logarithmic axis of seconds, on every other one where it is narrow."""
+    axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= axes.get_xlim()[1]][:: 1 if _inches(axes) > NARROW else 2]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+
+
+def ratio_ticks(axes: Axes) -> None:
+    """Ticks at powers of ten."""
+    axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= axes.get_xlim()[1]]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+
+
+def percent_ticks(axis: Any, count: int = 5) -> None:
+    """Ticks at whole percentages."""
+    axis.set_major_locator(MaxNLocator(count, integer=True))
+    axis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+
+
+def share_axes(axes: Axes, end: float, xlabel: str = "", lowest: float = 0.0) -> None:
+    """Axes of shares of jobs over values from 1 to `end`, logarithmic.
+
+    Shares go from 0 to 100 %, or, if all are above one half, from slightly below the lowest one, which the label then says.
+    """
+    bottom = min(max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0, 90)
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(1, end)
+    axes.set_ylim(bottom, 100)
+    percent_ticks(axes.yaxis)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel("share of jobs" if bottom == 0 else f"share of jobs (from {bottom} %)")
+    axes.grid()
 
 
 def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array:
@@ -322,15 +457,8 @@ def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array
 def _cumulative(axes: Axes, schedules: Sequence[Schedule], grid: Array, shares: Sequence[Array], xlabel: str) -> None:
     """A cumulative distribution for each schedule, on a logarithmic axis."""
     for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
-        axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **_line(k))
-    axes.set_xscale("log")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
-    axes.set_xlabel(xlabel)
-    axes.set_xlim(1, grid[-1])
-    axes.grid()
-    _share_axis(axes)
+        axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **look(k))
+    share_axes(axes, grid[-1], xlabel, min(float(own[0]) for own in shares))
 
 
 def _inches(axes: Axes) -> float:
@@ -339,22 +467,15 @@ def _inches(axes: Axes) -> float:
     return axes.get_position().width * (figure.get_figwidth() if isinstance(figure, Figure) else NARROW)
 
 
-def _share_axis(axes: Axes) -> None:
-    """From 0 to 100 %, or, if all curves start above one half, from slightly below the lowest one, with a label."""
-    lowest = min(float(np.asarray(line.get_ydata())[0]) for line in axes.lines)
-    bottom = max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0
-    axes.set_ylim(min(bottom, 90), 100)
-    axes.set_ylabel("share of jobs" if bottom == 0 else f"share of jobs (from {min(bottom, 90)} %)")
-
-
-def _rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:
+def rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:
     """One path of many rectangles, which keeps the page small."""
     corners = np.stack([np.stack(pair, axis=1) for pair in ((left, low), (right, low), (right, high), (left, high), (left, low))], axis=1)
     codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     return Path(corners.reshape(-1, 2), np.tile(np.array(codes, np.uint8), len(left)))
 
 
-def _unit(length: int) -> tuple[int, str]:
+def unit_of(length: int) -> tuple[int, str]:
+    """The unit in which a length of time is counted: its seconds and its name."""
     if length <= 180:
         return 1, "seconds"
     if length <= 3 * 3600:
@@ -381,7 +502,7 @@ def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
         shown = [(y, m, t) for y, m, t in firsts if (12 * y + m - 1) % every == 0]
         axes.set_xticks([t - epoch for *_, t in shown], [f"{datetime(y, m, 1, tzinfo=UTC):%b}\n{y}" for y, m, _ in shown])
         return
-    divisor, unit = _unit(end - begin)
+    divisor, unit = unit_of(end - begin)
     ticks = np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(0, (end - begin) / divisor))
     ticks = ticks[(ticks >= 0) & (ticks * divisor <= end - begin)]
     axes.set_xticks(begin + ticks * divisor, [f"{t:g}" for t in ticks])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,11 +11,15 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import style, to_svg
-from walltime.report.tables import scroll, table, text
-from walltime.report.text import human_time, in_prose, labels
+from walltime.report.answers import labels
+from walltime.report.figures import style
+from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule
+from walltime.tables import Cell, Row, Table
+from walltime.wording import human_time, in_prose
+
+__all__ = ["SHADES", "Array", "Grid", "heat_maps", "scale_of", "short_time", "size_grid", "size_map", "week_grid", "week_map"]
 
 Array = np.ndarray
 
@@ -26,7 +29,6 @@ ON_LIGHT, ON_DARK = "#10161d", "#ffffff"
 Scale = tuple[float, float]
 SHORTEST = 60.0
 """Mean waits up to this, s, always have the lightest shade."""
-BEHIND = "all numbers are in a table below the figures."
 MOST_POLICIES = 4
 """Heat maps are drawn of the first ones."""
 
@@ -104,36 +106,32 @@ def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
     return figure
 
 
-def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:
+def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Block]:
     """The heat maps as parts of a page, the same shades for all policies, with the numbers as tables behind them."""
     names = labels(schedules)[:MOST_POLICIES]
     chosen = list(zip(names, schedules, masks, strict=False))
     sizes = [size_grid(schedule, mask) for _, schedule, mask in chosen]
     weeks = [grid for grid in (week_grid(schedule, mask) for _, schedule, mask in chosen) if grid is not None]
-    said = "Darker is longer, on the same logarithmic scale for all policies."
+    shades = "Darker is longer, on the same logarithmic scale for all policies."
     more = f" Of the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
-    parts = [
-        "<h2>Who waits</h2>",
-        f'<p class="note">{text(f"Mean wait by processors and requested time; small print: jobs. {said}{more}")}</p>',
-        '<div class="pair">',
-    ]
-    for k, (name, grid) in enumerate(zip(names, sizes, strict=True)):
-        parts.append(_figure(size_map(grid, name, scale_of(sizes)), f"size{k + 1}", f"{_worst(grid, name)}; {BEHIND}", k))
-    parts.append("</div>")
+    parts: list[Block] = [note(f"Mean wait by processors and requested time; small print: jobs. {shades}{more}")]
+    parts.append(
+        Group(
+            [_drawing(size_map(grid, name, scale_of(sizes)), "size", grid, name, k) for k, (name, grid) in _numbered(names, sizes)], "pair"
+        )
+    )
     parts += [
-        _behind(grid, name, "processors, by requested time", "sizes and requested times", k)
-        for k, (name, grid) in enumerate(zip(names, sizes, strict=True))
+        _behind(grid, name, "processors, by requested time", "sizes and requested times", k) for k, (name, grid) in _numbered(names, sizes)
     ]
-    if not weeks:
-        return parts
-    parts.append(f'<p class="note">{text(f"Mean wait by hour and day of the submission. {said}")}</p>')
-    for k, (name, grid) in enumerate(zip(names, weeks, strict=True)):
-        alt = f"{_worst(grid, name)}; {BEHIND}"
-        parts.append(_figure(week_map(grid, name, scale_of(weeks)), f"week{k + 1}", alt, k, wide=True))
-    return parts + [
-        _behind(grid, name, "day, by hour", "hours and days of the week", k)
-        for k, (name, grid) in enumerate(zip(names, weeks, strict=True))
-    ]
+    if weeks:
+        parts.append(note(f"Mean wait by hour and day of the submission. {shades}"))
+        parts += [_drawing(week_map(grid, name, scale_of(weeks)), "week", grid, name, k) for k, (name, grid) in _numbered(names, weeks)]
+        parts += [_behind(grid, name, "day, by hour", "hours and days of the week", k) for k, (name, grid) in _numbered(names, weeks)]
+    return parts
+
+
+def _numbered(names: Sequence[str], grids: Sequence[Grid]) -> list[tuple[int, tuple[str, Grid]]]:
+    return list(enumerate(zip(names, grids, strict=True)))
 
 
 def short_time(seconds: float) -> str:
@@ -204,20 +202,19 @@ def _worst(grid: Grid, name: str) -> str:
     return f"Heat map of the mean wait under {in_prose(name)}; the longest, {human_time(float(grid.wait[k, j]))}, is at {where}"
 
 
-def _figure(figure: Figure, prefix: str, alt: str, policy: int, wide: bool = False) -> str:
-    image = f'<div role="img" aria-label="{text(alt)}">{to_svg(figure, prefix)}</div>'
-    return f'<figure data-p="{policy}">{scroll(image, alt, "wide") if wide else image}</figure>'
+def _drawing(figure: Figure, kind: str, grid: Grid, name: str, policy: int) -> Drawing:
+    alternative = f"{_worst(grid, name)}; all numbers are in a table below the figures."
+    return Drawing(figure, f"{kind}{policy + 1}", alternative, wide=kind == "week", policy=policy)
 
 
-def _behind(grid: Grid, name: str, corner: str, what: str, policy: int) -> str:
-    """The numbers of a heat map as a table, collapsed."""
-    rows: list[list[Any]] = []
+def _behind(grid: Grid, name: str, corner: str, what: str, policy: int) -> Fold:
+    """The numbers of a heat map as a table, folded."""
+    rows: list[Row] = []
     for k, row in enumerate(grid.rows):
         cells = [
-            f"{human_time(float(wait))}<small>{count:,} job{'' if count == 1 else 's'}</small>" if count else ""
+            Cell(human_time(float(wait)), [f"{count:,} job{'' if count == 1 else 's'}"], value=float(wait)) if count else ""
             for wait, count in zip(grid.wait[k], grid.jobs[k], strict=True)
         ]
-        rows.append([text(row), *cells])
+        rows.append([row, *cells])
     title = f"Mean wait under {in_prose(name)} by {what}"
-    inside = table([corner, *map(text, grid.columns)], rows, title, "months")
-    return f'<details data-p="{policy}"><summary>{text(title)}</summary>{inside}</details>'
+    return Fold(title, [Table([corner, *grid.columns], rows, title, look="months")], policy)

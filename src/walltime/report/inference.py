@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report import shell
-from walltime.report.interactive import TABLES, scripts
-from walltime.report.tables import facts, provenance_table, rules_table, table, text, unbroken
-from walltime.report.text import human_time
+from walltime.report.html import write_page
+from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
+from walltime.tables import Table
 from walltime.whatif.inference import Inference, site_text
+from walltime.wording import human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["months_figure", "render", "tables_of", "verdict", "write_inference_report"]
+__all__ = ["inference_page", "months_figure", "tables_of", "verdict", "write_inference_report"]
 
 WHAT_IT_IS = (
     "One-step agreement: at every recorded instant the policy is asked, in the recorded state, what it would start. Two shares say how "
@@ -56,8 +55,8 @@ def verdict(found: Inference) -> list[str]:
     return said
 
 
-def tables_of(found: Inference) -> list[tuple[str, Sequence[str], list[list[str]]]]:
-    """Titles, heads and rows of the rules, the simulations and the months."""
+def tables_of(found: Inference) -> list[Table]:
+    """The rules, the simulations and the months."""
     rules = [[rule.text, rule.evidence, f"{rule.gain:+.3f}", f"{rule.low:+.3f} to {rule.high:+.3f}"] for rule in found.rules]
     free = [
         [
@@ -73,58 +72,40 @@ def tables_of(found: Inference) -> list[tuple[str, Sequence[str], list[list[str]
     months = [
         [one.month, f"{one.jobs:,}", "judges" if one.judges else "chooses", f"{one.before:.2f}", f"{one.after:.2f}"] for one in found.months
     ]
-    return [
-        ("the site's rules", ("rule", "evidence", "agreement", "90 %"), rules),
-        (
-            "simulated freely, in the months that judge",
-            ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min"),
-            free,
-        ),
-        ("agreement by month", ("month", "starts", "", "plain", "with rules"), [] if found.refused else months),
+    heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min")
+    tables = [
+        Table(("rule", "evidence", "agreement", "90 %"), rules, "the site's rules"),
+        Table(heads, free, "simulated freely, in the months that judge"),
+        Table(("month", "starts", "", "plain", "with rules"), [] if found.refused else months, "agreement by month", look="months"),
     ]
+    return [table for table in tables if table.rows]
 
 
 def write_inference_report(path: str | Path, found: Inference, workload: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    with whole_file(Path(path)) as file:
-        file.write(render(found, workload, settings).encode())
-    return Path(path)
+    return write_page(inference_page(found, workload, settings), path)
 
 
-def render(found: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> str:
-    """The page of `write_inference_report` as a string."""
+def inference_page(found: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of `write_inference_report`."""
     record = provenance(workload, **(settings or {}))
-    heading = f"Which rules made {found.log}?"
     first, *rest = verdict(found)
-    body = [
-        '<p class="eyebrow">walltime: a site\'s rules, read off its log</p>',
-        f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{unbroken(text(first))}</p>',
-    ]
+    sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(found)]
     if not found.refused:
-        body.append(
-            shell.figure(
-                months_figure(found),
-                "months",
-                "One-step agreement by month, under the plain policy and with the site's rules.",
-                "One-step agreement by month. Filled: months that judge, in which no rule was chosen.",
-            )
-        )
-    body += [facts(workload, record), shell.caveats_list([*rest, *found.notes]), shell.CONTENTS]
-    for title, columns, rows in tables_of(found):
-        if rows:
-            heads = f"<h2>{text(title[0].upper() + title[1:])}</h2>"
-            body.append(heads + table(columns, [[text(cell) for cell in row] for row in rows], title, title.split()[-1]))
-    if not found.refused:
-        body.append(f"<h2>The machine's file</h2><pre>{text(site_text(found))}</pre>")
-    body += [
-        f'<h2>What is measured</h2><p class="note">{text(WHAT_IT_IS)}</p>',
-        "<h2>What was dropped or changed</h2>",
-        rules_table(workload),
-        "<h2>Where this comes from</h2>",
-        provenance_table(record),
-    ]
-    return shell.page(heading, shell.with_contents(body), [scripts(TABLES)], shell.CSS_OF_RESULTS)
+        alternative = "One-step agreement by month, under the plain policy and with the site's rules."
+        caption = "One-step agreement by month. Filled: months that judge, in which no rule was chosen."
+        sections.insert(0, Section("", [Drawing(months_figure(found), "months", alternative, caption)]))
+        sections.append(Section("The machine's file", [Code(site_text(found))]))
+    return Page(
+        "a site's rules, read off its log",
+        f"Which rules made {found.log}?",
+        [first],
+        [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
+        workload_facts(workload, record["log"]),
+        [*rest, *found.notes],
+        workload=workload,
+        record=record,
+    )
 
 
 def months_figure(found: Inference) -> Figure:

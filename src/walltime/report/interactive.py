@@ -1,4 +1,4 @@
-"""What a page needs to come alive: the columns of the schedules in a compact form, and the scripts (scripts/).
+"""What a page needs to come alive: the columns of the schedules in a compact form, for the scripts in scripts/.
 
 The line charts are drawn by uPlot (version 1.6.32, MIT licence), which is embedded unchanged; the Gantt chart, which has to show
 hundreds of thousands of jobs, and the rest is this project's own.
@@ -12,22 +12,19 @@ import shlex
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from walltime.errors import PolicyError
 from walltime.report.stretch import assign_processors
-from walltime.report.tables import spelled_options
 from walltime.schedule.schedule import Schedule
+from walltime.simulation.specification import Scheduler, parse_scheduler
+
+__all__ = ["MOST_JOBS", "can_live", "live_data", "repeat_command", "spelled_options"]
 
 Array = np.ndarray
 
-LIBRARY = "uPlot-1.6.32.min"
-TABLES = ("time", "tables", "page")
-"""The scripts of a page of tables: they can be sorted."""
-EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 MOST_JOBS = 1_000_000
 """A page of more jobs would take more than a hundred megabytes, and is made without drawings that live."""
 LARGEST = 2**31 - 1
@@ -36,34 +33,6 @@ DELTAS = frozenset({"id", "submit", "stripJob"})
 """Columns that grow, of which the differences are stored."""
 DASHES: tuple[Sequence[float], ...] = ((), (11, 3), (3, 2), (12, 3, 3, 3))
 """As in the figures, in pixels."""
-
-CHOICE = '<div id="live-choice" class="only-live"></div>'
-CHARTS_OF_WAITS = """<div class="only-live">
-<div class="pair">
-<div role="group" aria-label="Share of jobs that wait less than a time"><h3>Wait</h3><div id="live-wait" class="chart"></div></div>
-<div role="group" aria-label="Share of jobs with at most a bounded slowdown"><h3>Bounded slowdown</h3>
-<div id="live-slowdown" class="chart"></div></div>
-</div>
-<p class="note">Point at a line to read it; drag to zoom, double-click for the whole. With the keyboard: Tab to a chart, then the
-left and right arrows.</p>
-</div>"""
-CHARTS_OVER_TIME = """<div class="only-live">
-<h3>Waiting jobs <small>(average over a 500th of what is shown)</small></h3><div id="live-queue" class="chart"></div>
-<h3>Busy processors</h3><div id="live-busy" class="chart"></div>
-<p class="note">Drag to zoom, double-click for the whole; the Gantt charts below show the same time.</p>
-</div>"""
-GANTTS = """<section class="only-live" aria-labelledby="live-title">
-<h2 id="live-title">The schedules, job by job</h2>
-<p class="note">The whole schedule: every pixel has the mean colour of the jobs in it, and is empty where nothing ran. Zoom in until
-jobs become rectangles, their height the processors and their width the time. The model gives a job a number of processors and no
-places; the places are chosen for the drawing, so a job may come in several strips.</p>
-<p class="note" id="live-keys">Drag to move, Ctrl and the wheel (or two fingers, or a double click) to zoom, click on a job for its story.
-With the keyboard: the arrows move, plus and minus zoom, Home shows the whole, n and p go to the next and the previous job,
-Escape leaves it.</p>
-<div id="live-controls"></div>
-<div id="live-gantts"></div>
-<div id="live-story" class="story" role="region" tabindex="-1" aria-label="The job that is looked at" aria-live="polite"></div>
-</section>"""
 
 
 def can_live(schedules: Sequence[Schedule]) -> bool:
@@ -123,27 +92,6 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
     return "\n".join([_json("live-meta", meta), *blocks])
 
 
-def scripts(names: Sequence[str], library: bool = False) -> str:
-    """These scripts as one element of a page, behind the library if it is needed, with its licence."""
-    parts = (
-        [f"<style>{read_script(f'{LIBRARY}.css')}</style>\n<script>{_licence()}\n{read_script(f'{LIBRARY}.js')}</script>"]
-        if library
-        else []
-    )
-    own = "\n".join(read_script(f"{name}.js") for name in names)
-    return "\n".join([*parts, f'<script>\n"use strict";\n(() => {{\n{own}}})();\n</script>'])
-
-
-def _licence() -> str:
-    return f"/*\n{read_script('uPlot-LICENSE.txt').strip()}\n*/"
-
-
-@cache
-def read_script(name: str) -> str:
-    """A file of scripts/."""
-    return (files("walltime.report") / "scripts" / name).read_text(encoding="utf-8")
-
-
 def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dict[str, Array]:
     """The columns of one schedule; `reserved` is the first reservation counted from the submission, -1 if there was none."""
     w = schedule.workload
@@ -194,3 +142,35 @@ def _explain_command(schedule: Schedule) -> str | None:
     if options is None:
         return None
     return shlex.join(["walltime", "explain", schedule.workload.origin.name, *options])
+
+
+def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
+    """The command line that produces these schedules, or None if no single command can."""
+    options = spelled_options(schedules)
+    if options is None:
+        return None
+    return shlex.join(["walltime", "compare", schedules[0].workload.origin.name, *options, "--trim", trim, "--report", "report.html"])
+
+
+def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
+    """The options of a command on the log with which these schedules come about, or None if they cannot be spelled."""
+    workload = schedules[0].workload
+    runs = {(s.overrun, s.dialect) for s in schedules}
+    replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
+    varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
+    on_pools = any(s.placement is not None for s in schedules)
+    if on_pools or len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
+        return None
+    ((overrun, dialect),) = runs
+    rules = ["--coincident", dialect.coincident] if dialect.name in ("papers", "pyss") else ["--dialect", dialect.label]
+    policies = [word for s in schedules for word in ("--policy", s.label)]
+    return ["--procs", str(workload.machine_procs), *policies, "--overrun", overrun, *rules]
+
+
+def _can_be_spelled(schedule: Schedule) -> bool:
+    """Whether the command line knows this scheduler by its name; a policy, an order or a predictor of a file is not known by its own."""
+    prediction = None if schedule.predictions is None else schedule.predictions.prediction
+    try:
+        return parse_scheduler(schedule.label).label == Scheduler(schedule.policy, prediction).label
+    except PolicyError:
+        return False

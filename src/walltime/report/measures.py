@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from walltime.report.text import human_number, human_percent, human_time
-from walltime.wording import to_error
+from walltime.wording import human_number, human_percent, human_time, to_error
+
+__all__ = ["Measure", "measure"]
 
 TIMES = frozenset(
     f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("wait", "response", "delay", "miss", "reservation_error")
@@ -41,6 +42,11 @@ class Measure:
         if self.unit or self.points or not half > 0:
             return f"{self.signed(mean).removesuffix(' points')} ± {self.change(half)}"
         return f"{'+' if mean > 0 else '-'}{to_error(abs(mean), half)} ± {to_error(half, half)}"
+
+    @property
+    def title(self) -> str:
+        """The label at the beginning of a sentence."""
+        return f"{self.label[0].upper()}{self.label[1:]}"
 
     @property
     def axis(self) -> str:

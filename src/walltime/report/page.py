@@ -1,209 +1,176 @@
-"""The report: one self-contained HTML page with the answer, the evidence, and its provenance."""
+"""A page as a value: what every page of this program consists of. `html.py` renders it."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-import numpy as np
+from walltime.tables import Table
+from walltime.wording import human_percent, human_time
+from walltime.workload import Workload
 
-from walltime import metrics
-from walltime.errors import WorkloadError
-from walltime.files import whole_file
-from walltime.policy import Backfilling, Kind
-from walltime.provenance import provenance
-from walltime.report import shell, tables
-from walltime.report.breakdowns import breakdown_tables
-from walltime.report.caveats import caveats
-from walltime.report.gains import gains_section
-from walltime.report.interactive import (
-    CHARTS_OF_WAITS,
-    CHARTS_OVER_TIME,
-    CHOICE,
-    EVERYTHING,
-    GANTTS,
-    TABLES,
-    can_live,
-    live_data,
-    scripts,
-)
-from walltime.report.longest import longest_section
-from walltime.report.recorded import recorded_section
-from walltime.report.stretch import JOBS, choose_stretch
-from walltime.report.tables import text, unbroken
-from walltime.report.text import answer, human_percent, human_time, in_prose, labels
-from walltime.schedule.schedule import Schedule
-from walltime.simulation.spread import Spread
-
-Array = np.ndarray
+__all__ = [
+    "Block",
+    "Code",
+    "Drawing",
+    "Fold",
+    "Fragment",
+    "Group",
+    "Heading",
+    "Items",
+    "Page",
+    "Paragraph",
+    "Section",
+    "command_text",
+    "note",
+    "workload_facts",
+]
 
 
-def write_report(
-    path: str | Path,
-    schedules: Sequence[Schedule],
-    *,
-    title: str | None = None,
-    trim: str = "none",
-    notes: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    spread: Spread | None = None,
-    live: bool = True,
-) -> Path:
-    """Write a page that compares these schedules of one workload; the first is the baseline.
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or several; `look`: note, warning, alarm."""
 
-    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
-    `live`: with scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and
-    in browsers without scripts, the page is smaller, and its figures stand still.
-    `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Caveats". `settings`:
-    further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
-    string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page says which differences shaking
-    the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
-    PolicyError for an unknown trim, OutputError if the page cannot be written.
+    text: str
+    look: str = ""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The head of a part of a section; `change`: it may break after its signs."""
+
+    text: str
+    change: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
+
+    items: Sequence[str]
+    look: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to copy, such as a command line."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A matplotlib figure with its alternative text; `wide` ones scroll on narrow screens. `name`: unique on the page."""
+
+    figure: Any
+    name: str
+    alternative: str
+    caption: str = ""
+    wide: bool = True
+    pixels: int | None = None
+    """largest width"""
+    policy: int | None = None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks that are shown when somebody asks for them."""
+
+    summary: str
+    blocks: Sequence[Block]
+    policy: int | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks that are shown together: side by side (pair), narrow (half), without scripts (only-static), or with certain policies."""
+
+    blocks: Sequence[Block]
+    look: str = ""
+    policies: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A file of scripts/ that the scripts of the page fill."""
+
+    file: str
+
+
+Block = Paragraph | Heading | Items | Code | Drawing | Fold | Group | Fragment | Table
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page with a link to it; `name`: of its anchor, by default of the title.
+
+    `shown`: only-live (with scripts), only-static (without them), or always.
     """
-    path = Path(path)
-    page = render(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread, live=live)
-    with whole_file(path) as file:
-        file.write(page.encode())
-    return path
+
+    title: str
+    blocks: Sequence[Block | None]
+    name: str = ""
+    shown: str = ""
 
 
-def render(
-    schedules: Sequence[Schedule],
-    *,
-    title: str | None = None,
-    trim: str = "none",
-    notes: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    spread: Spread | None = None,
-    live: bool = True,
-) -> str:
-    """The page of `write_report` as a string."""
-    _check(schedules)
-    workload = schedules[0].workload
-    names = labels(schedules)
-    summaries = [s.summary(trim) for s in schedules]
-    masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
-    log = workload.origin.name
-    heading = title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}")
-    settings = settings or {}
-    chosen = {"policies": [s.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
-    chosen["feedback"] = any(s.workload.feedback for s in schedules)
-    record = provenance(workload, **chosen)
-    live = live and can_live(schedules)
-    shown = [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes]
-    body = [
-        '<p class="eyebrow">walltime: what every job would have waited</p>',
-        f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{unbroken(text(answer(log, names, schedules, summaries, spread)))}</p>',
-        tables.facts(workload, record),
-        shell.caveats_list(shown),
-        shell.CONTENTS,
-        CHOICE if live else "",
-        "<h2>The numbers</h2>",
-        tables.summary_table(names, summaries, trim),
-        tables.details_table(names, summaries),
-        tables.months_table(names, schedules),
-        gains_section(names, schedules, trim),
-        recorded_section(names, schedules),
+@dataclass(frozen=True)
+class Page:
+    """What every page has, in this order: its kind, title, answer, facts, caveats, sections, and where it comes from."""
+
+    kind: str
+    title: str
+    answer: Sequence[str]
+    sections: Sequence[Section]
+    facts: Sequence[tuple[str, str]] = ()
+    caveats: Sequence[str] = ()
+    workload: Workload | None = None
+    """the log whose rules dropped or changed jobs, if that is told"""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """the provenance, as of `walltime.provenance.provenance`"""
+    command: str | Sequence[Any] | None = None
+    """the command line that makes the page again; without it that of the record's settings"""
+    data: Mapping[str, Any] | None = None
+    """what is shown as JSON; without it the provenance"""
+    interactive: str = ""
+    """the data of the drawings that live, as elements of the page"""
+    css: str = ""
+    """further rules of style"""
+
+    @property
+    def repetition(self) -> str:
+        """The command line as text; empty if there is none."""
+        command = self.command or self.record.get("settings", {}).get("command")
+        return command_text(command) if command else ""
+
+
+def note(text: str) -> Paragraph:
+    """A remark in small print."""
+    return Paragraph(text, "note")
+
+
+def command_text(command: str | Sequence[Any]) -> str:
+    """A command line quoted for a shell; a string is used unchanged."""
+    return command if isinstance(command, str) else shlex.join(map(str, command))
+
+
+def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
+    """The workload in a few numbers: jobs, machine, period, load."""
+    span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
+    values = [
+        ("log", log),
+        ("jobs", f"{len(workload):,}"),
+        ("processors", f"{workload.machine_procs:,}"),
+        ("submitted over", human_time(span)),
+        ("offered load of the log", human_percent(100 * workload.offered_load)),
     ]
-    if len(workload):
-        body += _figures(names, schedules, masks, trim, live)
-        body += ["<h2>How the jobs started</h2>", tables.kinds_table(names, [_shares(s, m) for s, m in zip(schedules, masks, strict=True)])]
-    body += ["<h2>What was dropped or changed</h2>", tables.rules_table(workload)]
-    body += ["<h2>Where this comes from</h2>", tables.provenance_table(record), tables.repeat(schedules, record, trim)]
-    behind = [live_data(names, schedules, masks), scripts(EVERYTHING, library=True)] if live else [scripts(TABLES)]
-    return shell.page(heading, shell.with_contents(filter(None, body)), behind)
-
-
-def _check(schedules: Sequence[Schedule]) -> None:
-    if not schedules:
-        raise WorkloadError("a report needs at least one schedule")
-    first = schedules[0].workload
-    for other in (s.workload for s in schedules[1:]):
-        same = first.machine_procs == other.machine_procs and len(first) == len(other)
-        for name in ("job_id", "submit", "procs"):
-            same = same and np.array_equal(getattr(first, name), getattr(other, name))
-        if not same:
-            raise WorkloadError(f"a report compares schedules of the same jobs on the same machine: {first!r} and {other!r} are not")
-
-
-def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
-    """The settings of the runs: one value if all share it, else one for each."""
-    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident", "engine")}
-    dialects = [s.dialect.label for s in schedules]
-    if set(dialects) != {"papers"}:
-        options["dialect"] = dialects
-    policies = [s.policy for s in schedules]
-    options["order"] = [p.order.name for p in policies]
-    backfilling = [p for p in policies if isinstance(p, Backfilling)]
-    if backfilling:
-        options["backfill_order"] = [(p.backfill_order or p.order).name for p in backfilling]
-    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, including those without one
-        options["backfill_order"] = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
-    return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
-
-
-def _shares(schedule: Schedule, mask: Array) -> dict[str, float]:
-    kinds = schedule.kind[mask]
-    return {kind.name.lower(): 100 * float(np.mean(kinds == kind)) if len(kinds) else 0.0 for kind in Kind}
-
-
-def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str, live: bool) -> list[str]:
-    from walltime.report import figures  # matplotlib is slow to load; only a page needs it
-    from walltime.report.heatmaps import heat_maps
-
-    unhurried = [100 * float(np.mean(s.wait[m] == 0)) for s, m in zip(schedules, masks, strict=True)]
-    told = ", ".join(f"{human_percent(share)} under {in_prose(name)}" for name, share in zip(names, unhurried, strict=True))
-    begin, end = choose_stretch(schedules)
-    since = figures.moment(schedules[0], begin)
-    if len(schedules[0]) <= JOBS:
-        why = "the whole workload."
-    elif len(names) > 1:
-        why = "a stretch with long queues, the same for every policy."
-    else:
-        why = "a stretch with a long queue."
-    where = f"The {human_time(end - begin)} from {since} on: {why}"
-    out = [
-        "<h2>How the waits are spread</h2>",
-        CHARTS_OF_WAITS if live else "",
-        '<div class="pair only-static">',
-        shell.figure(
-            figures.wait_distribution(schedules, masks),
-            "wait",
-            f"Curves of the share of jobs that wait less than a time, for {', '.join(names)}. Do not wait at all: {told}.",
-            f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {told}.",
-            wide=False,
-        ),
-        shell.figure(
-            figures.slowdown_distribution(schedules, masks),
-            "slowdown",
-            f"Curves of the share of jobs with at most a bounded slowdown, for {', '.join(names)}.",
-            "Share of jobs with at most a bounded slowdown: (wait + runtime) / runtime, runtimes below 10 s counted as 10 s, at least 1.",
-            wide=False,
-        ),
-        "</div>",
-        *heat_maps(schedules, masks),
-        *breakdown_tables(names, schedules, trim),
-        longest_section(names, schedules),
-        "<h2>The queue and the machine over time</h2>",
-        CHARTS_OVER_TIME if live else "",
-        '<div class="only-static">',
-        shell.figure(
-            figures.queue_and_utilization(schedules),
-            "time",
-            f"Number of waiting jobs and share of busy processors over time, for {', '.join(names)}.",
-            "All jobs, also those that are not measured." if trim != "none" else "",
-        ),
-        "</div>",
-        GANTTS if live else "",
-        '<section class="only-static">',
-        "<h2>A stretch of the schedules</h2>",
-        f'<p class="note">{text(where)} Each rectangle is a job, its height the processors, its width the time. The model gives a job a '
-        "number of processors and no places; the places are chosen for the drawing, so a job may come in several strips.</p>",
-    ]
-    for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
-        running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
-        alt = f"Gantt chart of {running:,} jobs under {in_prose(name)}, {human_time(end - begin)} from {since} on."
-        out.append(shell.figure(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alt))
-    return [*out, "</section>"]
+    start = workload.origin.unix_start_time
+    if start is not None and len(workload):
+        try:
+            first, last = (datetime.fromtimestamp(start + int(t), workload.origin.tzinfo()) for t in workload.submit[[0, -1]])
+            values.append(("from, to", f"{first:%Y-%m-%d}, {last:%Y-%m-%d}"))
+        except (OverflowError, ValueError, OSError):
+            pass
+    return values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,20 +12,20 @@ from walltime import metrics
 from walltime.campaign.caveats import cell_caveats
 from walltime.campaign.comparison import METRICS, Line, compare_cells, replication_cells
 from walltime.errors import WorkloadError
-from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report.interactive import TABLES, scripts
-from walltime.report.lines import LEVEL, answer, overview_table
-from walltime.report.sections import figures_section, tables_section
-from walltime.report.shell import CSS_OF_RESULTS, caveats_list, facts, figure, page
-from walltime.report.tables import provenance_table, rules_table, text, unbroken
-from walltime.report.text import human_percent
+from walltime.report.html import write_page
+from walltime.report.page import Drawing, Group, Page, Section
+from walltime.report.runs import LEVEL, answer, figures_sections, numbers_section, overview_table
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.replication import Replications
+from walltime.wording import human_percent
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+__all__ = ["SLOWDOWNS", "WAITS", "caveats_of_cells", "compare_replications", "curves", "draw_bands"]
+__all__ += ["replicated_page", "write_replicated_report"]
 
 Array = np.ndarray
 WAITS = np.geomspace(1, 4e7, 260)
@@ -55,14 +54,11 @@ def write_replicated_report(
     Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds,
     OutputError if the page cannot be written.
     """
-    path = Path(path)
-    content = render(results, workload, combinations, title=title, trim=trim, names=names, notes=notes, settings=settings)
-    with whole_file(path) as file:
-        file.write(content.encode())
-    return path
+    page = replicated_page(results, workload, combinations, title=title, trim=trim, names=names, notes=notes, settings=settings)
+    return write_page(page, path)
 
 
-def render(
+def replicated_page(
     results: Sequence[Replications],
     workload: Workload,
     combinations: Sequence[Mapping[str, Any]] | None = None,
@@ -72,8 +68,8 @@ def render(
     names: Sequence[str] = METRICS,
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
-) -> str:
-    """The page of `write_replicated_report` as a string."""
+) -> Page:
+    """The page of `write_replicated_report`."""
     if not results or len({tuple(result.seeds) for result in results}) > 1:
         raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them")
     lines, baseline = compare_replications(results, combinations, names)
@@ -81,36 +77,22 @@ def render(
     labels = list(dict.fromkeys(str(line.combination["policy"]) for line in lines))
     log = workload.origin.name
     counted = f"{len(seeds)} replications" if len(seeds) > 1 else "single runs"
-    heading = title or f"{labels[0] if len(labels) == 1 else f'{len(labels)} policies'} on {log}, {counted}"
-    chosen = {"policies": labels, "trim": trim, "seeds": seeds, **(settings or {})}
-    record = provenance(workload, **chosen)
-    first = [line for line in lines if line.metric == names[0]]
+    record = provenance(workload, **{"policies": labels, "trim": trim, "seeds": seeds, **(settings or {})})
     about = [("log", log), ("jobs", f"{len(workload):,}"), ("processors", f"{workload.machine_procs:,}")]
+    if combinations is None:
+        about.append(("offered load of the log", human_percent(100 * workload.offered_load)))
     about += [("replications", f"{len(seeds):,}"), ("intervals", f"{LEVEL} confidence")]
-    if combinations is None:
-        about.insert(3, ("offered load of the log", human_percent(100 * workload.offered_load)))
-    command, estimates = (record["settings"].get(name) for name in ("command", "estimates"))
-    body = [
-        f'<p class="eyebrow">walltime: what every job would have waited, {counted}</p>',
-        f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{unbroken(text(answer(first, baseline, log)))}</p>',
-        facts(about),
-        caveats_list([*caveats_of_cells(results, combinations, trim, estimates), *notes]),
-    ]
-    if combinations is None:
-        body += ["<h2>All measures</h2>", overview_table(lines, baseline)]
-    body += [
-        *figures_section(lines),
-        *_distributions(results, labels),
-        *tables_section(lines, baseline),
-        "<h2>What was dropped or changed</h2>",
-        rules_table(workload),
-        "<h2>Where this comes from</h2>",
-        provenance_table(record),
-        f"<h3>To repeat it</h3>\n<pre>{text(_line(command))}</pre>" if command else "",
-        f"<details><summary>The same as JSON</summary><pre>{text(json.dumps(record, indent=2, ensure_ascii=False))}</pre></details>",
-    ]
-    return page(heading, body, [scripts(TABLES)], CSS_OF_RESULTS)
+    overview = [Section("All measures", [overview_table(lines, baseline)])] if combinations is None else []
+    return Page(
+        f"what every job would have waited, {counted}",
+        title or f"{labels[0] if len(labels) == 1 else f'{len(labels)} policies'} on {log}, {counted}",
+        [answer([line for line in lines if line.metric == names[0]], baseline, log)],
+        [*overview, *figures_sections(lines), *_distributions(results, labels), numbers_section(lines, baseline)],
+        about,
+        [*caveats_of_cells(results, combinations, trim, record["settings"].get("estimates")), *notes],
+        workload=workload,
+        record=record,
+    )
 
 
 def compare_replications(
@@ -161,70 +143,40 @@ def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, xlabel: str
 
     `curves`: for each label float64 percent, shape (replications, points). `grid`: where the curves were taken.
     """
-    from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
-
-    from walltime.report.figures import COLOURS, DASHES
+    from walltime.report.figures import look, share_axes
 
     reached = [int(np.argmax((values >= 100).all(axis=0))) if (values[:, -1] >= 100).all() else len(grid) - 1 for values in curves.values()]
     end = max(reached) + 1
     lowest = 100.0
     for k, (name, values) in enumerate(curves.items()):
-        look: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
         low, high = metrics.ends_of_runs(values)
-        axes.fill_between(grid[:end], low[:end], high[:end], color=look["color"], alpha=0.25, linewidth=0)
-        axes.plot(grid[:end], values.mean(axis=0)[:end], label=name, marker="o", markevery=[0], markersize=4, clip_on=False, **look)
+        axes.fill_between(grid[:end], low[:end], high[:end], color=look(k)["color"], alpha=0.25, linewidth=0)
+        axes.plot(grid[:end], values.mean(axis=0)[:end], label=name, marker="o", markevery=[0], markersize=4, clip_on=False, **look(k))
         lowest = min(lowest, float(low[0]))
-    axes.set_xscale("log")
-    axes.set_xlim(1, grid[end - 1])
-    axes.set_ylim(max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0, 100)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel("share of jobs")
-    axes.grid()
+    share_axes(axes, grid[end - 1], xlabel, lowest)
 
 
-def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> list[str]:
+def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> list[Section]:
     """The distributions of waits and slowdowns as bands over the replications."""
     if not all(result.kept for result in results) or len(labels) != len(results):
         return []
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter
+    from walltime.report.figures import legend, panel, ratio_ticks, time_ticks
 
-    from walltime.report.figures import TIME_TICKS, style
-
-    parts = ["<h2>How the waits are spread</h2>", '<div class="pair">']
     what = f"Lines: means over the replications; bands, at each point: {metrics.range_meaning(len(results[0].kept))}."
-    for k, (prefix, said, grid, xlabel) in enumerate(
+    drawings = []
+    for k, (name, counted, at_left, grid, label, ticks) in enumerate(
         (
-            ("wait", "wait less than a time", WAITS, "wait less than"),
-            ("slowdown", "have at most a bounded slowdown", SLOWDOWNS, "bounded slowdown at most"),
+            ("wait", "wait less than a time", "Do not wait at all", WAITS, "wait less than", time_ticks),
+            ("slowdown", "have at most a bounded slowdown", "Not slowed down", SLOWDOWNS, "bounded slowdown at most", ratio_ticks),
         )
     ):
-        kept = {name: np.array([pair[k] for pair in result.kept]) for name, result in zip(labels, results, strict=True)}
-        with style():
-            drawn = Figure(figsize=(4.9, 3.6), layout="constrained")
-            axes = drawn.subplots()
-            draw_bands(axes, kept, grid, xlabel)
-            if prefix == "wait":
-                ticks = [t for t in TIME_TICKS if t <= axes.get_xlim()[1]]
-                axes.xaxis.set_major_locator(FixedLocator(ticks))
-                axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
-            else:
-                axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        kept = {label: np.array([pair[k] for pair in result.kept]) for label, result in zip(labels, results, strict=True)}
+        with panel(3.6) as (figure, axes):
+            draw_bands(axes, kept, grid, label)
+            ticks(axes)
             if len(kept) > 1:
-                columns = len(kept) if sum(len(name) + 8 for name in kept) <= 52 else 1
-                drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=columns, borderaxespad=0)
-        at = ", ".join(f"{values[:, 0].mean():.0f} % under {name}" for name, values in kept.items())
-        zero = f"Do not wait at all: {at}." if prefix == "wait" else f"Not slowed down: {at}."
-        parts.append(
-            figure(drawn, prefix, f"Bands of the share of jobs that {said}. {zero}", f"Jobs that {said}. {what} {zero}", wide=False)
-        )
-    return [*parts, "</div>"]
-
-
-def _line(command: Any) -> str:
-    import shlex
-
-    return command if isinstance(command, str) else shlex.join(map(str, command))
+                legend(figure, axes, 52)
+        zero = ", ".join(f"{values[:, 0].mean():.0f} % under {label}" for label, values in kept.items())
+        alternative = f"Bands of the share of jobs that {counted}. {at_left}: {zero}."
+        drawings.append(Drawing(figure, name, alternative, f"Jobs that {counted}. {what} {at_left}: {zero}.", wide=False))
+    return [Section("How the waits are spread", [Group(drawings, "pair")])]

@@ -1,4 +1,4 @@
-"""Start times of waiting jobs: a page, rows of text, and metrics for Prometheus."""
+"""Start times of waiting jobs: a page, tables, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report import shell
-from walltime.report.interactive import TABLES, scripts
-from walltime.report.tables import provenance_table, table, text
-from walltime.report.text import human_percent
+from walltime.report.html import write_page
+from walltime.report.page import Drawing, Page, Section
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
 from walltime.slurm.starts.trials import Trial
-from walltime.wording import harmless, human_time
+from walltime.tables import Cell, Row, Table
+from walltime.wording import harmless, human_percent, human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = ("job", "user", "partition", "processors", "starts in", "at the earliest", "at the latest", "Slurm says", "by limits")
-"""Of the terminal's table; times are lengths from the snapshot on."""
-TRY_COLUMNS = ("if submitted now", "starts in", "at the earliest", "at the latest", "by limits")
-"""Of the table of jobs that are tried."""
-SCORE_COLUMNS = ("start predicted", "jobs", "within", "before", "after", "adjusted: within", "error", "by limits", "Slurm's", "width")
-"""Of the table of scores; errors are median absolute ones."""
+__all__ = ["ahead", "answer", "clock", "prometheus", "scores_table", "start_times_page", "start_times_table", "trials_table"]
+__all__ += ["write_prometheus", "write_start_times_report"]
+
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 40
 """So many jobs are in the figure, those that start first."""
@@ -47,32 +43,42 @@ def clock(time: int | None) -> str:
     return NEVER if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
-def row(one: StartTime, now: int) -> list[str]:
-    """A row of text; the columns are `COLUMNS`."""
-    job = one.job
-    return [
-        job.label,
-        harmless(job.user, 20),
-        harmless(job.partition, 20),
-        f"{job.cpus:,}",
-        ahead(one.median, now),
-        ahead(one.early, now),
-        ahead(one.late, now),
-        ahead(one.slurm, now, UNKNOWN),
-        ahead(one.by_limits, now),
+def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
+    """The terminal's table of jobs; times are lengths from the snapshot on."""
+    rows = [
+        [
+            one.job.label,
+            *(harmless(one.job.user, 20), harmless(one.job.partition, 20)),
+            f"{one.job.cpus:,}",
+            *(ahead(time, now) for time in (one.median, one.early, one.late)),
+            *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
+        ]
+        for one in jobs
     ]
+    head = ["job", "user", "partition", "processors", "starts in", "at the earliest", "at the latest", "Slurm says", "by limits"]
+    return Table(head, rows)
 
 
-def try_row(one: Trial, now: int) -> list[str]:
-    """A row of text; the columns are `TRY_COLUMNS`."""
-    return [harmless(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))]
+def trials_table(trials: Sequence[Trial], now: int) -> Table:
+    """The table of jobs that are tried."""
+    rows = [[harmless(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))] for one in trials]
+    return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows)
 
 
-def score_row(one: Score, adjusted: float | None) -> list[str]:
-    """A row of text; the columns are `SCORE_COLUMNS`; `adjusted`: the part within intervals that are adjusted."""
-    parts = [human_percent(100 * part) for part in (one.inside, one.before, one.after)]
-    times = [human_time(time) for time in (one.error, one.error_limits, one.error_slurm, one.width)]
-    return [one.name, f"{one.jobs:,}", *parts, UNKNOWN if adjusted is None else human_percent(100 * adjusted), *times]
+def scores_table(scores: Sequence[Score], adjusted: Mapping[str, float]) -> Table:
+    """The table of scores; errors are median absolute ones. `adjusted`: the part within intervals that are adjusted, by name."""
+    rows = [
+        [
+            one.name,
+            f"{one.jobs:,}",
+            *(human_percent(100 * part) for part in (one.inside, one.before, one.after)),
+            human_percent(100 * adjusted[one.name]) if one.name in adjusted else UNKNOWN,
+            *(human_time(time) for time in (one.error, one.error_limits, one.error_slurm, one.width)),
+        ]
+        for one in scores
+    ]
+    head = ["start predicted", "jobs", "within", "before", "after", "adjusted: within", "error", "by limits", "Slurm's", "width"]
+    return Table(head, rows)
 
 
 def answer(found: StartTimes) -> str:
@@ -86,56 +92,47 @@ def answer(found: StartTimes) -> str:
 
 def write_start_times_report(path: str | Path, found: StartTimes, history: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    path = Path(path)
-    content = render(found, history, settings)
-    with whole_file(path) as file:
-        file.write(content.encode())
-    return path
+    return write_page(start_times_page(found, history, settings), path)
 
 
-def render(found: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> str:
-    """The page of `write_start_times_report` as a string."""
+def start_times_page(found: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of `write_start_times_report`."""
     now, name = found.snapshot.time, harmless(found.snapshot.machine.name)
     record = provenance(history, policy=found.policy, samples=found.samples, seed=found.seed, arrivals=found.arrivals, **(settings or {}))
-    heading = f"When will jobs start on {name}?"
-    values = [
-        ("taken at", f"{clock(now)} UTC"),
-        *((rule.replace("_", " "), f"{count:,}") for rule, count in found.snapshot.totals().items()),
-        ("simulations", f"{found.samples:,}"),
-        ("policy", found.policy),
-    ]
-    rows = [
+    rows: list[Row] = [
         [
-            text(one.job.label),
-            *(f'<td class="word">{text(harmless(value, 40))}</td>' for value in (one.job.user, one.job.name, one.job.partition)),
+            one.job.label,
+            *(Cell(harmless(value, 40), look="word") for value in (one.job.user, one.job.name, one.job.partition)),
             f"{one.job.cpus:,}",
-            *(text(value) for value in (clock(one.median), ahead(one.median, now), ahead(one.early, now), ahead(one.late, now))),
-            text(ahead(one.slurm, now, UNKNOWN)),
-            text(ahead(one.by_limits, now)),
+            *(clock(one.median), ahead(one.median, now), ahead(one.early, now), ahead(one.late, now)),
+            *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
         ]
         for one in found.jobs
     ]
     heads = ["job", "user", "name", "partition", "processors", "likely start (UTC)", "in", "earliest (5 %)", "latest (95 %)"]
-    body = [
-        '<p class="eyebrow">walltime: start times of waiting jobs</p>',
-        f"<h1>{text(heading)}</h1>",
-        f'<p class="answer">{text(answer(found))}</p>',
-        shell.facts(values),
-        shell.caveats_list([*found.caveats, MEANING]),
-        shell.CONTENTS,
-        "<h2>The next jobs</h2>",
-        shell.figure(
-            bars_figure(found),
-            "starts",
-            "For each waiting job the interval in which it will probably start.",
-            "Bars: from the 5 % to the 95 % quantile over the simulations; dots: medians; ticks: Slurm's own estimates.",
-        ),
-        "<h2>All waiting jobs</h2>",
-        table([*heads, "Slurm says, in", "by limits, in"], rows, "Start times", "words4"),
-        "<h2>Where this comes from</h2>",
-        provenance_table(record),
-    ]
-    return shell.page(heading, shell.with_contents(body), [scripts(TABLES)], shell.CSS_OF_RESULTS)
+    drawing = Drawing(
+        bars_figure(found),
+        "starts",
+        "For each waiting job the interval in which it will probably start.",
+        "Bars: from the 5 % to the 95 % quantile over the simulations; dots: medians; ticks: Slurm's own estimates.",
+    )
+    return Page(
+        "start times of waiting jobs",
+        f"When will jobs start on {name}?",
+        [answer(found)],
+        [
+            Section("The next jobs", [drawing]),
+            Section("All waiting jobs", [Table([*heads, "Slurm says, in", "by limits, in"], rows, "Start times", texts=4)]),
+        ],
+        [
+            ("taken at", f"{clock(now)} UTC"),
+            *((rule.replace("_", " "), f"{count:,}") for rule, count in found.snapshot.totals().items()),
+            ("simulations", f"{found.samples:,}"),
+            ("policy", found.policy),
+        ],
+        [*found.caveats, MEANING],
+        record=record,
+    )
 
 
 MEANING = (
@@ -146,18 +143,14 @@ MEANING = (
 
 def bars_figure(found: StartTimes) -> Figure:
     """The intervals of the jobs that start first."""
-    from matplotlib.figure import Figure
-
-    from walltime.report.figures import BLUE, style
+    from walltime.report.figures import BLUE, rows_figure
 
     now = found.snapshot.time
-    jobs: Sequence[StartTime] = [one for one in found.jobs if one.median is not None and one.early is not None][:MOST_BARS]
+    jobs = [one for one in found.jobs if one.median is not None and one.early is not None][:MOST_BARS]
     ends = [(one.late if one.late is not None else one.median) or now for one in jobs]
     right = max([60, *(end - now for end in ends)])
     unit, word = (86400, "days") if right > 2 * 86400 else (3600, "hours") if right > 2 * 3600 else (60, "minutes")
-    with style():
-        figure = Figure(figsize=(9.2, 0.9 + 0.22 * max(len(jobs), 1)), layout="constrained")
-        axes = figure.subplots()
+    with rows_figure([one.job.label for one in jobs], f"{word} from the snapshot on", 0.22) as (figure, axes):
         for k, (one, end) in enumerate(zip(jobs, ends, strict=True)):
             assert one.early is not None
             assert one.median is not None
@@ -165,11 +158,7 @@ def bars_figure(found: StartTimes) -> Figure:
             axes.plot([(one.median - now) / unit], [k], marker="o", color=BLUE, markersize=4.5)
             if one.slurm is not None and 0 <= one.slurm - now <= 1.5 * right:
                 axes.plot([(one.slurm - now) / unit], [k], marker="|", color="#808890", markersize=9)
-        axes.set_yticks(range(len(jobs)), [one.job.label for one in jobs])
-        axes.invert_yaxis()
         axes.set_xlim(left=0)
-        axes.set_xlabel(f"{word} from the snapshot on")
-        axes.grid(axis="x")
     return figure
 
 

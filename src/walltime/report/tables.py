@@ -1,25 +1,38 @@
-"""The tables of a report, as HTML. All external strings are escaped with `text`."""
+"""The tables of simulated schedules: pages and the terminal show the same."""
 
 from __future__ import annotations
 
-import html
-import json
 import math
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
 from typing import Any
 
-import numpy as np
-
-from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics import Month, Summary, relative_difference
-from walltime.report.text import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
+from walltime.errors import WorkloadError
+from walltime.explanation import longest_waits
+from walltime.metrics import ChangedJob, ChangedUser, Gains, Month, Summary, relative_difference
+from walltime.policy import Kind
+from walltime.report.page import Block, Fold
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.workload import Workload
+from walltime.tables import Cell, Column, Row, Table
+from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
+
+__all__ = [
+    "RECORDED",
+    "breakdown_rows",
+    "breakdown_table",
+    "breakdowns",
+    "changes_table",
+    "details_table",
+    "gains_blocks",
+    "groups_table",
+    "kinds_table",
+    "longest_waits_table",
+    "months_table",
+    "raw",
+    "recorded_tables",
+    "sides_table",
+    "summary_table",
+]
 
 COLUMNS = (
     ("mean_wait", "mean wait", human_time, "s"),
@@ -33,133 +46,32 @@ COLUMNS = (
 """Field of a Summary, its heading in the table, its format, unit of the raw value."""
 LESS_IS_BETTER = {"mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "max_wait"}
 MOST_MONTHS = 120
-"""A log with more months gets no table by month."""
+"""A log with more months gets no table by month on a page."""
+MOST_GROUPS = 60
+"""Nor does a page have a table of more groups."""
+LONGEST_WAITS = 5
+"""Jobs of each policy."""
 KINDS = {
     "immediate": "on arrival, with no job ahead of it waiting",
     "reserved": "after a wait, with no job ahead of it waiting",
     "backfilled": "while a job ahead of it in the queue was waiting",
 }
+GROUPINGS = {
+    "class": "short and long, narrow and wide jobs",
+    "user": "heavy, medium and light users",
+    "users": "the users with most processor time",
+    "queue": "queue",
+    "partition": "partition",
+}
+"""The groupings that a page shows, where the log knows the groups; sizes, lengths and hours are in the heat maps."""
+RECORDED = (
+    "The recorded waits come from the real machine: its scheduler had queues, priorities, limits and reservations that are not modelled, "
+    "it was down at times, and jobs may have been held by their users. So a difference is not what this policy would have saved, and "
+    "similar means do not validate the simulation. The correlation says whether the same jobs wait long in both."
+)
+"""What a comparison with recorded waits means and does not mean."""
 
-
-def text(value: Any) -> str:
-    """A value as text of a page, with HTML special characters escaped.
-
-    >>> text('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
-    """
-    return html.escape(str(value), quote=True)
-
-
-def unbroken(sentence: str) -> str:
-    """A sentence without line breaks between a number and its unit.
-
-    >>> unbroken("60 % in 2 h 05 min")
-    '60&nbsp;% in 2&nbsp;h&nbsp;05&nbsp;min'
-    """
-    joined = re.sub(r"(\d) (%|s\b|min\b|h\b|d\b)", r"\1&nbsp;\2", sentence)
-    return re.sub(r"(&nbsp;(?:min|h|d)) (\d)", r"\1&nbsp;\2", joined)
-
-
-def scroll(inside: str, label: str, name: str = "") -> str:
-    """A box that scrolls sideways, also by keyboard, if the screen is narrower than its content."""
-    return f'<div class="scroll {name}" tabindex="0" role="region" aria-label="{text(label)}">{inside}</div>'
-
-
-def table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    label: str,
-    name: str = "",
-    *,
-    row_policies: Sequence[int] = (),
-    column_policies: Sequence[int | None] = (),
-) -> str:
-    """A table from prepared cells; a cell that starts with `<td` is used unchanged, the first of a row is its heading.
-
-    `row_policies`: the number of the policy of each row; `column_policies`: that of each column, None for none. The reader of a page
-    with scripts can hide what belongs to a policy.
-    """
-    columns = column_policies or [None] * len(head)
-    top = "".join(f'<th scope="col"{_of(policy)}>{cell}</th>' for cell, policy in zip(head, columns, strict=True))
-    lines = []
-    for k, row in enumerate(rows):
-        mine = row_policies[k] if row_policies else None
-        cells = [f'<th scope="row"{_of(mine)}>{row[0]}</th>']
-        for cell, policy in zip(row[1:], columns[1:], strict=True):
-            inside = cell.removeprefix("<td") if cell.startswith("<td") else f">{cell}</td>"
-            cells.append(f"<td{_of(policy if mine is None else mine)}{inside}")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    body = "\n".join(lines)
-    return scroll(f'<table class="{name}"><thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody></table>', label)
-
-
-def compared(shown: str, value: float, key: str, policy: int, base: float, title: str = "") -> str:
-    """A cell that can be compared with that of another policy: its value, and in small print how it differs from that of the first one.
-
-    `key`: the same for all cells that are compared with each other, in one table.
-    """
-    small = f"<small>{human_difference(relative_difference(value, base))}</small>" if policy else ""
-    number = f' data-v="{value:.10g}"' if math.isfinite(value) else ""
-    hint = f' title="{text(title)}"' if title else ""
-    return f'<td data-key="{text(key)}" data-of="{policy}"{number}{hint}>{shown}{small}</td>'
-
-
-def _of(policy: int | None) -> str:
-    return "" if policy is None else f' data-p="{policy}"'
-
-
-def facts(workload: Workload, record: Mapping[str, Any]) -> str:
-    """The workload in one line: jobs, machine, period, load."""
-    span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
-    values = [
-        ("log", record["log"]),
-        ("jobs", f"{len(workload):,}"),
-        ("processors", f"{workload.machine_procs:,}"),
-        ("submitted over", human_time(span)),
-        ("offered load of the log", human_percent(100 * workload.offered_load)),
-    ]
-    start = workload.origin.unix_start_time
-    if start is not None and len(workload):
-        try:
-            first, last = (datetime.fromtimestamp(start + int(t), workload.origin.tzinfo()) for t in workload.submit[[0, -1]])
-            values.append(("from, to", f"{first:%Y-%m-%d}, {last:%Y-%m-%d}"))
-        except (OverflowError, ValueError, OSError):
-            pass
-    return '<dl class="facts">' + "".join(f"<div><dt>{text(a)}</dt><dd>{text(b)}</dd></div>" for a, b in values) + "</dl>"
-
-
-def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str = "none") -> str:
-    """One row per policy, in readable units; the raw values are in the cells' titles."""
-    first = summaries[0]
-    best = {
-        field: min((getattr(s, field) for s in summaries if not math.isnan(getattr(s, field))), default=None) for field in LESS_IS_BETTER
-    }
-    rows = []
-    for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
-        cells = [text(name), f"{summary.measured_jobs:,}"]
-        for field, _, show, unit in COLUMNS:
-            value = getattr(summary, field)
-            shown = text(show(value))
-            alone = sum(getattr(s, field) == value for s in summaries) < len(summaries)
-            if value == best.get(field) and alone:
-                shown = f'<span class="best">{shown}</span>'
-            exact = raw(value, unit)
-            if field in LESS_IS_BETTER:
-                cells.append(compared(shown, value, field, k, getattr(first, field), exact))
-            else:
-                cells.append(f'<td title="{text(exact)}">{shown}</td>')
-        rows.append(cells)
-    head = ["policy", "jobs measured", *(label for _, label, *_ in COLUMNS)]
-    note = ["Point at a value for its exact number."]
-    if len(names) > 1:
-        note = [
-            f'Small print: difference from <span class="base">{text(in_prose(names[0]))}</span>. Shaded: the lowest of a column.',
-            *note,
-        ]
-    if trim != "none":
-        note.append("Trimmed as in tsafrir06; utilization, offered load, makespan, months and the queue over time still include all jobs.")
-    inside = table(head, rows, "Averages, one row per policy", row_policies=range(len(names)))
-    return inside + f'<p class="note">{" ".join(note)}</p>'
+Rows = Sequence[Mapping[str, Any]]
 
 
 def raw(value: float, unit: str) -> str:
@@ -174,140 +86,229 @@ def raw(value: float, unit: str) -> str:
     return f"{number} {unit}".rstrip()
 
 
-def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> str:
-    """All fields of the summaries, unrounded, collapsed."""
-    rows = [[text(f.name), *(text(raw(getattr(s, f.name), "")) for s in summaries)] for f in fields(Summary)]
-    head = ["seconds, processors, ratios", *map(text, names)]
-    inside = table(head, rows, "All values of the summaries", column_policies=[None, *range(len(names))])
-    return f"<details><summary>All numbers, unrounded</summary>{inside}</details>"
+def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "") -> Table:
+    """One row per policy, in readable units, with the unrounded values."""
+    columns = {field: [getattr(summary, field) for summary in summaries] for field, *_ in COLUMNS}
+    rows: list[Row] = []
+    for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
+        row: list[str | Cell] = [name, f"{summary.measured_jobs:,}"]
+        for field, _, show, unit in COLUMNS:
+            value, every = columns[field][k], columns[field]
+            less = field in LESS_IS_BETTER
+            lowest = less and len(set(every)) > 1 and value == min((v for v in every if not math.isnan(v)), default=None)
+            of = (field, k) if less else None
+            row.append(Cell(show(value), exact=raw(value, unit), value=value, look="best" if lowest else "", of=of))
+        rows.append(row)
+    remarks = ["Point at a value for its exact number."]
+    if len(names) > 1:
+        remarks.insert(0, f"Small print: difference from {{{in_prose(names[0])}}}. Shaded: the lowest of a column.")
+    if trim != "none":
+        every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
+        remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
+    head = ["policy", "jobs measured", *(label for _, label, *_ in COLUMNS)]
+    return Table(head, rows, title or "Averages, one row per policy", " ".join(remarks), row_policies=range(len(names)))
 
 
-def months_table(names: Sequence[str], schedules: Sequence[Schedule]) -> str:
-    """The months as in mualem01, Table 1, collapsed; empty if the log has no calendar, or not 2 to 120 months."""
-    workload = schedules[0].workload
-    spans = [int(s.end.max() - s.submit.min()) for s in schedules if len(s)]
-    if workload.origin.unix_start_time is None or not spans or max(spans) > 31 * 86_400 * MOST_MONTHS:
-        return ""
-    try:
-        by_month: list[dict[tuple[int, int], Month]] = [{(m.year, m.month): m for m in s.monthly()} for s in schedules]
-    except WorkloadError:  # its times are outside the calendar
-        return ""
-    keys = sorted({key for months in by_month for key in months})
-    if not 2 <= len(keys) <= MOST_MONTHS:
-        return ""
-    two = len(names) == 2
-    head = ["month", "load", "jobs"]
-    for what in ("response (s)", "bounded slowdown"):
-        head += [f"{what}, {text(in_prose(name))}" for name in names] + (["difference"] if two else [])
-    rows = []
-    for key in keys:
-        mine = [months.get(key) for months in by_month]
-        first = mine[0]
-        cells = [f"{key[0]}-{key[1]:02d}", f"{first.load:.3f}" if first else "", f"{first.jobs:,}" if first else ""]
-        for field, digits in (("mean_response", 0), ("mean_bounded_slowdown", 1)):
-            values = [getattr(m, field) if m else math.nan for m in mine]
-            cells += [f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED for value in values]
-            if two:
-                cells.append(human_difference(relative_difference(values[1], values[0])))
-        rows.append(cells)
-    note = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {in_prose(names[0])}."
-    if two:
-        note += f" Difference: of {in_prose(names[1])} from {in_prose(names[0])}."
-    columns = [None, None, None, *([*range(len(names)), *([None] if two else [])] * 2)]
-    inside = table(head, rows, "Averages by month", "months", column_policies=columns) + f'<p class="note">{text(note)}</p>'
-    title = f"{len(keys)} months, {rows[0][0]} to {rows[-1][0]}"
-    return f"<h2>By month</h2>\n<details><summary>{title}</summary>{inside}</details>"
+def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> Table:
+    """All fields of the summaries, unrounded."""
+    rows = [[f.name, *(raw(getattr(s, f.name), "") for s in summaries)] for f in fields(Summary)]
+    return Table(["seconds, processors, ratios", *_policies(names)], rows, "All values of the summaries")
 
 
-def kinds_table(names: Sequence[str], shares: Sequence[Mapping[str, float]]) -> str:
+def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Any]) -> Table:
     """Kinds of start of the measured jobs, as numbers and as a bar for each policy."""
-    rows = []
-    for name, share in zip(names, shares, strict=True):
-        bar = "".join(f'<i class="{kind}" style="width:{share[kind]:.3f}%"></i>' for kind in KINDS)
-        cells = [text(human_percent(share[kind])) for kind in KINDS]
-        rows.append([text(name), *cells, f'<td aria-hidden="true"><div class="bar">{bar}</div></td>'])
-    head = ["policy", *(f'<span class="key {kind}"></span>{kind}' for kind in KINDS), ""]
-    meaning = "; ".join(f"{kind}: {said}" for kind, said in KINDS.items())
-    inside = table(head, rows, "How the jobs started, one row per policy", row_policies=range(len(names)))
-    return inside + f'<p class="note">{text(meaning)}.</p>'
+    rows: list[Row] = []
+    for name, schedule, mask in zip(names, schedules, masks, strict=True):
+        kinds = schedule.kind[mask]
+        shares = {kind.name.lower(): 100 * float((kinds == kind).mean()) if len(kinds) else 0.0 for kind in Kind}
+        rows.append([name, *(human_percent(shares[kind]) for kind in KINDS), Cell("", shares={kind: shares[kind] for kind in KINDS})])
+    head: list[str | Column] = ["policy", *(Column(kind, swatch=kind) for kind in KINDS), ""]
+    meaning = "; ".join(f"{kind}: {words}" for kind, words in KINDS.items())
+    return Table(head, rows, "How the jobs started, one row per policy", f"{meaning}.", row_policies=range(len(names)))
 
 
-def rules_table(workload: Workload) -> str:
-    """The rules that dropped, changed or noticed jobs, with their counts."""
-    origin = workload.origin
-    total = max(origin.records, len(workload), 1)
-    rows = [
-        [text(rule), did, f"{count:,}", human_percent(100 * count / total)]
-        for did, counts in (("dropped", origin.dropped), ("changed", origin.changed), ("noticed, left as it is", origin.noticed))
-        for rule, count in counts.items()
+def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:
+    """The months as in mualem01, Table 1: of all jobs, and for two policies with their differences; `months`: those of each policy."""
+    by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
+    two = len(names) == 2
+    measures = [("mean_response", "response (s)", 0), ("mean_bounded_slowdown", "bounded slowdown", 1)]
+    if len(names) == 1:
+        measures.insert(0, ("mean_wait", "wait (s)", 0))
+    head: list[str | Column] = ["month", "load", "jobs"]
+    for _, what, _ in measures:
+        head += [Column(f"{what}, {in_prose(name)}", k) for k, name in enumerate(names)] + (["difference"] if two else [])
+    rows: list[Row] = []
+    for key in sorted({key for of_policy in by_month for key in of_policy}):
+        mine = [of_policy.get(key) for of_policy in by_month]
+        first = mine[0]
+        row: list[str | Cell] = [f"{key[0]}-{key[1]:02d}", f"{first.load:.3f}" if first else "", f"{first.jobs:,}" if first else ""]
+        for field, _, digits in measures:
+            values = [getattr(month, field) if month else math.nan for month in mine]
+            row += [Cell(f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values]
+            row += [human_difference(relative_difference(values[1], values[0]))] if two else []
+        rows.append(row)
+    remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {in_prose(names[0])}."
+    if two:
+        remark += f" Difference: of {in_prose(names[1])} from {in_prose(names[0])}."
+    return Table(head, rows, "Averages by month, all jobs", remark, look="months")
+
+
+# ---------------------------------------------------------------------- groups of jobs
+
+
+def breakdown_rows(schedule: Schedule, by: str, trim: str, edges: Any = None) -> list[dict[str, Any]]:
+    """The rows of `Schedule.breakdown`."""
+    return schedule.breakdown(by, edges, trim).to_dicts()
+
+
+def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
+    """The mean wait of each group under every policy; `rows`: the breakdown of each."""
+    found = [{row["group"]: row for row in mine} for mine in rows]
+    lines: list[Row] = []
+    for group in dict.fromkeys(group for mine in found for group in mine):  # months differ between policies
+        first = found[0].get(group)
+        line: list[str | Cell] = [str(group), *([f"{first['jobs']:,}", _percent(first["share_of_use"])] if first else ["", ""])]
+        for k, mine in enumerate(found):
+            wait = mine[group]["mean_wait"] if group in mine else math.nan
+            line.append(Cell(human_time(wait), value=wait, of=(str(group), k)))
+        lines.append(line)
+    head: list[str | Column] = ["", "jobs", "of all use", *_policies(names, "mean wait, ")]
+    return Table(head, lines, f"Mean wait by {by}", look="months")
+
+
+def groups_table(rows: Rows, by: str) -> Table:
+    """All measures of the groups under one policy."""
+    lines = [
+        [
+            str(row["group"]),
+            f"{row['jobs']:,}",
+            _percent(row["share_of_use"]),
+            *(_time(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
+            Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"]),
+        ]
+        for row in rows
     ]
-    said = f"Records read: {origin.records:,}; jobs simulated: {len(workload):,}."
-    if not rows:
-        return f"<p>No rule dropped or changed a job. {said}</p>"
-    return f"<p>{said}</p>" + table(
-        ["rule", "what it did", "jobs", "of the records"], rows, "Rules and how many jobs each touched", "words"
+    head = ["", "jobs", "of all use", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
+    return Table(head, lines, f"by {by}")
+
+
+def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Block]:
+    """A folded table for each of `GROUPINGS` that the log knows, with from 2 to 60 groups."""
+    parts: list[Block] = []
+    for by, title in GROUPINGS.items():
+        try:
+            table = breakdown_table(names, [breakdown_rows(schedule, by, trim) for schedule in schedules], title)
+        except WorkloadError:  # the log does not say
+            continue
+        if 2 <= len(table.rows) <= MOST_GROUPS:
+            parts.append(Fold(table.title, [table]))
+    return parts
+
+
+# ---------------------------------------------------------------------- who gains
+
+
+def sides_table(gains: Gains, title: str) -> Table:
+    """The jobs that wait shorter, equally long, and longer."""
+    sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
+    total = max(sum(side.jobs for _, side in sides), 1)
+    rows = [
+        [
+            name,
+            f"{side.jobs:,}",
+            human_percent(100 * side.jobs / total),
+            UNDEFINED if side.users is None else f"{side.users:,}",
+            f"{side.processor_hours:,.0f}",
+            f"{'+' if side.mean_change > 0 else ''}{human_time(side.mean_change)}",
+        ]
+        for name, side in sides
+    ]
+    return Table(["wait", "jobs", "of all", "users", "processor-hours", "mean change"], rows, title)
+
+
+def changes_table(gains: Gains, title: str) -> Table:
+    """The largest winners and losers among users (mean waits), then among jobs."""
+    users = [("gains", gains.winning_users), ("loses", gains.losing_users)]
+    jobs = [("gains", gains.winning_jobs), ("loses", gains.losing_jobs)]
+    rows = [_user(verb, one) for verb, of_users in users for one in of_users] + [
+        _job(verb, one) for verb, of_jobs in jobs for one in of_jobs
+    ]
+    return Table(["", "jobs", "processors", "runtime", "wait before", "after"], rows, title, look="months")
+
+
+def gains_blocks(gains: Gains, title: str) -> list[Block]:
+    """Both, the changes folded; `title`: from what to what."""
+    changes = changes_table(gains, f"{title}: the largest changes")
+    return [sides_table(gains, f"{title}: who gains"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
+
+
+def _user(verb: str, one: ChangedUser) -> list[str]:
+    return [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", human_time(one.mean_before), human_time(one.mean_after)]
+
+
+def _job(verb: str, one: ChangedJob) -> list[str]:
+    who = "" if one.user is None else f" of user {one.user}"
+    return [f"job {one.job_id}{who} {verb}", "1", f"{one.procs:,}", human_time(one.runtime), human_time(one.before), human_time(one.after)]
+
+
+# ---------------------------------------------------------------------- single waits
+
+
+def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:
+    """The longest waits of each schedule, the worst first."""
+    rows: list[Row] = []
+    policies = []
+    for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
+        for one in longest_waits(schedule, LONGEST_WAITS):
+            numbers = [f"{one.procs:,}", human_time(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
+            rows.append([name, Cell(str(one.job), job=one.job), human_time(one.wait), *numbers, one.kind])
+            policies.append(k)
+    head = ["policy", "job", "wait", "processors", "requested", "jobs ahead of it", "overtaken by", "how it started"]
+    remark = (
+        "Jobs ahead of it: those that waited when it was submitted. Overtaken by: jobs that arrived later and started earlier. Why a job "
+        "waited: walltime explain."
     )
+    return Table(head, rows, "The longest waits, one row per job", remark, row_policies=policies)
 
 
-def provenance_table(record: Mapping[str, Any]) -> str:
-    """The provenance, with one row for each setting."""
-    flat = {name: value for name, value in record.items() if name not in ("settings", "dropped", "changed", "noticed")}
-    rows = []
-    for name, value in (flat | dict(record["settings"])).items():
-        rows.append([text(name), f'<td class="wrap">{text(_shown(name, value)) or UNDEFINED}</td>'])
-    return table(["what", "value"], rows, "Provenance", "words")
+def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: str = "none") -> list[Table]:
+    """Recorded and simulated waits: of all jobs, by class, and by month; none if the log records no waits."""
+    records = [record for record in (schedule.recorded(trim) for schedule in schedules) if record is not None]
+    if not records:
+        return []
+    first = records[0]
+    rows: list[Row] = []
+    for what, field in (("mean", "mean"), ("median", "median"), ("90 %", "p90"), ("longest", "max")):
+        values = [getattr(first, f"{field}_recorded"), *(getattr(record, f"{field}_simulated") for record in records)]
+        rows.append([f"{what} wait", *map(_time, values)])
+    for what, field in (("correlation with the recorded waits", "correlation"), ("rank correlation", "rank_correlation")):
+        values = [getattr(record, field) for record in records]
+        rows.append([what, "", *(Cell(f"{value:.2f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values)])
+    tables = [Table(["", "recorded", *_policies(names)], rows, "Recorded and simulated waits")]
+    for by, words in (("class", "class"), ("month", "month of submission")):
+        found = [schedule.recorded_by(by, trim) for schedule in schedules]
+        lines: list[Row] = [
+            [
+                str(group["group"]),
+                f"{group['jobs']:,}",
+                _time(group["mean_recorded"]),
+                *(_time(mine[k]["mean_simulated"]) for mine in found),
+            ]
+            for k, group in enumerate(found[0])
+        ]
+        head: list[str | Column] = ["", "jobs", "mean recorded", *_policies(names, "mean, ")]
+        tables.append(Table(head, lines, f"Recorded waits by {words}", look="months"))
+    return tables
 
 
-def _shown(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return _line(value) if name == "command" else "; ".join(map(str, value)) or "none"
-    return json.dumps(value) if isinstance(value, dict) else str(value)
+def _policies(names: Sequence[str], before: str = "") -> list[Column]:
+    return [Column(f"{before}{in_prose(name) if before else name}", k) for k, name in enumerate(names)]
 
 
-def _line(command: str | Sequence[Any]) -> str:
-    """A command line quoted for a shell; a string is used unchanged."""
-    return command if isinstance(command, str) else shlex.join(map(str, command))
+def _time(seconds: float | None) -> Cell:
+    seconds = math.nan if seconds is None else seconds
+    return Cell(human_time(seconds), value=seconds)
 
 
-def repeat(schedules: Sequence[Schedule], record: Mapping[str, Any], trim: str) -> str:
-    """How to recompute the page: the command line, if any, and the machine-readable record."""
-    settings = record["settings"]
-    users = settings.get("estimates", "user") == "user"
-    command = settings.get("command") or (repeat_command(schedules, trim) if users else None)
-    how = f'<h3>To repeat it</h3>\n<pre tabindex="0">{text(_line(command))}</pre>' if command else ""
-    whole = text(json.dumps(record, indent=2, ensure_ascii=False))
-    return f'{how}\n<details><summary>The same as JSON</summary><pre tabindex="0">{whole}</pre></details>'
-
-
-def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
-    """The command line that produces these schedules, or None if no single command can."""
-    options = spelled_options(schedules)
-    if options is None:
-        return None
-    return shlex.join(["walltime", "compare", schedules[0].workload.origin.name, *options, "--trim", trim, "--report", "report.html"])
-
-
-def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
-    """The options of a command on the log with which these schedules come about, or None if they cannot be spelled."""
-    workload = schedules[0].workload
-    runs = {(s.overrun, s.dialect) for s in schedules}
-    replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
-    varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
-    on_pools = any(s.placement is not None for s in schedules)
-    if on_pools or len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
-        return None
-    ((overrun, dialect),) = runs
-    rules = ["--coincident", dialect.coincident] if dialect.name in ("papers", "pyss") else ["--dialect", dialect.label]
-    policies = [word for s in schedules for word in ("--policy", s.label)]
-    return ["--procs", str(workload.machine_procs), *policies, "--overrun", overrun, *rules]
-
-
-def _can_be_spelled(schedule: Schedule) -> bool:
-    """Whether the command line knows this scheduler by its name; a policy, an order or a predictor of a file is not known by its own."""
-    prediction = None if schedule.predictions is None else schedule.predictions.prediction
-    try:
-        return parse_scheduler(schedule.label).label == Scheduler(schedule.policy, prediction).label
-    except PolicyError:
-        return False
+def _percent(share: float) -> str:
+    return human_percent(100 * share)

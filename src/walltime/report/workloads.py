@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import POINTS, TIME_TICKS, _legend, _line, style
+from walltime.report.figures import POINTS, legend, look, percent_ticks, share_axes, style, time_ticks
 from walltime.workload import Workload
+
+__all__ = ["DAY", "Array", "compare_workloads", "daily_cycle"]
 
 Array = np.ndarray
 
@@ -47,40 +48,24 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
         _shares(gap, gaps, called)
         gap.set_title("time between arrivals at most")
         for axes in (runtime, gap):
-            end = axes.get_xlim()[1]
-            axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= end]))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
+            time_ticks(axes)
         unknown = [name for name, w in zip(called, workloads, strict=True) if w.origin.unix_start_time is None]
         for k, w in enumerate(workloads):
             share = daily_cycle(w)
-            day.stairs(100 * share, np.arange(CYCLE + 1) * 24 / CYCLE, baseline=None, **(_line(k) | {"linewidth": 1.6}))
+            day.stairs(100 * share, np.arange(CYCLE + 1) * 24 / CYCLE, baseline=None, **(look(k) | {"linewidth": 1.6}))
         day.set_title("arrivals by hour of the day")
         day.set_xlim(0, 24)
         day.set_ylim(bottom=0)
         day.xaxis.set_major_locator(FixedLocator([0, 4, 8, 12, 16, 20, 24]))
         day.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:02.0f}:00"))
-        day.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-        day.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
+        percent_ticks(day.yaxis)
         day.set_ylabel("share of jobs, per half hour")
         if unknown:
             day.set_xlabel(f"hours since the start of {', '.join(unknown)}", loc="right")
         day.axhline(100 / CYCLE, color="#808080", linewidth=0.8, zorder=0)
         day.grid(axis="y")
-        _legend(figure, size, 120)
+        legend(figure, size, 120)
     return figure
-
-
-def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
-    buffer = io.BytesIO()
-    nothing = {
-        "svg": {"Date": None, "Creator": None},
-        "png": {"Software": None},
-        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    }
-    with style():
-        figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=nothing[kind])
-    return buffer.getvalue()
 
 
 def daily_cycle(workload: Workload) -> Array:
@@ -115,15 +100,8 @@ def _shares(axes: Axes, values: Sequence[Array], names: Sequence[str], steps: bo
     for k, (name, v) in enumerate(zip(names, values, strict=True)):
         share = np.searchsorted(np.sort(v), grid, side="right") / len(v)
         kind = {"where": "post"} if steps else {}
-        draw(grid, 100 * share, label=name, clip_on=False, **kind, **_line(k))
-    axes.set_xscale("log")
-    axes.set_xlim(1, end)
-    axes.set_ylim(0, 100)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
-    axes.set_ylabel("share of jobs")
-    axes.grid()
+        draw(grid, 100 * share, label=name, clip_on=False, **kind, **look(k))
+    share_axes(axes, end)
 
 
 def _power_axis(axes: Axes, widest: int) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from walltime import metrics, notebook
+from walltime import metrics
 from walltime.errors import WorkloadError, shown
 from walltime.schedule.groups import check_same_jobs
 from walltime.schedule.schedule import Schedule
+from walltime.tables import Table, number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,11 +49,11 @@ class Comparison:
         """A table in a notebook."""
         names = ("mean_wait", "median_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent", "utilization")
         rows = [
-            [schedule.title, *(notebook.number(getattr(summary, name)) for name in names), f"{change:+.1f} %"]
+            [schedule.title, *(number(getattr(summary, name)) for name in names), f"{change:+.1f} %"]
             for schedule, summary, change in zip(self.schedules, self.summaries, self.difference("mean_wait"), strict=True)
         ]
         head = ["policy", *(name.replace("_", " ") for name in names), "wait against the first"]
-        return notebook.table(self.schedules[0].workload.origin.name, head, rows)
+        return Table(head, rows, self.schedules[0].workload.origin.name)._repr_html_()
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(schedule.label for schedule in self.schedules)}>"

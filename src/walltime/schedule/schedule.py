@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime import metrics, notebook
+from walltime import metrics
 from walltime.auditor import AuditReport, audit
 from walltime.auditor.known import known_to
 from walltime.errors import PolicyError
@@ -20,6 +20,7 @@ from walltime.predictors.prediction import Prediction, with_prediction
 from walltime.schedule.breakdown import MEASURES, breakdown
 from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
 from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
+from walltime.tables import Facts, number
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -298,8 +299,8 @@ class Schedule:
 
     def _repr_html_(self) -> str:
         """A table in a notebook."""
-        rows = [(name.replace("_", " "), notebook.number(value)) for name, value in self.summary().as_dict().items()]
-        return notebook.facts(f"{self.title} on {self.workload.origin.name}", rows)
+        rows = [(name.replace("_", " "), number(value)) for name, value in self.summary().as_dict().items()]
+        return Facts(f"{self.title} on {self.workload.origin.name}", rows)._repr_html_()
 
     def write(self, path: str | Path) -> Path:
         """Write atomically to .csv, .parquet, .swf or .swf.gz; returns the path. Raises OutputError."""

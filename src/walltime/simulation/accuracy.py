@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime import metrics, notebook
+from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.machine import Machine
 from walltime.metrics.estimates import FAILED, YEAR, how_jobs_end
@@ -17,6 +17,7 @@ from walltime.provenance import plain
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
 from walltime.simulation.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
 from walltime.simulation.advice import UserAdvice, advise_users
+from walltime.tables import Table, number
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ class WalltimeAccuracy:
         by = "user" if "user" in self.groups else "size"
         names = ("jobs", "asked_hours", "unused_hours", "used_share", "mean_accuracy")
         everybody = {"group": "all jobs", **self.total.as_dict()}
-        rows = [[str(row["group"]), *(notebook.number(row[name]) for name in names)] for row in (everybody, *self.groups[by])]
+        rows = [[str(row["group"]), *(number(row[name]) for name in names)] for row in (everybody, *self.groups[by])]
         note = "processor-hours; used share: used over asked; accuracy: runtime over request (tang13, eq. 3)"
-        return notebook.table(self.workload.origin.name, ["", *(name.replace("_", " ") for name in names)], rows, note)
+        return Table(["", *(name.replace("_", " ") for name in names)], rows, self.workload.origin.name, note)._repr_html_()
 
     def __repr__(self) -> str:
         t = self.total

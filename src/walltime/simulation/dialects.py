@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime import metrics, notebook
+from walltime import metrics
 from walltime.policy import DIALECTS, FCFS, PAPERS, READINGS, Dialect
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.tables import Facts
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
@@ -79,7 +80,7 @@ class DialectTable:
     def _repr_html_(self) -> str:
         """A table in a notebook."""
         rows = [(f"{row.dialect}, {row.scheduler}", f"{row.mean_bounded_slowdown:,.1f}") for row in self.rows]
-        return notebook.facts(f"Mean bounded slowdown by dialect, {self.workload.origin.name}", rows)
+        return Facts(f"Mean bounded slowdown by dialect, {self.workload.origin.name}", rows)._repr_html_()
 
 
 def readings_alone() -> list[Dialect]:

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from walltime import notebook
 from walltime.errors import WorkloadError, shown
+from walltime.tables import Facts, number
 from walltime.wording import harmless
 from walltime.workload.draws import seed_fault
 
@@ -240,11 +240,11 @@ class Workload:
             ("jobs", f"{len(self):,}"),
             ("processors", f"{self.machine_procs:,}"),
             ("days of submissions", f"{span / 86_400:,.1f}"),
-            ("offered load", notebook.number(self.offered_load)),
+            ("offered load", number(self.offered_load)),
             ("users", f"{known:,}" if known else "unknown"),
             ("records dropped", f"{dropped:,}"),
         ]
-        return notebook.facts(self.origin.name, rows, "; ".join(self.origin.steps))
+        return Facts(self.origin.name, rows, "; ".join(self.origin.steps))._repr_html_()
 
     def __repr__(self) -> str:
         return f"<Workload {self.origin.name}: {len(self):,} jobs on {self.machine_procs:,} processors>"

@@ -44,7 +44,7 @@ def suite(monkeypatch):
     small = parse_suite(DEFINITION.format(sums).encode())
     for module in ("result", "standings"):
         monkeypatch.setattr(f"walltime.benchmark.{module}.read_suite", lambda name: small)
-    monkeypatch.setattr("walltime.report.benchmark.read_suite", lambda name: small)
+    monkeypatch.setattr("walltime.report.windows.read_suite", lambda name: small)
     return small
 
 
@@ -245,7 +245,7 @@ def test_command__runs_verifies_and_compares(suite, tmp_path, capsys, monkeypatc
     assert len(files) == 2
     assert call(capsys, "benchmark", "verify", files[0], "--all", "--workers", 1)[0] == 0
     page = tmp_path / "board.html"
-    status, out, _ = call(capsys, "benchmark", "leaderboard", tmp_path, "--out", page)
+    status, out, _ = call(capsys, "benchmark", "leaderboard", tmp_path, "--report", page)
     assert status == 0
     assert "Leaderboard" in page.read_text()
     files[0].write_text(files[0].read_text().replace('"measured": 160', '"measured": 161'))

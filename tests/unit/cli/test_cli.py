@@ -18,9 +18,10 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.cli import bars, common
+from walltime.cli import bars
 from walltime.cli.main import run
 from walltime.engine.interface.load import load
+from walltime.report import terminal
 
 KEYS = [
     "trace",
@@ -281,7 +282,7 @@ def test_log_without_start_time__has_no_months(capsys, log):
 def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, width):
     from rich.console import Console
 
-    monkeypatch.setattr(common, "console", lambda: Console(width=width, highlight=False))
+    monkeypatch.setattr(terminal, "console", lambda: Console(width=width, highlight=False))
     texts = ("easy", "fcfs", "easy:backfill-order=sjf,predictor=last", "hybrid:depth=1000")
     _, out, _ = call(capsys, "compare", log, *(word for text in texts for word in ("--policy", text)))
     table = out[: out.index("On small")]
@@ -385,7 +386,7 @@ def test_asked_to_end__leaves_no_file_as_ctrl_c_does(tmp_path, name):
     log = tmp_path / "log.swf"
     log.write_text(HEADER + record(1, 0, 10, 1, 20))
     stopped = "import os, sys, time\nos.fsync = lambda _: (print('writing', flush=True), time.sleep(60))\n"
-    call_of = f"sys.argv = {['walltime', 'convert', str(log), str(tmp_path / name)]!r}\nfrom walltime.cli.main import main\nmain()"
+    call_of = f"sys.argv = {['walltime', 'convert', str(log), '--out', str(tmp_path / name)]!r}\nfrom walltime.cli.main import main\nmain()"
     process = subprocess.Popen([sys.executable, "-c", stopped + call_of], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "writing\n"
     process.send_signal(signal.SIGTERM)

@@ -10,8 +10,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
-from walltime.cli import common
 from walltime.errors import WorkloadError
+from walltime.report import terminal
 
 JOBS = 400
 
@@ -57,18 +57,18 @@ def test_demo__as_json_names_its_files_and_is_the_same_again(capsys, here):
 
 def test_print_text__ends_lines_between_words_on_a_terminal_only(capsys, monkeypatch):
     text = "one two three " * 9
-    common.print_text(text.strip(), "* ")
+    terminal.print_text(text.strip(), "* ")
     assert capsys.readouterr().out == f"* {text.strip()}\n"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
-    common.print_text(text.strip(), "* ")
+    terminal.print_text(text.strip(), "* ")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "* one two three one two three one two"
     assert all(line.startswith("  ") and len(line) <= 40 for line in lines[1:])
     assert " ".join(" ".join(lines).split()) == f"* {text.strip()}"
     for width in range(20, 40):
         monkeypatch.setenv("COLUMNS", str(width))
-        common.print_text("it waited 4 h 53 min 20 s of 3 d 01 h, or 79 % of 12 jobs")
+        terminal.print_text("it waited 4 h 53 min 20 s of 3 d 01 h, or 79 % of 12 jobs")
         lines = capsys.readouterr().out.splitlines()
         assert all(any(whole in line for line in lines) for whole in ("4 h 53 min 20 s", "3 d 01 h", "79 %")), width
 

@@ -13,6 +13,7 @@ from tests.traces import trace_path
 from walltime.cli.estimates import ROWS, printed_log, printed_rows
 from walltime.cli.main import run
 from walltime.report import estimates as report
+from walltime.report.figures import style
 
 HEADER = "; Version: 2.2\n; MaxProcs: 4\n"
 KEYS = [
@@ -192,7 +193,7 @@ def test_modal_model__has_the_share_that_was_asked_for(capsys):
         (["--estimates", "tsafrir05:emax=60"], 2, "at least 3600 s, one hour, not 60"),
         (["--estimates", "tsafrir05"], 1, "at least 200 jobs, there are 5"),
         (["--seed", "-1"], 2, "--seed"),
-        (["--figure", "a.jpg"], 2, "a.jpg: a figure can be written as .svg, .png, .pdf"),
+        (["--figure", "a.jpg"], 2, "a.jpg: can be written as .pdf, .svg, .png"),
         (["--figure", "nowhere/a.svg"], 2, "nowhere/a.svg: cannot be written"),
     ],
 )
@@ -247,7 +248,7 @@ def test_figure__stands_any_number_of_jobs_and_peaks(jobs):
     runtime = np.full(jobs, 60)
     requested = np.where(np.arange(jobs) % 2, 60, 100 * 3600)
     figure = report.estimates_figure(runtime, requested)
-    with report.style():
+    with style():
         figure.canvas.draw()
 
 

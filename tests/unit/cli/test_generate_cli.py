@@ -14,7 +14,8 @@ import pytest
 import walltime as wt
 from walltime.cli.main import run
 from walltime.errors import WorkloadError
-from walltime.report.workloads import compare_workloads, daily_cycle, figure_bytes
+from walltime.report.figures import figure_bytes
+from walltime.report.workloads import compare_workloads, daily_cycle
 from walltime.workload.models import MODELS
 
 
@@ -97,7 +98,7 @@ def test_generate__defaults_and_load_as_drawn(capsys, tmp_path):
         (["lublin99", "--out", "x.swf", "--seed", "-1"], 2, "a seed must be from 0 to 2**64 - 1, not -1"),
         (["lublin99", "--out", "x.swf", "--estimates", "guess"], 2, "unknown estimates 'guess'"),
         (["lublin99", "--out", "x.csv"], 2, "x.csv: can be written as .swf, .swf.gz"),
-        (["lublin99", "--out", "x.swf", "--figure", "x.pdf"], 2, "x.pdf: can be written as .png, .svg"),
+        (["lublin99", "--out", "x.swf", "--figure", "x.jpg"], 2, "x.jpg: can be written as .pdf, .svg, .png"),
         (["lublin99", "--out", "x.swf", "--compare-with", "y.swf"], 2, "--compare-with draws a figure; name its file with --figure"),
         (["lublin99", "--out", "nowhere/x.swf"], 2, "nowhere/x.swf: cannot be written (there is no folder"),
         (["lublin99", "--out", "x.swf", "--jobs", "many"], 2, "Invalid value for '--jobs'"),
@@ -126,7 +127,7 @@ def test_generate__figure_beside_another_log(capsys, tmp_path, ending):
         figure = tmp_path / f"{k}.{ending}"
         status, text, _ = call(capsys, "lublin99", "--jobs", 400, "--out", out, "--compare-with", other, "--figure", figure)
         assert status == 0
-        assert f"figure to {figure}" in text
+        assert f"figure written to {figure}" in text
         figures.append(figure.read_bytes())
     assert figures[0] == figures[1]
     if ending == "svg":

@@ -15,6 +15,7 @@ from tests.cli import call, one_line
 from tests.unit.report.test_report import Page
 from walltime.report import write_replicated_report
 from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, curves
+from walltime.wording import human_time
 from walltime.workload.models import MODELS
 
 
@@ -53,7 +54,7 @@ def test_replications__with_a_page(capsys, log, tmp_path):
     assert "://" not in page
     waits = {name: np.array([wt.simulate(shaken(log, None, k), name).summary().mean_wait for k in range(4)]) for name in ("easy", "fcfs")}
     half = stats.t.ppf(0.95, 3) / 2
-    show = wt.report.human_time
+    show = human_time
     assert f"± {show(half * waits['easy'].std(ddof=1))}" in page
     change = waits["fcfs"] - waits["easy"]
     assert f"+{show(change.mean())}<small>± {show(half * change.std(ddof=1))}" in page
@@ -136,7 +137,7 @@ def test_loads__with_replications_and_a_page(capsys, log, tmp_path):
     options = ("--policy", "easy", "--policy", "fcfs", "--load", 0.5, "--load", 0.8, "--shake", 60, "--replications", 3)
     status, out, _ = call(capsys, "compare", log, *options, "--report", path)
     assert status == 0
-    assert "made.swf: 400 jobs, 64 processors, 3 replications, seeds 0 to 2" in out
+    assert "made: 400 jobs, 64 processors, 3 replications, seeds 0 to 2" in out
     page = path.read_text()
     Page(page)
     assert "Over the load" in page

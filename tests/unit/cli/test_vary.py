@@ -12,7 +12,7 @@ import pytest
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.cli.vary import METRICS
+from walltime.cli.replications import METRICS
 from walltime.workload import scaling
 from walltime.workload.models import MODELS
 
@@ -176,11 +176,11 @@ def test_replications__tell_people_what_each_number_is(capsys, log):
         capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", "--shake", 60, "--replications", 3, "--seed", 2
     )
     assert (status, errors) == (0, "")
-    assert "made: 400 jobs, 3 replications, seeds 2 to 4" in out
+    assert "made: 400 jobs, 64 processors, 3 replications, seeds 2 to 4" in out
     assert "no confidence interval" in out
     assert "standard deviation" in out
     assert "difference to fcfs" in out
-    assert re.search(r"easy: mean wait \(s\)\s+[\d,.]+\s+[\d,.]+\s+[\d,.]+\s+[\d.]+ %\s+[-+][\d,.]+ \+- [\d,.]+", out)
+    assert re.search(r"easy\s+3\s+\S.* \(± .*\)\s+\S.* to .*\s+[\d.]+ %\s+[-+]\S.* \(± .*\)", out)
     status, out, _ = call(capsys, "simulate", log, "--shake", 60, "--replications", 3)
     assert status == 0
     assert "difference" not in out

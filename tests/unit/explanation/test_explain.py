@@ -285,11 +285,12 @@ def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
-    from walltime.report.explanation import write_explanation_figure
+    from walltime.report.explanation import explanation_figure
+    from walltime.report.figures import write_figure
 
     told = wt.explain(wt.simulate(WILD, "easy"), 2, sooner=False)
     for name in ("a", "b"):
-        write_explanation_figure(tmp_path / f"{name}.{kind}", told)
+        write_figure(explanation_figure(told), tmp_path / f"{name}.{kind}")
     assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
@@ -341,7 +342,7 @@ def test_command__lists_the_longest_waits(log, capsys):
         (("--job", 9), "log has no job 9; its 4 jobs have numbers from 1 to 4"),
         (("--longest", 2, "--no-sooner"), "--figure and --no-sooner are for one job; name it with --job"),
         (("--job", 1, "--replications", 3), "walltime explain tells of one run; leave out --replications"),
-        (("--job", 1, "--figure", "story.jpg"), ".svg, .png, .pdf; name a file"),
+        (("--job", 1, "--figure", "story.jpg"), ".pdf, .svg, .png; name a file"),
     ],
 )
 def test_command__errors_are_one_line(log, capsys, arguments, said):

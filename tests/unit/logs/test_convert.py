@@ -49,7 +49,7 @@ def same_columns(a, b, names=True):
 @pytest.mark.parametrize("name", LOGS)
 def test_parquet__gives_an_equal_workload(written, tmp_path, capsys, name):
     path = written(LOGS[name], "log.txt")
-    assert call(capsys, "convert", path, tmp_path / "log.parquet")[0] == 0
+    assert call(capsys, "convert", path, "--out", tmp_path / "log.parquet")[0] == 0
     before, after = read_log(path), read_log(tmp_path / "log.parquet")
     same_columns(before, after)
     first, second = before.to_workload(procs=4096), after.to_workload(procs=4096)
@@ -63,44 +63,44 @@ def test_parquet__gives_an_equal_workload(written, tmp_path, capsys, name):
 @pytest.mark.parametrize("name", LOGS)
 def test_swf__keeps_all_columns_as_numbers(written, tmp_path, capsys, name):
     path = written(LOGS[name], "log.txt")
-    assert call(capsys, "convert", path, tmp_path / "log.swf.gz", "--procs", 64)[0] == 0
+    assert call(capsys, "convert", path, "--out", tmp_path / "log.swf.gz", "--procs", 64)[0] == 0
     before, after = read_log(path), read_log(tmp_path / "log.swf.gz")
     same_columns(before, after, names=False)
     assert after.header.machine_procs == 64
     assert after.header.unix_start_time == before.header.unix_start_time
-    assert call(capsys, "convert", tmp_path / "log.swf.gz", tmp_path / "again.swf.gz")[0] == 0
+    assert call(capsys, "convert", tmp_path / "log.swf.gz", "--out", tmp_path / "again.swf.gz")[0] == 0
     assert (tmp_path / "log.swf.gz").read_bytes() == (tmp_path / "again.swf.gz").read_bytes()
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_csv__keeps_columns_and_names(written, tmp_path, capsys, name):
     path = written(LOGS[name], "log.txt")
-    assert call(capsys, "convert", path, tmp_path / "log.csv.gz")[0] == 0
+    assert call(capsys, "convert", path, "--out", tmp_path / "log.csv.gz")[0] == 0
     same_columns(read_log(path), read_log(tmp_path / "log.csv.gz"))
 
 
 def test_convert__says_what_it_did(written, tmp_path, capsys):
     path = written(TEXT, "log.txt")
-    status, out, _ = call(capsys, "convert", path, tmp_path / "log.swf")
+    status, out, _ = call(capsys, "convert", path, "--out", tmp_path / "log.swf")
     assert status == 0
     assert out.startswith("dropped: 2 step, 1 still_pending, 1 still_running, 1 never_started, 1 lost_start\nchanged: ")
-    facts = json.loads(call(capsys, "convert", path, tmp_path / "log.swf", "--json")[1])
+    facts = json.loads(call(capsys, "convert", path, "--out", tmp_path / "log.swf", "--json")[1])
     assert (facts["format"], facts["records"], facts["dropped"]["step"]) == ("slurm", 11, 2)
     assert "Note: dropped: 2 step" in (tmp_path / "log.swf").read_text()
-    assert "can be written as .swf" in one_line(*call(capsys, "convert", path, tmp_path / "log.xlsx"))
+    assert "can be written as .swf" in one_line(*call(capsys, "convert", path, "--out", tmp_path / "log.xlsx"))
 
 
 def test_convert__size_of_the_machine_for_a_converted_log(written, tmp_path, capsys):
-    call(capsys, "convert", written(TEXT, "log.txt"), tmp_path / "a.parquet", "--procs", 16)
+    call(capsys, "convert", written(TEXT, "log.txt"), "--out", tmp_path / "a.parquet", "--procs", 16)
     for name in ("b.parquet", "b.swf"):
-        assert call(capsys, "convert", tmp_path / "a.parquet", tmp_path / name, "--procs", 32)[0] == 0
+        assert call(capsys, "convert", tmp_path / "a.parquet", "--out", tmp_path / name, "--procs", 32)[0] == 0
         assert read_log(tmp_path / name).to_workload().machine_procs == 32
     hidden = read_log(tmp_path / "a.parquet", anonymise="a secret key")
     assert (hidden.header.machine_procs, hidden.to_workload().origin.header[-1]) == (16, "; MaxProcs: 16")
 
 
 def test_damaged_parquet__is_one_line(written, tmp_path, capsys):
-    call(capsys, "convert", written(TEXT, "log.txt"), tmp_path / "log.parquet")
+    call(capsys, "convert", written(TEXT, "log.txt"), "--out", tmp_path / "log.parquet")
     content = (tmp_path / "log.parquet").read_bytes()
     for damaged in (content[:100], content[:-50], content.replace(b"walltime-log", b"walltime-xxx"), b"PAR1"):
         (tmp_path / "bad.parquet").write_bytes(damaged)
@@ -130,7 +130,7 @@ def test_anonymise__no_name_is_in_any_output(written, tmp_path, capsys):
     (tmp_path / "key").write_text("something long and random\n")
     path = written(TEXT, "log.txt")
     for name in ("log.parquet", "log.csv", "log.swf"):
-        assert call(capsys, "convert", path, tmp_path / name, "--anonymise", f"@{tmp_path / 'key'}")[0] == 0
+        assert call(capsys, "convert", path, "--out", tmp_path / name, "--anonymise", f"@{tmp_path / 'key'}")[0] == 0
         content = (tmp_path / name).read_bytes()
         assert not [word for word in (b"ann", b"bob", b"overrun", b"again", b"sbatch") if word in content]
 
@@ -182,12 +182,12 @@ def test_hostile_names__are_harmless_everywhere(tmp_path, capsys):
     assert "<script>alert(1)" not in page
     assert "<img src=x" not in page
     assert "\x1b" not in page
-    assert call(capsys, "convert", path, tmp_path / "log.csv")[0] == 0
+    assert call(capsys, "convert", path, "--out", tmp_path / "log.csv")[0] == 0
     with (tmp_path / "log.csv").open(newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t", "\r"))]
     assert all(map(harmless, cells))
-    assert call(capsys, "convert", path, tmp_path / "log.parquet")[0] == 0
+    assert call(capsys, "convert", path, "--out", tmp_path / "log.parquet")[0] == 0
     assert read_log(tmp_path / "log.parquet").names["user"] == HOSTILE
     assert pl.read_parquet(tmp_path / "log.parquet")["executable"].to_list() == list(HOSTILE)
 

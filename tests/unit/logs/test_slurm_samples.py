@@ -37,7 +37,7 @@ def test_commands__on_real_outputs(name, tmp_path, capsys):
     number = int(read_log(path).column("job_id")[0])
     assert call(capsys, "explain", path, *common, "--job", number, "--no-sooner")[0] == 0
     for ending in ("swf", "parquet", "csv"):
-        assert call(capsys, "convert", path, tmp_path / f"a.{ending}", *common)[0] == 0
+        assert call(capsys, "convert", path, "--out", tmp_path / f"a.{ending}", *common)[0] == 0
         assert read_log(tmp_path / f"a.{ending}").records == read_log(path).records
 
 

@@ -163,7 +163,7 @@ def test_page__a_perturbed_result_changes_it(tiny, small, tmp_path, monkeypatch)
     shown = f"{1.5 * before.ours:,.0f}"
     assert shown in changed.page.read_text()
     assert shown not in plain.page.read_text()
-    deviation = f"{100 * (1.5 * before.ours / before.printed - 1):+.1f}&nbsp;%"
+    deviation = f"{100 * (1.5 * before.ours / before.printed - 1):+.1f} %"
     assert deviation in changed.page.read_text()
     rows = list(csv.reader((tmp_path / "b" / "numbers" / "table4.csv").read_text().splitlines()))
     assert float(rows[1][3]) == pytest.approx(1.5 * before.ours)
@@ -331,9 +331,9 @@ def test_generated__has_the_size_and_the_load_of_the_log(tmp_path):
             "unknown paper 'P9'; known are feitelson98, mualem01, tsafrir06, tang13, gaussier15, carastan17, zhang20",
         ),
         (["paper", "run", "tsafrir06", "--item", "F99"], 2, "tsafrir06 has no item 'F99'"),
-        (["paper", "run", "tsafrir06", "--log", "NIX"], 2, "tsafrir06 has no log 'NIX'"),
+        (["paper", "run", "tsafrir06", "--subject", "NIX"], 2, "tsafrir06 has no log 'NIX'"),
         (["paper", "run", "tsafrir06", "--logs", "nowhere"], 2, "--logs nowhere: is no folder"),
-        (["paper", "run", "tsafrir06", "--trace", "a.swf", "--log", "KTH"], 2, "--trace runs on a log of yours"),
+        (["paper", "run", "tsafrir06", "--trace", "a.swf", "--subject", "KTH"], 2, "--trace runs on a log of yours"),
         (["paper", "run", "tsafrir06", "--trace", "nothing.swf"], 1, "nothing.swf"),
         (["paper", "list", "P9"], 2, "unknown paper"),
     ],

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from walltime.errors import WorkloadError
 from walltime.policy import NoBackfilling
 from walltime.report import figures
-from walltime.report.estimates import estimates_figure, write_figure
+from walltime.report.estimates import estimates_figure
+from walltime.report.figures import figure_bytes, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
-from walltime.report.workloads import compare_workloads, figure_bytes
+from walltime.report.workloads import compare_workloads
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
 
@@ -164,7 +165,7 @@ def test_size__of_a_page_of_a_long_log():
     w = Workload.from_arrays(submit=submit, runtime=rng.integers(1, 4000, n), procs=rng.integers(1, 64, n), machine_procs=2**14)
     start = submit + rng.integers(0, 900, n)
     s = Schedule(w, NoBackfilling(), start, start + w.runtime, w.runtime, np.zeros(n, np.uint8), start)
-    from walltime.report.page import render
+    from tests.pages import render
 
     assert len(render([s], live=False)) < 1_000_000
     assert len(render([s])) < 20 * n

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 import walltime as wt
+from tests.pages import render
 from tests.strategies import workloads
 from walltime.report.heatmaps import SHADES, heat_maps, scale_of, short_time, size_grid, size_map, week_grid, week_map
-from walltime.report.page import render
 
 ORIGIN = wt.workload.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm")  # a Monday, 14:40
 HOUR, DAY = 3600, 86_400
@@ -108,7 +108,7 @@ def test_page__has_tables_of_groups_that_the_log_knows():
 
 @pytest.mark.slow
 def test_heat_maps__only_of_the_first_policies():
-    parts = "".join(heat_maps([schedule()] * 5, [everybody(schedule())] * 5))
+    parts = str(heat_maps([schedule()] * 5, [everybody(schedule())] * 5))
     assert "Of the first 4 of 5 policies." in parts
     assert "EASY (4)" in parts
     assert "EASY (5)" not in parts

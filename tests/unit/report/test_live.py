@@ -11,9 +11,10 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from tests.pages import render
 from walltime import simulate
 from walltime.report import interactive
-from walltime.report.page import render
+from walltime.report.html import LIBRARY
 from walltime.report.stretch import assign_processors
 from walltime.workload import Origin, Workload
 
@@ -102,10 +103,11 @@ def test_live__only_where_it_can(workload):
 
 def test_library__is_the_one_that_was_released():
     """The checksum of the file in the released package; its licence goes with it into every page."""
-    library = (files("walltime.report") / "scripts" / f"{interactive.LIBRARY}.js").read_bytes()
+    library = (files("walltime.report") / "scripts" / f"{LIBRARY}.js").read_bytes()
     assert hashlib.sha256(library).hexdigest() == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
     assert library.startswith(b"/*! https://github.com/leeoniya/uPlot (v1.6.32) */")
-    assert "Permission is hereby granted, free of charge" in interactive.scripts(interactive.EVERYTHING, library=True)
+    jobs = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
+    assert "Permission is hereby granted, free of charge" in render([simulate(jobs, "easy")])
 
 
 def test_assign_processors__never_twice_and_never_too_few(workload):

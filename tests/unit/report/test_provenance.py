@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.pages import render
 from walltime.policy import Easy, order
 from walltime.provenance import jobs_sha256, plain, provenance, version
-from walltime.report.page import render
 from walltime.workload import Origin, Workload
 
 

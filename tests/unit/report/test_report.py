@@ -11,18 +11,19 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from tests.pages import render
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Hybrid, Kind, NoBackfilling, order
-from walltime.report import answer, human_number, human_percent, human_time, labels, write_report
+from walltime.report import labels, write_report
+from walltime.report.answers import answer
 from walltime.report.caveats import caveats
-from walltime.report.page import render
-from walltime.report.tables import repeat_command
-from walltime.report.text import human_difference
+from walltime.report.interactive import repeat_command
 from walltime.schedule.schedule import Schedule
+from walltime.wording import human_difference, human_number, human_percent, human_time
 from walltime.workload import Origin, Workload
 
-VOID = {"meta", "br", "img", "link", "input", "hr"}
+VOID = {"wbr", "meta", "br", "img", "link", "input", "hr"}
 
 
 class Page(HTMLParser):

@@ -10,10 +10,10 @@ from scipy import stats
 
 import walltime as wt
 from tests.cli import HEADER, call
+from tests.pages import render
 from tests.traces import trace_path
 from walltime import metrics
 from walltime.errors import WorkloadError
-from walltime.report.page import render
 
 series = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=2, max_size=40)
 
@@ -87,7 +87,7 @@ def test_simulate__prints_recorded_waits(capsys, tmp_path):
     log.write_text(HEADER + line(1, 0, 0, 10, 3) + line(2, 1, 30, 10, 4) + line(3, 2, 4, 5, 1))
     status, out, _ = call(capsys, "simulate", log)
     assert status == 0
-    assert "recorded waits (log)" in out
+    assert "Recorded and simulated waits" in out
     assert "do not validate the simulation" in out
     assert "1996-09" not in out
     assert "1996-09" in call(capsys, "simulate", log, "--monthly")[1]

@@ -10,7 +10,8 @@ import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import asked_time
-from walltime.report.accuracy import answer, render
+from walltime.report.accuracy import accuracy_page, answer
+from walltime.report.html import render
 from walltime.simulation.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
 from walltime.simulation.advice import advise_users
 
@@ -203,7 +204,7 @@ def test_advice__too_few_jobs():
 @pytest.mark.slow
 def test_page__hostile_names_are_text():
     jobs = workload([60] * 40, [HOUR] * 40, user=1, group=1, executable=1, names=dict.fromkeys(("user", "group", "executable"), (HOSTILE,)))
-    page = render(wt.walltime_accuracy(jobs, replications=1))
+    page = render(accuracy_page(wt.walltime_accuracy(jobs, replications=1)))
     assert HOSTILE not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count("<h1>") == 1
@@ -214,8 +215,8 @@ def test_page__hostile_names_are_text():
 def test_page__same_bytes_and_every_figure_is_described():
     jobs = regular()
     found = wt.walltime_accuracy(jobs, replications=3)
-    page = render(found)
-    assert page == render(found)
+    page = render(accuracy_page(found))
+    assert page == render(accuracy_page(found))
     assert page.count("<figure>") == page.count('role="img" aria-label="') == 4
     assert "What adjusted walltimes would gain" in page
     assert answer(found) in page.replace("&nbsp;", " ").replace("&#x27;", "'")

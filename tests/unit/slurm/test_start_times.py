@@ -10,7 +10,8 @@ import walltime as wt
 from tests.cli import call, one_line
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
-from walltime.report.start_times import prometheus, render
+from walltime.report.html import render
+from walltime.report.start_times import prometheus, start_times_page
 from walltime.slurm import Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
 from walltime.slurm.starts.replay import as_history
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
@@ -421,7 +422,7 @@ def test_metrics__of_a_job_that_never_starts():
     machine = replace(ONE_POOL, limits=(Limit(("user",), jobs=0),))
     found = start_times(taken(job(2), machine=machine), past([]), samples=2)
     assert 'quantile="0.5"} +Inf' in prometheus(found)
-    assert "never" in render(found, past([1]))
+    assert "never" in render(start_times_page(found, past([1])))
 
 
 def test_job__that_is_not_there():

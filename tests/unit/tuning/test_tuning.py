@@ -231,7 +231,7 @@ def test_chooser__tries_each_order_once_and_prefers_the_cheapest():
 def test_command__writes_result_and_page(tmp_path, capsys):
     log = tmp_path / "log.swf"
     wt.logs.write_swf(log, JOBS)
-    words = ["tune", str(log), "--budget", "4", "--optimiser", "random", "--days", "4", "--warm", "1", "--workers", "1"]
+    words = ["tune", str(log), "--budget", "4", "--optimiser", "random", "--days", "4", "--margin", "1", "--workers", "1"]
     status, out, _ = call(capsys, *words, "--out", tmp_path / "r.json", "--report", tmp_path / "p.html")
     assert status == 0
     assert "90 % interval of such windows:" in out
@@ -243,5 +243,5 @@ def test_command__writes_result_and_page(tmp_path, capsys):
         assert said in out
         assert said in page
     assert any("chosen in training" in said for said in kept["caveats"])
-    _, out, _ = call(capsys, "tune", log, "--weekly", "ucb", "--order", "fcfs", "--order", "sjf", "--json")
+    _, out, _ = call(capsys, "tune", log, "--weekly", "ucb", "--candidate", "fcfs", "--candidate", "sjf", "--json")
     assert json.loads(out)["strategy"] == "ucb"

@@ -8,7 +8,8 @@ import pytest
 import walltime as wt
 from walltime.machine import Machine, Partition, Pool
 from walltime.metrics.series import widening
-from walltime.report.what_if import render, sure_rows
+from walltime.report.html import render
+from walltime.report.what_if import sure_rows, what_if_page
 from walltime.whatif.effects import Difference, doubts
 from walltime.whatif.weekly_interval import WEEK, largest_of_parts, over_weeks, parts_of, queued_share, share_that_agrees, why_no_interval
 
@@ -73,7 +74,7 @@ def test_what_if__says_of_what_each_interval_is():
     value = found.as_dict()
     assert value["level"] == 0.9
     assert value["of"] == {"scatter": "this log, shaken", "low, high": "such weeks", "other_low, other_high": "logs of its weeks"}
-    page = render(found)
+    page = render(what_if_page(found))
     for words in ("this log, shaken, 90 %", "such weeks, 90 %", "logs of its weeks", "weeks that agree"):
         assert words in page.replace("&nbsp;", " ")
     assert "a further one lies between with 50 %" in page.replace("&nbsp;", " ")
@@ -86,7 +87,7 @@ def test_what_if__says_why_an_interval_is_withheld():
     assert one.withheld.startswith("jobs queue for ")
     assert "withheld: jobs queue for" in sure_rows(found)[0][2]
     assert any(why.startswith("what it is over such weeks is not known: jobs queue for") for why in found.effects[0].doubts)
-    assert "withheld: jobs queue for" in render(found).replace("&nbsp;", " ")
+    assert "withheld: jobs queue for" in render(what_if_page(found)).replace("&nbsp;", " ")
     assert found.as_dict()["effects"][0]["measures"]["mean_wait"]["withheld"] == one.withheld
 
 

@@ -13,7 +13,8 @@ from tests.sites import MACHINE, jobs_of, recorded_as
 from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
-from walltime.report.what_if import all_caveats, render, tables_of
+from walltime.report.html import render
+from walltime.report.what_if import all_caveats, tables_of, what_if_page
 from walltime.whatif import calibrate, runs, what_if
 
 CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]
@@ -104,14 +105,14 @@ def test_what_if__below_the_calibration_is_marked_and_above_is_not(jobs):
     unsure = what_if(off, MACHINE, ["nodes+=50%"], replications=0)
     assert unsure.effects[0].doubts
     assert "Do not trust" in unsure.answer()
-    assert "†" in render(unsure)
+    assert "†" in render(what_if_page(unsure))
 
 
 def test_what_if__without_recorded_waits_says_so(jobs):
     waits = {name: column for name, column in jobs.columns.items() if name != "wait"}
     found = what_if(replace(jobs, columns=waits), MACHINE, ["nodes+=50%"], replications=0)
     assert found.calibration is None
-    assert "nobody knows" in render(found)
+    assert "nobody knows" in render(what_if_page(found))
     assert any("records no waits" in caveat for caveat in all_caveats(found))
     assert any("shaken is not known" in caveat for caveat in all_caveats(found))
 
@@ -176,10 +177,10 @@ def test_what_if__tables_and_json(found):
     value = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert [effect["change"] for effect in value["effects"]] == [*CHANGES, "all together"]
     assert value["calibration"]["verdict"]
-    titles = [title for title, _, _ in tables_of(found)]
+    titles = [table.title for table in tables_of(found)]
     assert titles[1] == "how sure the difference in mean wait is"
-    for _, columns, rows in tables_of(found):
-        assert all(len(row) == len(columns) for row in rows)
+    for table in tables_of(found):
+        assert all(len(row) == len(table.columns) for row in table.rows)
 
 
 @pytest.mark.slow
@@ -189,7 +190,7 @@ def test_page__escapes_names_and_is_the_same_again(jobs):
     machine = Machine(MACHINE.pools, (Partition(evil, ("thin",)), Partition("big", ("thin", "fat"))), name=evil, policy="easy")
     hostile = replace(jobs, origin=origin)
     change = f"partition.{evil}.MaxTime=1h"
-    pages = [render(what_if(hostile, machine, [change, "nodes+=10%"], replications=0)) for _ in range(2)]
+    pages = [render(what_if_page(what_if(hostile, machine, [change, "nodes+=10%"], replications=0))) for _ in range(2)]
     assert pages[0] == pages[1]
     assert "<b>log" not in pages[0]
     assert "<script>alert" not in pages[0]

@@ -11,7 +11,10 @@ from walltime.cli.slurm.what_happened import what_happened
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="For Slurm clusters: a job log and the machine, as Slurm has them.", no_args_is_help=True, pretty_exceptions_enable=False
+    name="slurm",
+    help="For Slurm clusters: a job log and the machine, as Slurm has them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 for command in (adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
     app.command()(flat(command))

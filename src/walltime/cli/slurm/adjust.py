@@ -46,13 +46,8 @@ Options: Any = _options()
 class Places:
     """Where the side-car reads and writes."""
 
-    history: Annotated[
-        Path | None, typer.Option("--history", metavar="LOG", help="The cluster's job log, to learn from; read again when it changes.")
-    ] = None
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", metavar="FOLDER", help="Where it notes what it changes, before; on a local disk.", rich_help_panel=ACT),
-    ] = None
+    history: Annotated[Path | None, o.option("--history", "To learn from; read again when it changes.", None, metavar="LOG")] = None
+    ledger: Annotated[Path | None, o.option("--ledger", "It notes there what it changes, before.", ACT, metavar="FOLDER")] = None
     stop_file: Annotated[
         Path | None,
         typer.Option("--stop-file", metavar="FILE", help="As long as it exists, everything is taken back.", rich_help_panel=ACT),
@@ -116,28 +111,23 @@ class Gain:
 
     report: Annotated[
         Path | None,
-        typer.Option(
+        o.option(
             "--report",
+            "The log is simulated with and without the side-car, and --ledger is told of; then it ends.",
+            GAIN,
             metavar="FILE.html",
-            help="Simulate the log with and without the side-car, write a page of it and of the --ledger, and end.",
-            rich_help_panel=GAIN,
+            callback=o.writable(*o.PAGE),
         ),
     ] = None
-    cluster: Annotated[
-        Path | None, typer.Option("--cluster", metavar="FILE", help="The machine and how it schedules.", rich_help_panel=GAIN)
-    ] = None
-    policy: Annotated[
-        str | None, typer.Option("--policy", help="Instead of the file's; easy where there is no file.", rich_help_panel=GAIN)
-    ] = None
-    replications: Annotated[int, typer.Option("--replications", min=0, help="As of walltime what-if.", rich_help_panel=GAIN)] = 5
+    cluster: Annotated[Path | None, o.option("--cluster", panel=GAIN, metavar="FILE")] = None
+    policy: Annotated[str | None, o.option("--policy", "Default: that of the cluster's file, else easy.", GAIN)] = None
+    replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
 
 
 def adjust(
     *,
     places: Places,
-    predictor: Annotated[
-        str, typer.Option("--predictor", help="tang13 with its options: key, statistic, window, threshold, least, weight, small.")
-    ] = PREDICTOR,
+    predictor: Annotated[str, o.option("--predictor", "Here tang13, with its options.", None)] = PREDICTOR,
     act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False,
     once: Annotated[bool, typer.Option("--once", help="One round, not one after the other.", rich_help_panel=ACT)] = False,
     settings: Annotated[
@@ -154,8 +144,6 @@ def adjust(
     Without --act it only says what it would do. No job ends before its user's limit: under time_min_as_soft_limit Slurm keeps the limit,
     and elsewhere the side-car raises the limit of what backfill has shortened. Read the guide before using --act.
     """
-    from walltime.cli import common
-
     if text := prints.text(places):
         typer.echo(text, nl=False)
         return
@@ -182,7 +170,7 @@ def adjust(
     if places.metrics is not None and places.metrics.suffix != ".prom":
         raise PolicyError(f"the metrics go into a file whose name ends in .prom, not {places.metrics.name}")
     if places.metrics is not None and not act:
-        common.check_output(places.metrics, (".prom",))
+        o.check_output(places.metrics, (".prom",))
     _run(_tang13(predictor), places, chosen, once, as_json)
 
 
@@ -198,7 +186,7 @@ def _settings(path: Path | None, options: Any) -> Settings:
 
 def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, gain: Gain) -> None:
     """Write the page: what happened by the ledger, and what is gained by simulation."""
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.cli.groups import Reading
     from walltime.machine import read_machine
     from walltime.report.adjust import answer, recorded, sentences, write_adjust_report
@@ -207,16 +195,15 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, g
     from walltime.whatif import runs
 
     assert places.history is not None
-    common.check_output(path, (".html", ".htm"))
     events = None if places.ledger is None else read_events(places.ledger)
     machine = None if gain.cluster is None else read_machine(gain.cluster)
     jobs, _ = Reading().load(places.history, machine)
-    with common.progress_bar(runs(1, gain.replications), "simulations") as progress:
+    with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
         world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
     write_adjust_report(path, review, world, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
     for sentence in [*([] if review is None else sentences(review)), answer(world), recorded(world)]:
-        common.print_text(sentence)
+        output.print_blocks([sentence])
     typer.echo(f"report written to {path}")
 
 
@@ -315,10 +302,10 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
     if as_json:
         from dataclasses import asdict
 
-        from walltime.cli import common
+        from walltime.cli import output
         from walltime.provenance import version
 
-        common.print_json({**asdict(report), "version": version()})
+        output.print_json({**asdict(report), "version": version()})
         return
     for key, minutes in report.wanted.items():
         say(f"job {key}: TimeMin {minutes} minutes")

@@ -34,7 +34,7 @@ def sacct_command(
         bool, typer.Option("--submit-line/--no-submit-line", help="With command lines, which sacct has from Slurm 21.08 on.")
     ] = True,
     names: Annotated[bool, typer.Option("--job-names/--no-job-names", help="With job names.")] = True,
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The file that the command writes, gzipped.")] = "jobs.txt.gz",
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="Write the log here: a file, gzipped.")] = "jobs.txt.gz",
     as_json: o.JsonOption = False,
 ) -> None:
     """Print the command that prints a cluster's job log, to be run there by somebody who may see all jobs.
@@ -54,17 +54,17 @@ def sacct_command(
     command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={','.join([FIELDS, *texts])}"
     command += f" | gzip > {shlex.quote(out)}"
     if as_json:
-        from walltime.cli import common
+        from walltime.cli import output
         from walltime.provenance import version
 
-        common.print_json({"command": command, "version": version()})
+        output.print_json({"command": command, "version": version()})
     else:
         typer.echo(command)
 
 
 def cluster_command(
     *,
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="The file that the command writes.")] = "cluster.txt",
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="Write what Slurm says here: the file of the command.")] = "cluster.txt",
     as_json: o.JsonOption = False,
 ) -> None:
     """Print the command that prints what Slurm says of a cluster, to be run there by anybody; walltime slurm cluster reads its output.
@@ -76,10 +76,10 @@ def cluster_command(
 
     command = f"{{ {'; '.join(map(shlex.join, CLUSTER.values()))}; }} > {shlex.quote(out)}"
     if as_json:
-        from walltime.cli import common
+        from walltime.cli import output
         from walltime.provenance import version
 
-        common.print_json({"command": command, "version": version()})
+        output.print_json({"command": command, "version": version()})
     else:
         typer.echo(command)
 
@@ -87,7 +87,7 @@ def cluster_command(
 def cluster(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What Slurm printed of the cluster, in one file or several.")],
     *,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the machine here; cluster.toml, say.")] = None,
+    out: Annotated[Path | None, o.out("the machine", ".toml", panel=None, metavar="FILE")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Make a machine's file, for --cluster, of what Slurm says of a cluster; print it, or write it with --out.
@@ -95,12 +95,11 @@ def cluster(
     The outputs of scontrol show config, partition, node and reservation, of sinfo --json, and of sacctmgr --parsable2 show associations
     and qos are told apart by their content; see walltime slurm cluster-command.
     """
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.provenance import version
+    from walltime.report.page import Items
     from walltime.slurm import read_cluster
 
-    if out is not None:
-        common.check_output(out, (".toml",))
     found = read_cluster(*files)
     if out is not None:
         from walltime.files import printable, whole_file
@@ -116,11 +115,11 @@ def cluster(
     }
     if as_json:
         events = {"machine": machine.name, "policy": machine.policy, **counts, "notes": list(found.notes)}
-        common.print_json({**events, "out": None if out is None else str(out), "version": version()})
+        output.print_json({**events, "out": None if out is None else str(out), "version": version()})
     elif out is None:
         typer.echo(found.text(), nl=False)
     else:
         typer.echo(", ".join(f"{name} {count:,}" for name, count in counts.items()) + f"; policy {machine.policy}")
         for note in found.notes:
-            common.print_text(note, "* ")
+            output.print_blocks([Items([note])])
         typer.echo(f"written to {printable(out)}")

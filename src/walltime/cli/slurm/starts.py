@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.calibrate import TodaysPolicyOption
 from walltime.cli.groups import Reading
 from walltime.errors import PolicyError
 
@@ -24,7 +23,7 @@ MOST_ROWS = 40
 
 def snapshot(
     *,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the snapshot here: .json.")] = None,
+    out: Annotated[Path | None, o.out("the snapshot", ".json", panel=None, metavar="FILE")] = None,
     source: Annotated[
         list[Path] | None,
         typer.Option("--from", metavar="PATH", help="Outputs of Slurm, a folder or a file, instead of running commands; repeat for more."),
@@ -32,9 +31,7 @@ def snapshot(
     time: Annotated[
         str | None, typer.Option("--time", metavar="TIME", help="When the files were printed: 2026-01-31T12:00:00 or seconds since 1970.")
     ] = None,
-    time_zone: Annotated[
-        str, typer.Option("--time-zone", metavar="ZONE", help="Zone of the local times in the files, such as Europe/Stockholm.")
-    ] = "UTC",
+    time_zone: Annotated[str, o.option("--time-zone", "Of the local times in the files.", None, metavar="ZONE")] = "UTC",
     show_commands: Annotated[
         bool, typer.Option("--show-commands", help="Print the commands that would be run, all of which only read, and run nothing.")
     ] = False,
@@ -46,23 +43,23 @@ def snapshot(
     Runs squeue, scontrol show and sacctmgr show, which only read, and no shell; or reads their outputs with --from. The file names people,
     so that only its owner may read it; --anonymise puts numbers in their place, the same as in a log that was converted with this key.
     """
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.provenance import version
     from walltime.slurm import snapshot_of, take_snapshot
     from walltime.slurm.snapshot import shown_commands
 
     if show_commands:
         if as_json:
-            common.print_json({"commands": shown_commands(), "version": version()})
+            output.print_json({"commands": shown_commands(), "version": version()})
         else:
             typer.echo("\n".join(shown_commands()))
         return
     if out is not None:
-        common.check_output(out, (".json",))
+        o.check_output(out, (".json",))
     if source is None and time is not None:
         raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
     zone = _zone(time_zone)
-    found = take_snapshot() if source is None else snapshot_of(source, None if time is None else common.unix_time(time, zone), zone)
+    found = take_snapshot() if source is None else snapshot_of(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
         from walltime.logs.anonymous import read_key
 
@@ -73,24 +70,38 @@ def snapshot(
 
 
 def _tell(found: Snapshot, out: Path | None, as_json: bool) -> None:
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.files import printable
     from walltime.provenance import version
+    from walltime.report.page import Items
 
     if as_json:
         events = {"time": found.time, "slurm": found.slurm, "machine": found.machine.name, "policy": found.machine.policy}
-        common.print_json({**events, "totals": found.totals(), "notes": list(found.notes), "out": out, "version": version()})
+        output.print_json({**events, "totals": found.totals(), "notes": list(found.notes), "out": out, "version": version()})
         return
     when = clock(found.time)
-    common.print_text(f"{found.machine.name} at {when}: " + ", ".join(f"{name} {count:,}" for name, count in found.totals().items()))
+    output.print_blocks([f"{found.machine.name} at {when}: " + ", ".join(f"{name} {count:,}" for name, count in found.totals().items())])
     for note in found.notes:
-        common.print_text(note, "* ")
+        output.print_blocks([Items([note])])
     typer.echo("not written anywhere; name a file with --out" if out is None else f"written to {printable(out)}")
 
 
 def clock(time: float) -> str:
     """A Unix time, in UTC."""
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def unix_time(text: str, zone: tzinfo) -> int:
+    """The Unix time of an option's value; raises PolicyError."""
+    from datetime import datetime
+
+    if text.isascii() and text.isdecimal() and len(text) < 13:
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise PolicyError(f"{text!r} is no time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
+    return int((time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp())
 
 
 def _zone(name: str) -> tzinfo:
@@ -105,17 +116,15 @@ def _zone(name: str) -> tzinfo:
 def start_times(
     snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="What walltime slurm snapshot wrote.")],
     *,
-    history: Annotated[
-        Path, typer.Option("--history", metavar="LOG", help="The log of the jobs that ran lately, weeks if possible; sacct's, say.")
-    ],
-    policy: TodaysPolicyOption = None,
+    history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
+    policy: o.SitePolicyOption = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200,
     arrivals: Annotated[
         bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
     ] = True,
     seed: o.SeedOption = 0,
     job: Annotated[
-        str | None, typer.Option("--job", metavar="JOB", help="Only this one, and what it waits for: 1234, or 27_3 for a task of an array.")
+        str | None, o.option("--job", "1234, or 27_3 for a task of an array; only it, and what it waits for.", None, metavar="JOB")
     ] = None,
     tries: Annotated[
         list[str] | None,
@@ -125,12 +134,12 @@ def start_times(
             help="When would this job start if it were submitted now, such as procs=64,limit=4h? Repeat it to compare sizes and limits.",
         ),
     ] = None,
-    ledger: Annotated[
+    predictions: Annotated[
         Path | None,
         typer.Option(
-            "--ledger",
+            "--predictions",
             metavar="FILE",
-            help="Enter the predictions into this ledger, .sqlite or .db, and adjust the intervals by what became of earlier ones.",
+            help="Enter the predictions into this file, .sqlite or .db, and adjust the intervals by what became of earlier ones.",
             rich_help_panel=o.RUN,
         ),
     ] = None,
@@ -144,20 +153,22 @@ def start_times(
     Each simulation draws how long jobs run from how long jobs like them ran, and the jobs to come from the past weeks, and schedules them
     as the site does, until all jobs of the snapshot have started.
     """
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.provenance import version
     from walltime.report import start_times as told
     from walltime.slurm import Ledger, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
-    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",)), (ledger, (".sqlite", ".db"))):
+    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",)), (predictions, (".sqlite", ".db"))):
         if path is not None:
-            common.check_output(path, endings)
+            o.check_output(path, endings)
     found = read_snapshot(snapshot)
     if tries:
         if named := [
-            name for name, value in (("job", job), ("ledger", ledger), ("report", report), ("metrics", metrics)) if value is not None
+            name
+            for name, value in (("job", job), ("predictions", predictions), ("report", report), ("metrics", metrics))
+            if value is not None
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, found.machine)
@@ -165,10 +176,10 @@ def start_times(
         return
     if job is not None and job not in [one.label for one in found.waiting]:
         raise PolicyError(why_not(found, job))
-    kept = None if ledger is None else Ledger(ledger, create=True)
+    kept = None if predictions is None else Ledger(predictions, create=True)
     log, _ = reading.load(history, found.machine)
     factors = None if kept is None else kept.factors()
-    with common.progress_bar(samples, "simulations") as progress:
+    with output.progress_bar(samples, "simulations") as progress:
         result = run(found, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, factors=factors, progress=progress)
     if kept is not None:
         kept.add(result)
@@ -181,15 +192,15 @@ def start_times(
     if as_json:
         events = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "metrics": metrics}
         events |= {} if reasons is None else {"reasons": reasons.as_dict()}
-        common.print_json(events | {"version": version()})
+        output.print_json(events | {"version": version()})
         return
-    common.print_text(f"{result.snapshot.machine.name} at {clock(found.time)}, {samples:,} simulations under {result.policy}")
-    common.print_table("", told.COLUMNS, [told.row(one, found.time) for one in chosen[:MOST_ROWS]])
+    output.print_blocks([f"{result.snapshot.machine.name} at {clock(found.time)}, {samples:,} simulations under {result.policy}"])
+    output.print_blocks([told.start_times_table(chosen[:MOST_ROWS], found.time)])
     if len(chosen) > MOST_ROWS:
         typer.echo(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
     for sentence in () if reasons is None else reasons.sentences:
-        common.print_text(sentence)
-    common.print_caveats(result.caveats)
+        output.print_blocks([sentence])
+    output.print_blocks(output.caveats(result.caveats))
     for path, what in ((report, "report"), (metrics, "metrics")):
         if path is not None:
             typer.echo(f"{what} written to {path}")
@@ -197,29 +208,29 @@ def start_times(
 
 def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any], as_json: bool) -> None:
     """When jobs would start that are not submitted yet."""
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.provenance import version
-    from walltime.report.start_times import TRY_COLUMNS, try_row
+    from walltime.report.start_times import trials_table
     from walltime.slurm import try_jobs
 
-    with common.progress_bar(rules["samples"], "simulations") as progress:
+    with output.progress_bar(rules["samples"], "simulations") as progress:
         result = try_jobs(found, log, texts, progress=progress, **rules)
     if as_json:
         events = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
         tried = {"tried": [one.as_dict() for one in result.tried], "caveats": list(result.caveats)}
-        common.print_json(events | tried | {"version": version()})
+        output.print_json(events | tried | {"version": version()})
         return
-    common.print_text(f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}")
-    common.print_table("", TRY_COLUMNS, [try_row(one, found.time) for one in result.tried])
-    common.print_caveats(result.caveats)
+    output.print_blocks([f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}"])
+    output.print_blocks([trials_table(result.tried, found.time)])
+    output.print_blocks(output.caveats(result.caveats))
 
 
 def score(
-    ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="What walltime slurm start-times --ledger wrote.")],
+    ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="What walltime slurm start-times --predictions wrote.")],
     *,
     history: Annotated[
         Path | None,
-        typer.Option("--history", metavar="LOG", help="A log of the jobs that have ended since, with which the ledger is completed."),
+        o.option("--history", "Of the jobs that have ended since, with which the ledger is completed.", None, metavar="LOG"),
     ] = None,
     reading: Reading,
     as_json: o.JsonOption = False,
@@ -229,21 +240,21 @@ def score(
     With --history, what has become of the predictions is entered first. The factors are those with which the next walltime slurm
     start-times with this ledger widens or narrows its intervals, so that 90 % of the jobs start within them.
     """
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.provenance import version
-    from walltime.report.start_times import SCORE_COLUMNS, score_row
+    from walltime.report.start_times import scores_table
     from walltime.slurm import Ledger
 
     kept = Ledger(ledger)
     found = kept.score(None if history is None else reading.load(history)[0])
     if as_json:
-        common.print_json(found.as_dict() | {"version": version()})
+        output.print_json(found.as_dict() | {"version": version()})
         return
-    common.print_text(f"{found.predictions:,} predictions, {found.known:,} of jobs that have started, {found.completed:,} of these new")
+    output.print_blocks([f"{found.predictions:,} predictions, {found.known:,} of jobs that have started, {found.completed:,} of these new"])
     adjusted = {one.name: one.inside for one in found.calibrated}
     if found.scores:
-        common.print_table("", SCORE_COLUMNS, [score_row(one, adjusted.get(one.name)) for one in found.scores])
+        output.print_blocks([scores_table(found.scores, adjusted)])
     for name, (early, late) in found.factors.items():
-        common.print_text(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")
+        output.print_blocks([f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it"])
     if not found.factors:
         typer.echo("no prediction is completed, so the next intervals are as simulated")

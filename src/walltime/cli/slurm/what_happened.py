@@ -11,28 +11,20 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.calibrate import TodaysPolicyOption
 from walltime.cli.groups import Reading
+from walltime.cli.slurm.starts import unix_time
 
 
 def what_happened(
     trace: Annotated[Path, typer.Argument(metavar="LOG", help="The cluster's job log, as sacct has printed it since.")],
     *,
-    ledger: Annotated[Path, typer.Option("--ledger", metavar="FOLDER", help="The side-car's ledger.")],
+    ledger: Annotated[Path, o.option("--ledger", panel=None, metavar="FOLDER")],
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="From then on (UTC): 2026-01-31, 2026-01-31T12:00:00, seconds since 1970.")
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Until then.")] = None,
-    cluster: Annotated[
-        Path | None,
-        typer.Option(
-            "--cluster",
-            metavar="FILE",
-            help="The machine and how it schedules, to simulate whom broken promises delayed.",
-            rich_help_panel=o.RUN,
-        ),
-    ] = None,
-    policy: TodaysPolicyOption = None,
+    cluster: o.ClusterOption = None,
+    policy: o.SitePolicyOption = None,
     reading: Reading,
     report: o.ReportOption = None,
     as_json: o.JsonOption = False,
@@ -43,7 +35,7 @@ def what_happened(
     late, and, first of all, whether any job was ended before its user's limit. With --cluster also which jobs were delayed by those that
     outlived their TimeMin: that is simulated, all else is recorded.
     """
-    from walltime.cli import common
+    from walltime.cli import output
     from walltime.machine import read_machine
     from walltime.provenance import version
     from walltime.report import adjust as told
@@ -52,10 +44,8 @@ def what_happened(
     from walltime.slurm.sidecar.review import what_happened as find
     from walltime.slurm.sidecar.review import with_delays
 
-    if report is not None:
-        common.check_output(report, (".html", ".htm"))
     machine = None if cluster is None else read_machine(cluster)
-    first, last = (None if time is None else float(common.unix_time(time, UTC)) for time in (since, until))
+    first, last = (None if time is None else float(unix_time(time, UTC)) for time in (since, until))
     events = read_events(ledger)
     if machine is None and reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
@@ -66,12 +56,9 @@ def what_happened(
     if report is not None:
         told.write_adjust_report(report, found, None, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
     if as_json:
-        common.print_json(found.as_dict() | {"report": report, "version": version()})
+        output.print_json(found.as_dict() | {"report": report, "version": version()})
         return
-    for sentence in told.sentences(found):
-        common.print_text(sentence)
-    for title, columns, rows in told.tables_of(found):
-        common.print_table(title, columns, rows)
-    common.print_caveats(list(found.notes))
+    output.print_blocks([*told.sentences(found), *told.tables_of(found)])
+    output.print_blocks(output.caveats(list(found.notes)))
     if report is not None:
         typer.echo(f"report written to {report}")

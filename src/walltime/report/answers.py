@@ -1,19 +1,16 @@
-"""The text of a report: readable numbers, names of policies, and the answer in one sentence."""
+"""What a comparison of schedules says, in one sentence, and how its policies are called."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from walltime.metrics import Summary, relative_difference
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
-from walltime.wording import UNDEFINED as UNDEFINED
-from walltime.wording import human_time as human_time
-from walltime.wording import in_prose as in_prose
-from walltime.wording import shown_change as shown_change
-from walltime.wording import to_error as to_error
+from walltime.wording import human_number, human_percent, human_time, in_prose
+
+__all__ = ["CLOSE", "ELSEWHERE", "answer", "distinct", "labels"]
 
 ELSEWHERE = "All of this is about this log, shaken; other logs may differ."
 """Said beside every clear difference, which is mistaken for more."""
@@ -21,49 +18,6 @@ CLOSE = 5.0
 """Difference in percent below which two means count as close."""
 MOST_IN_ONE_SENTENCE = 4
 """With more policies than this, the sentence names the best ones instead of all."""
-
-
-def human_number(value: float) -> str:
-    """A ratio with three significant digits, and thousands separators.
-
-    >>> human_number(92.94), human_number(1234.5), human_number(1.5), human_number(float("nan"))
-    ('92.9', '1,234', '1.50', 'n/a')
-    """
-    if not math.isfinite(value):
-        return UNDEFINED
-    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-    return f"{value:,.{digits}f}"
-
-
-def human_percent(percent: float) -> str:
-    """A percentage; small values are not rounded to 0, nor values just below 100 to 100.
-
-    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(100)
-    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '100 %')
-    """
-    if not math.isfinite(percent):
-        return UNDEFINED
-    if percent in (0, 100):
-        return f"{percent:.0f} %"
-    if 0 < percent < 0.1:
-        return "< 0.1 %"
-    if 99.9 < percent < 100:
-        return "> 99.9 %"
-    return f"{percent:.1f} %" if percent < 9.95 or 99.5 <= percent < 100 else f"{percent:.0f} %"
-
-
-def human_difference(percent: float) -> str:
-    """A relative difference with its sign.
-
-    >>> human_difference(-94.96), human_difference(2.04), human_difference(0.0), human_difference(1450)
-    ('-95 %', '+2.0 %', '±0 %', '+1,450 %')
-    """
-    if not math.isfinite(percent):
-        return ""
-    if abs(percent) < 0.05:
-        return "±0 %"
-    digits = 1 if abs(percent) < 9.95 else 0
-    return f"{'-' if percent < 0 else '+'}{abs(percent):,.{digits}f} %"
 
 
 SHOW: Mapping[str, tuple[Callable[[float], str], str]] = {

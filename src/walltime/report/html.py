@@ -1,0 +1,290 @@
+"""Pages in HTML: one file that loads nothing. All texts are escaped here, and nowhere else is there any HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from walltime.files import whole_file
+from walltime.provenance import version
+from walltime.report.page import Block, Code, Drawing, Fold, Fragment, Group, Heading, Items, Page, Paragraph, Section, command_text
+from walltime.tables import Cell, Column, Table
+from walltime.wording import UNDEFINED, human_percent
+from walltime.workload import Workload
+
+__all__ = ["escape", "render", "resource", "unbroken", "write_page"]
+
+ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
+"""What a browser lets a page do: nothing outside itself."""
+MARKED = ("best", "reproduced", "chaos", "off")
+"""Looks of cells whose text is shaded."""
+LIBRARY = "uPlot-1.6.32.min"
+TABLES = ("time", "tables", "page")
+"""The scripts of a page of tables: they can be sorted."""
+EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
+
+
+def write_page(page: Page, path: str | Path) -> Path:
+    """Write a page as a file, completely or not at all, the same bytes for equal values; returns its path. Raises OutputError."""
+    content = render(page)
+    with whole_file(Path(path)) as file:
+        file.write(content.encode())
+    return Path(path)
+
+
+def render(page: Page) -> str:
+    """A page as a string."""
+    sections = [*page.sections, *_origin(page)]
+    body = [
+        f'<p class="eyebrow">walltime: {escape(page.kind)}</p>',
+        f"<h1>{escape(page.title)}</h1>",
+        *(f'<p class="answer">{unbroken(escape(sentence))}</p>' for sentence in page.answer),
+        _facts(page.facts),
+        _caveats(page.caveats),
+        _contents(sections),
+        *map(_section, sections),
+        f"<footer>Made by walltime {escape(version())}. The page holds everything it shows; nothing is loaded.</footer>",
+        "</main>",
+        page.interactive,
+        _scripts(EVERYTHING if page.interactive else TABLES, library=bool(page.interactive)),
+    ]
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" {ALLOWED}>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(page.title)}</title>\n<style>{resource('page.css')}{page.css}</style>\n</head>\n"
+    )
+    inside = "\n".join(filter(None, body))
+    return f"{head}<body>\n<main>\n{inside}\n</body>\n</html>\n"
+
+
+def escape(value: Any) -> str:
+    """A value as text of a page, with HTML special characters escaped.
+
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(str(value), quote=True)
+
+
+def unbroken(sentence: str) -> str:
+    """A sentence without line breaks between a number and its unit.
+
+    >>> unbroken("60 % in 2 h 05 min")
+    '60&nbsp;% in 2&nbsp;h&nbsp;05&nbsp;min'
+    """
+    joined = re.sub(r"(\d) (%|s\b|min\b|h\b|d\b)", r"\1&nbsp;\2", sentence)
+    return re.sub(r"(&nbsp;(?:min|h|d)) (\d)", r"\1&nbsp;\2", joined)
+
+
+def breakable(label: str) -> str:
+    """A change or a specification as text of a page that may break after its signs.
+
+    >>> breakable("a.b+=<c>")
+    'a.<wbr>b+=<wbr>&lt;c&gt;'
+    """
+    return "<wbr>".join(escape(part) for part in re.split(r"(?<=[.,:=_])(?=[^\s.,:=_])", label))
+
+
+@cache
+def resource(name: str) -> str:
+    """A file of scripts/."""
+    return (files("walltime.report") / "scripts" / name).read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------- the frame
+
+
+def _facts(values: Sequence[tuple[str, str]]) -> str:
+    if not values:
+        return ""
+    return '<dl class="facts">' + "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in values) + "</dl>"
+
+
+def _caveats(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    return f'<aside class="caveats" aria-labelledby="caveats"><h2 id="caveats">Caveats</h2>\n{_items(Items(sentences))}</aside>'
+
+
+def _anchor(section: Section) -> str:
+    return section.name or "section-" + re.sub(r"\W+", "-", section.title.lower()).strip("-")
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    links = (
+        f'<li{_attribute("class", section.shown)}><a href="#{escape(_anchor(section))}">{escape(section.title)}</a></li>'
+        for section in sections
+        if section.title
+    )
+    return f'<nav class="contents" aria-label="Sections"><ul>{"".join(links)}</ul></nav>'
+
+
+def _section(section: Section) -> str:
+    name = escape(_anchor(section))
+    heading = f'<h2 id="{name}">{escape(section.title)}</h2>\n' if section.title else ""
+    inside = heading + _blocks(block for block in section.blocks if block is not None)
+    return f'<section class="{section.shown}" aria-labelledby="{name}">\n{inside}\n</section>' if section.shown else inside
+
+
+def _origin(page: Page) -> list[Section]:
+    """What was dropped or changed, where it comes from, how to repeat it, and all of it as JSON."""
+    sections = [Section("What was dropped or changed", _rules(page.workload))] if page.workload is not None else []
+    if not page.record:
+        return sections
+    flat = {name: value for name, value in page.record.items() if name not in ("settings", "dropped", "changed", "noticed")}
+    flat |= dict(page.record.get("settings", {}))
+    rows = [[name, Cell(_plain(name, value) or UNDEFINED, look="wrap")] for name, value in flat.items()]
+    blocks: list[Block] = [Table(["what", "value"], rows, "Provenance", texts=-1)]
+    if page.repetition:
+        blocks += [Heading("To repeat it"), Code(page.repetition)]
+    whole = json.dumps(page.record if page.data is None else page.data, indent=2, ensure_ascii=False)
+    return [*sections, Section("Where this comes from", [*blocks, Fold("The same as JSON", [Code(whole)])])]
+
+
+def _rules(workload: Workload) -> list[Block]:
+    """The rules that dropped, changed or noticed jobs, with their counts."""
+    origin = workload.origin
+    total = max(origin.records, len(workload), 1)
+    rows = [
+        [rule, did, f"{count:,}", human_percent(100 * count / total)]
+        for did, counts in (("dropped", origin.dropped), ("changed", origin.changed), ("noticed, left as it is", origin.noticed))
+        for rule, count in counts.items()
+    ]
+    read = f"Records read: {origin.records:,}; jobs simulated: {len(workload):,}."
+    if not rows:
+        return [Paragraph(f"No rule dropped or changed a job. {read}")]
+    head = ["rule", "what it did", "jobs", "of the records"]
+    return [Paragraph(read), Table(head, rows, "Rules and how many jobs each touched", texts=-1)]
+
+
+def _plain(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return command_text(value) if name == "command" else "; ".join(map(str, value)) or "none"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _scripts(names: Sequence[str], library: bool) -> str:
+    """These scripts as one element, behind the library if it is needed, with its licence."""
+    own = "\n".join(resource(f"{name}.js") for name in names)
+    element = f'<script>\n"use strict";\n(() => {{\n{own}}})();\n</script>'
+    if not library:
+        return element
+    licence = f"/*\n{resource('uPlot-LICENSE.txt').strip()}\n*/"
+    return f"<style>{resource(f'{LIBRARY}.css')}</style>\n<script>{licence}\n{resource(f'{LIBRARY}.js')}</script>\n{element}"
+
+
+# ---------------------------------------------------------------------- blocks
+
+
+def _blocks(blocks: Iterable[Block]) -> str:
+    return "\n".join(map(_block, blocks))
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Table():
+            return _table(block)
+        case Paragraph():
+            return f"<p{_attribute('class', block.look)}>{unbroken(escape(block.text))}</p>"
+        case Heading():
+            return f'<h3 class="change">{breakable(block.text)}</h3>' if block.change else f"<h3>{escape(block.text)}</h3>"
+        case Items():
+            return _items(block)
+        case Code():
+            return f'<pre tabindex="0">{escape(block.text)}</pre>'
+        case Drawing():
+            return _drawing(block)
+        case Fold():
+            policy = _attribute("data-p", block.policy)
+            return f"<details{policy}><summary>{escape(block.summary)}</summary>\n{_blocks(block.blocks)}\n</details>"
+        case Group():
+            attributes = _attribute("class", block.look) + _attribute("data-p", " ".join(map(str, block.policies)))
+            return f"<div{attributes}>\n{_blocks(block.blocks)}\n</div>"
+        case Fragment():
+            return resource(block.file).strip()
+
+
+def _items(block: Items) -> str:
+    lines = "\n".join(f"<li>{escape(item)}</li>" for item in block.items)
+    return f"<ul{_attribute('class', block.look)}>\n{lines}\n</ul>"
+
+
+def _drawing(block: Drawing) -> str:
+    from walltime.report.figures import to_svg  # matplotlib is slow to load
+
+    width = "" if block.pixels is None else f' style="max-width: {block.pixels}px"'
+    image = f'<div role="img" aria-label="{escape(block.alternative)}"{width}>{to_svg(block.figure, block.name)}</div>'
+    caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
+    shown = _scroll(image, block.alternative, "wide") if block.wide else image
+    return f"<figure{_attribute('data-p', block.policy)}>{shown}{caption}</figure>"
+
+
+def _scroll(inside: str, label: str, name: str = "") -> str:
+    """A box that scrolls sideways, also by keyboard, if the screen is narrower than its content."""
+    return f'<div class="scroll {name}" tabindex="0" role="region" aria-label="{escape(label)}">{inside}</div>'
+
+
+def _table(table: Table) -> str:
+    columns = table.heads
+    top = "".join(_head(column) for column in columns)
+    lines = []
+    for k, row in enumerate(table.cells):
+        mine = table.row_policies[k] if table.row_policies else None
+        cells = [f'<th scope="row"{_attribute("data-p", mine)}>{_inside(row[0])}</th>']
+        cells += [_cell(cell, column.policy if mine is None else mine) for cell, column in zip(row[1:], columns[1:], strict=True)]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    look = [table.look, "words" if table.texts < 0 else f"words{table.texts}" if table.texts > 1 else ""]
+    body = "\n".join(lines)
+    inside = f'<table class="{" ".join(filter(None, look))}"><thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    return _scroll(inside, table.title) + (f'\n<p class="note">{_with_base(table.note)}</p>' if table.note else "")
+
+
+def _with_base(note: str) -> str:
+    """A note in which the name between braces follows the reader's choice of a baseline."""
+    return re.sub(r"\{(.*?)\}", r'<span class="base">\1</span>', escape(note))
+
+
+def _head(column: Column) -> str:
+    swatch = f'<span class="key {column.swatch}"></span>' if column.swatch else ""
+    return f'<th scope="col"{_attribute("data-p", column.policy)}>{swatch}{breakable(column.name)}</th>'
+
+
+def _cell(cell: Cell, policy: int | None) -> str:
+    attributes = _attribute("data-p", policy)
+    value = cell.value if isinstance(cell.value, int | float) and math.isfinite(cell.value) else None
+    if cell.of is not None:
+        attributes += f' data-key="{escape(cell.of[0])}" data-of="{cell.of[1]}"'
+    if value is not None:
+        attributes += f' data-v="{value:.10g}"'
+    attributes += _attribute("title", cell.exact) + _attribute("class", "" if cell.look in MARKED or cell.look == "code" else cell.look)
+    if cell.shares:
+        attributes += ' aria-hidden="true"'
+    return f"<td{attributes}>{_inside(cell)}{''.join(f'<small>{escape(line)}</small>' for line in cell.small)}</td>"
+
+
+def _inside(cell: Cell) -> str:
+    if cell.shares:
+        parts = "".join(f'<i class="{name}" style="width:{share:.3f}%"></i>' for name, share in cell.shares.items())
+        return f'<div class="bar">{parts}</div>'
+    if cell.job is not None:
+        return f'<span data-job="{cell.job}">{escape(cell.text)}</span>'
+    if cell.look == "change":
+        return f'<span class="change">{breakable(cell.text)}</span>'
+    text = escape(cell.text).replace("\n", "<br>")
+    if cell.look == "code":
+        return f"<code>{text}</code>"
+    return f'<span class="{cell.look}">{text}</span>' if cell.look in MARKED else text
+
+
+def _attribute(name: str, value: Any) -> str:
+    return "" if value is None or value == "" else f' {name}="{escape(value)}"'

@@ -1,0 +1,223 @@
+"""Tables as values, and how they are written: in a notebook, as CSV, Markdown and LaTeX. Pages and terminals render the same values.
+
+>>> table = Table(["policy", "mean wait"], [["EASY", Cell("1 h 00 min", value=3600.0)]], "Waits")
+>>> print(table.csv(), end="")
+policy,mean wait
+EASY,3600.0
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from walltime.wording import human_difference
+
+__all__ = ["FORMATS", "Cell", "Column", "Facts", "Row", "Table", "number"]
+
+LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "†": r"\dag{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "\xad": "", "\xa0": "~"}
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, for whoever reads it, and what belongs to it."""
+
+    text: str
+    small: Sequence[str] = ()
+    """further lines, in small print"""
+    exact: str = ""
+    """the number with all its digits, where the text is rounded"""
+    value: float | str | None = None
+    """the number, or the word, for sorting and for files; the text if there is none"""
+    look: str = ""
+    """how a page shows it: word, wrap (takes several lines), long, base, clear, code, best, change (may break after its signs), ..."""
+    of: tuple[str, int] | None = None
+    """a key that cells share which are compared, and the number of this one's policy"""
+    job: int | None = None
+    """the number of a job that is explained elsewhere on the page"""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """parts of a bar by their names, percent"""
+
+    @property
+    def words(self) -> str:
+        """All of it in one line."""
+        return f"{self.text} ({', '.join(self.small)})" if self.small else self.text
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column; `policy`: the number of the policy that it is about; `swatch`: the kind of start whose colour it explains."""
+
+    name: str
+    policy: int | None = None
+    swatch: str = ""
+
+
+Row = Sequence[Any]
+"""Cells, or texts that stand for cells."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under columns; texts stand for cells that are nothing else."""
+
+    columns: Sequence[str | Column]
+    rows: Sequence[Row]
+    title: str = ""
+    note: str = ""
+    texts: int = 1
+    """so many columns, the first ones, are text, the others are numbers; -1: all are text"""
+    look: str = ""
+    """how a page shows it: months (the first column in one line), overview, sure"""
+    row_policies: Sequence[int] = ()
+    """the number of the policy that a row is about"""
+
+    @property
+    def heads(self) -> list[Column]:
+        """The columns as values."""
+        return [column if isinstance(column, Column) else Column(column) for column in self.columns]
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The rows as values; cells that are compared have the difference from the first policy's in small print."""
+        cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        base = {cell.of[0]: cell.value for row in cells for cell in row if cell.of is not None and cell.of[1] == 0}
+        return [[_compared(cell, base) for cell in row] for row in cells]
+
+    def column(self, k: int) -> list[str]:
+        """The texts of a column."""
+        return [row[k].text for row in self.cells]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A mapping for each row; columns of the same name are numbered."""
+        names = [head.name for head in self.heads]
+        names = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
+        return [dict(zip(names, map(_plain, row), strict=True)) for row in self.cells]
+
+    def json(self) -> str:
+        """The records."""
+        return json.dumps({"title": self.title, "rows": self.records()}, indent=2, ensure_ascii=False) + "\n"
+
+    def csv(self) -> str:
+        """Comma-separated values, numbers unrounded where they are known."""
+        sink = io.StringIO()
+        writer = csv.writer(sink, lineterminator="\n")
+        writer.writerow([head.name for head in self.heads])
+        writer.writerows([[_plain(cell) for cell in row] for row in self.cells])
+        return sink.getvalue()
+
+    def markdown(self) -> str:
+        """A table of Markdown, its title above."""
+
+        def line(words: Sequence[str]) -> str:
+            return "| " + " | ".join(" ".join(word.replace("|", r"\|").split()) for word in words) + " |\n"
+
+        rules = [":--" if self.is_text(k) else "--:" for k in range(len(self.columns))]
+        title = f"**{self.title}**\n\n" if self.title else ""
+        rows = "".join(line([cell.words for cell in row]) for row in self.cells)
+        return title + line([head.name for head in self.heads]) + line(rules) + rows
+
+    def latex(self) -> str:
+        """A table for the package booktabs."""
+
+        def line(words: Sequence[str]) -> str:
+            return " & ".join(" ".join(word.split()).translate(LATEX) for word in words) + " \\\\\n"
+
+        kinds = "".join("l" if self.is_text(k) else "r" for k in range(len(self.columns)))
+        caption = f"\\caption{{{self.title.translate(LATEX)}}}\n" if self.title else ""
+        rows = "".join(line([cell.words for cell in row]) for row in self.cells)
+        head = line([head.name for head in self.heads])
+        inside = f"\\begin{{tabular}}{{{kinds}}}\n\\toprule\n{head}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n"
+        return f"\\begin{{table}}\n\\centering\n{caption}{inside}\\end{{table}}\n"
+
+    def without(self, *names: str) -> Table:
+        """The same without these columns, and without its note."""
+        kept = [k for k, head in enumerate(self.heads) if head.name not in names]
+        rows = [[row[k] for k in kept] for row in self.rows]
+        return replace(self, columns=[self.columns[k] for k in kept], rows=rows, note="")
+
+    def is_text(self, k: int) -> bool:
+        """Whether a column holds text."""
+        return self.texts < 0 or k < self.texts
+
+    def _repr_html_(self) -> str:
+        """A small table, which follows the notebook's light or dark mode."""
+        sides = ["left" if self.is_text(k) else "right" for k in range(len(self.columns))]
+        top = "".join(_element("th", head.name, side) for head, side in zip(self.heads, sides, strict=True))
+        lines = ["".join(_element("td", cell.words, side) for cell, side in zip(row, sides, strict=True)) for row in self.cells]
+        return _notebook(self.title, [top, *lines], self.note)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with values and, in the terminal, remarks."""
+
+    title: str
+    rows: Sequence[tuple[str, ...]]
+    note: str = ""
+
+    def table(self) -> Table:
+        """The same with heads, for files."""
+        rows = [[*row, *[""] * (3 - len(row))] for row in self.rows]
+        return Table(["", "value", "remark"], rows, self.title)
+
+    def _repr_html_(self) -> str:
+        """A title, and names with values below.
+
+        >>> Facts("EASY", [("mean wait", "1 h")])._repr_html_().count("<tr>")
+        1
+        """
+        return _notebook(self.title, [_element("th", row[0], "left") + _element("td", row[1], "right") for row in self.rows], self.note)
+
+
+def _compared(cell: Cell, base: Mapping[str, Any]) -> Cell:
+    before = base.get(cell.of[0]) if cell.of is not None and cell.of[1] else None
+    if not before or not isinstance(before, int | float) or not isinstance(cell.value, int | float):
+        return cell
+    difference = human_difference(100 * (cell.value - before) / before)
+    return replace(cell, small=[*cell.small, difference]) if difference else cell
+
+
+def _plain(cell: Cell) -> float | str:
+    if isinstance(cell.value, float) and not math.isfinite(cell.value):
+        return ""
+    return cell.words if cell.value is None else cell.value
+
+
+def _element(tag: str, text: str, side: str) -> str:
+    return f'<{tag} style="text-align: {side}">{html.escape(text)}</{tag}>'
+
+
+def _notebook(title: str, lines: Sequence[str], note: str) -> str:
+    caption = f'<caption style="text-align: left; font-weight: bold">{html.escape(title)}</caption>'
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table>{caption}<tbody>{body}</tbody></table>" + (f"<p>{html.escape(note)}</p>" if note else "")
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": Table.csv, "markdown": Table.markdown, "latex": Table.latex, "json": Table.json}
+"""How a table is written, by the name of the format."""
+
+
+def number(value: object) -> str:
+    """A value for a cell: whole numbers with separators, others with four significant digits.
+
+    >>> number(28489), number(6887.38), number(None), number(0.70415)
+    ('28,489', '6,887', 'n/a', '0.7042')
+    """
+    if value is None:
+        return "n/a"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
