@@ -10,7 +10,7 @@ from typing import Any
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("performance.json")
-STORED = "[performance.json](performance.json)"
+STORED = "`docs/generators/performance.json`"
 
 
 def load(file: Path = FILE) -> Numbers:

@@ -1,6 +1,35 @@
 """Everything that speaks to Slurm: a cluster as a machine and as it is now, when its waiting jobs will start, and the side-car."""
 
+from typing import TYPE_CHECKING
+
 from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.slurm.cluster import Cluster as Cluster
+    from walltime.slurm.cluster import read_cluster as read_cluster
+    from walltime.slurm.jobs import SNAPSHOT_RULES as SNAPSHOT_RULES
+    from walltime.slurm.jobs import SnapshotJob as SnapshotJob
+    from walltime.slurm.snapshot import Snapshot as Snapshot
+    from walltime.slurm.snapshot import read_snapshot as read_snapshot
+    from walltime.slurm.snapshot import snapshot_of as snapshot_of
+    from walltime.slurm.snapshot import take_snapshot as take_snapshot
+    from walltime.slurm.starts.ledger import Ledger as Ledger
+    from walltime.slurm.starts.ledger import Scorecard as Scorecard
+    from walltime.slurm.starts.replay import outcomes as outcomes
+    from walltime.slurm.starts.replay import snapshot_at as snapshot_at
+    from walltime.slurm.starts.scores import Outcome as Outcome
+    from walltime.slurm.starts.scores import Score as Score
+    from walltime.slurm.starts.scores import factors_of as factors_of
+    from walltime.slurm.starts.scores import scores_of as scores_of
+    from walltime.slurm.starts.start_times import Reasons as Reasons
+    from walltime.slurm.starts.start_times import StartTime as StartTime
+    from walltime.slurm.starts.start_times import StartTimes as StartTimes
+    from walltime.slurm.starts.start_times import start_times as start_times
+    from walltime.slurm.starts.start_times import why as why
+    from walltime.slurm.starts.trials import Trial as Trial
+    from walltime.slurm.starts.trials import Trials as Trials
+    from walltime.slurm.starts.trials import parse_trial as parse_trial
+    from walltime.slurm.starts.trials import try_jobs as try_jobs
 
 _NAMES = {
     "slurm.cluster": ("Cluster", "read_cluster"),
