@@ -53,6 +53,19 @@ def lowered(settings: Settings, kill: bool, starts_only: bool = False) -> Record
     )
 
 
+def processors_together(procs: Array, wants: Wants, machine: Nodes) -> int:
+    """A power of two, of so many processors everything is a multiple; counted in such units the schedule is the same.
+
+    It is 1 where jobs may want more nodes than units, since these get single processors of some.
+    """
+    common = int(np.gcd.reduce(np.concatenate([machine.procs, procs]), initial=0))
+    unit = max(1, common & -common)
+    few = (wants.nodes <= 1) | (wants.whole > 0)
+    if (machine.procs == unit).all():
+        few |= wants.nodes <= procs // unit
+    return unit if few.all() else 1
+
+
 class SlurmSimulation(Pieces):
     """A simulation of Slurm's scheduling on a machine of nodes, run as a whole or in pieces.
 
@@ -79,6 +92,9 @@ class SlurmSimulation(Pieces):
     ):
         super().__init__(None)
         count = len(submit)
+        self._unit = unit = processors_together(procs, wants, machine)
+        machine = machine._replace(procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits])
+        procs = procs // unit
         jobs = records(SLURM_JOB, count)
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "follows", "think"):
@@ -152,4 +168,4 @@ class SlurmSimulation(Pieces):
         owner, own = owner[order], own[order]
         job, first, procs, second = (np.repeat(values, own["count"]).astype(np.int64) for values in (owner, own.node, own.procs, own.second))
         begin = np.cumsum(own["count"]) - own["count"]
-        return job, first + np.arange(len(job)) - np.repeat(begin, own["count"]), procs, second
+        return job, first + np.arange(len(job)) - np.repeat(begin, own["count"]), procs * self._unit, second

@@ -14,7 +14,7 @@ import numba
 from numba.core import types
 from numba.extending import intrinsic
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.jit import kernel
 
 WORD = 64
 """Nodes to a word."""
@@ -117,40 +117,16 @@ def count_between(members, first, end):
     return count
 
 
-@called_kernel
-def give_back(planes, procs_planes, ranges, first, count):
-    """Add to what is free of each node what a job has of it: `ranges[first : first + count]`."""
-    for r in range(first, first + count):
-        node, end = ranges[r].node, ranges[r].node + ranges[r].count
-        procs, second = ranges[r].procs, ranges[r].second
-        for w in words_of(node, end):
-            bits, carry, carry_second = ones(w, node, end), 0, 0
-            for k in range(procs_planes):
-                old, new = planes[k, w], bits if (procs >> k) & 1 else 0
-                planes[k, w] = old ^ new ^ carry
-                carry = (old & new) | (carry & (old | new))
-            for k in range(procs_planes, len(planes)):
-                old, new = planes[k, w], bits if (second >> (k - procs_planes)) & 1 else 0
-                planes[k, w] = old ^ new ^ carry_second
-                carry_second = (old & new) | (carry_second & (old | new))
-
-
-@called_kernel
-def take_away(planes, procs_planes, ranges, first, count):
-    """Subtract from what is free of each node what a job gets of it."""
-    for r in range(first, first + count):
-        node, end = ranges[r].node, ranges[r].node + ranges[r].count
-        procs, second = ranges[r].procs, ranges[r].second
-        for w in words_of(node, end):
-            bits, borrow, borrow_second = ones(w, node, end), 0, 0
-            for k in range(procs_planes):
-                old, less = planes[k, w], bits if (procs >> k) & 1 else 0
-                planes[k, w] = old ^ less ^ borrow
-                borrow = (~old & (less | borrow)) | (less & borrow)
-            for k in range(procs_planes, len(planes)):
-                old, less = planes[k, w], bits if (second >> (k - procs_planes)) & 1 else 0
-                planes[k, w] = old ^ less ^ borrow_second
-                borrow_second = (~old & (less | borrow_second)) | (less & borrow_second)
+@kernel
+def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
+    """Add a number to those of some nodes of a word (1), or subtract it (-1)."""
+    carry = 0
+    for k in range(first_plane, last_plane):
+        old, other = planes[k, word], bits if (number >> (k - first_plane)) & 1 else 0
+        planes[k, word] = old ^ other ^ carry
+        if sign < 0:
+            old = ~old
+        carry = (old & (other | carry)) | (other & carry)
 
 
 @kernel

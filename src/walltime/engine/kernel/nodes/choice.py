@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.nodes.bits import count_between, count_bits, next_node, number_of, total_between, total_of
+from walltime.engine.kernel.nodes.bits import count_bits, next_node, number_of, total_between, total_of
+from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, USABLE
 
 
 @kernel
@@ -21,50 +22,54 @@ def row_at(state, running, time):
 
 
 @called_kernel
-def missing(state, site, use, plan, job, time, length):
-    """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set `plan.usable`.
+def missing(state, job, site, running, free, blocks, time, length):
+    """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
     Returns 0 if they suffice, else so many processors that at least as many more must become free.
     """
-    row, usable, words = row_at(state, use.running, time), plan.usable, len(plan.usable)
-    free, procs_planes, planes = use.free, state.procs_planes, len(site.capacity)
+    row, sets, members = row_at(state, running, time), site.sets, site.partitions[job.partition].members
+    words, procs_planes, planes = sets.shape[1], state.procs_planes, state.planes
     for w in range(words):
-        usable[w] = -1 if job.whole else free[row, 0, w]
-    for k in range(procs_planes):
-        if job.whole:
+        sets[USABLE, w] = sets[members, w] if job.whole or procs_planes > 1 else sets[members, w] & free[row, 0, w]
+    if job.whole:
+        for k in range(procs_planes):
             for w in range(words):
-                usable[w] &= ~(free[row, k, w] ^ site.capacity[k, w])
-        elif k > 0:
-            for w in range(words):
-                usable[w] |= free[row, k, w]
-    part = job.partition
-    for w in range(words):
-        usable[w] &= site.members[part, w]
-    if state.closed:
+                sets[USABLE, w] &= ~(free[row, k, w] ^ sets[CAPACITY + k, w])
+    elif procs_planes > 1:
         for w in range(words):
-            usable[w] &= ~site.closed[w]
+            some = free[row, 0, w]
+            for k in range(1, procs_planes):
+                some |= free[row, k, w]
+            sets[USABLE, w] &= some
     if job.each > 0:
-        _only_with_second(free[row], procs_planes, usable, job.each)
+        _only_with_second(free[row], procs_planes, sets[USABLE], job.each)
+    if state.closed:
+        _leave_out(sets, CLOSED, 0, words)
     for k in range(len(site.outages)):
         out = site.outages[k]
         if out.phase == 1 and out.begin < time + length and out.end > time:
-            for w in range(words):
-                usable[w] &= ~site.out_sets[k, w]
+            _leave_out(sets, out.row, 0, words)
     for k in range(state.ahead):
-        block = plan.blocks[k]
+        block = blocks[k]
         if block.keeps_from < time + length and block.end > time:
-            for w in range(block.first_word, block.last_word + 1):
-                usable[w] &= ~plan.sets[block.row, w]
+            _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     nodes = 0
     for w in range(words):
-        nodes += count_bits(usable[w])
+        nodes += count_bits(sets[USABLE, w])
     lacks = max(0, job.nodes - nodes)
     if not job.whole:
-        procs = nodes if procs_planes == 1 else total_of(free[row], 0, procs_planes, usable)
+        procs = nodes if procs_planes == 1 else total_of(free[row], 0, procs_planes, sets[USABLE])
         lacks = max(lacks, job.procs - procs)
-        if lacks == 0 and job.second > 0 and total_of(free[row], procs_planes, planes, usable) < job.second:
+        if lacks == 0 and job.second > 0 and total_of(free[row], procs_planes, planes, sets[USABLE]) < job.second:
             lacks = 1
     return lacks
+
+
+@kernel
+def _leave_out(sets, row, first, end):
+    """Take the nodes of a set from the usable ones, in some words."""
+    for w in range(first, end):
+        sets[USABLE, w] &= ~sets[row, w]
 
 
 @kernel
@@ -84,13 +89,13 @@ def _only_with_second(free, procs_planes, usable, least):
 
 
 @called_kernel
-def choose(state, site, use, plan, job, time):
-    """Choose nodes for a job among those that it can use at a time, of which there are enough: `plan.chosen`.
+def choose(state, job, site, running, free, choice, time):
+    """Choose nodes for a job among those that it can use at a time, of which there are enough: `state.chosen` ranges.
 
     Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until what is left fits into one; of these the smallest.
     """
-    runs, heap, free = plan.runs, plan.heap, use.free[row_at(state, use.running, time)]
-    count = _find_runs(state, site, plan, job, free)
+    runs, heap, planes = choice.runs, choice.heap, free[row_at(state, running, time)]
+    count = _find_runs(state, job, site, planes, runs)
     whole, left_nodes, left_procs, left_second = job.whole, job.nodes, 0 if job.whole else job.procs, job.second
     size, largest = site.partitions[job.partition].size, 0
     for i in range(1, count):
@@ -114,30 +119,30 @@ def choose(state, site, use, plan, job, time):
         place, end = runs[best].place, runs[best].end
         if size > 0 and job.second == 0 and (whole or size == 1):  # each node gives the same
             end = min(end, place + (left_nodes if whole else left_procs))
-            _take(state, site, plan, job.partition, place, end, size, 0)
+            _take(state, site, choice, job.partition, place, end, size)
             left_nodes = max(0, left_nodes - (end - place))
             left_procs -= 0 if whole else end - place
             continue
         for k in range(place, end):
             if whole and left_nodes == 0:
                 break
-            n = site.nodes_of.items[site.nodes_of.first[job.partition] + k]
-            procs = number_of(free, 0, state.procs_planes, n)
+            node = _node_at(site, job.partition, k)
+            procs = number_of(planes, 0, state.procs_planes, node)
             if not whole:
                 procs = min(procs, left_procs - max(0, left_nodes - 1))
-            second = min(number_of(free, state.procs_planes, len(free), n), left_second)
+            second = min(number_of(planes, state.procs_planes, len(planes), node), left_second)
             if procs <= 0 and second == 0:
                 continue
-            _take_node(state, plan, n, procs, second)
+            _take_node(state, choice, node, procs, second)
             left_nodes = max(0, left_nodes - 1)
             left_procs -= 0 if whole else procs
             left_second -= second
 
 
 @kernel
-def _find_runs(state, site, plan, job, free):
+def _find_runs(state, job, site, planes, runs):
     """Note the runs of consecutive usable nodes of a job's partition, and what they have; returns how many there are."""
-    part, runs, usable, count, behind = site.partitions[job.partition], plan.runs, plan.usable, 0, -1
+    part, usable, count, behind = site.partitions[job.partition], site.sets[USABLE], 0, -1
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
         first = next_node(usable, stretch.node, stretch.end, 1)
@@ -150,9 +155,9 @@ def _find_runs(state, site, plan, job, free):
             run = runs[count - 1]
             behind = run.end = place + end - first
             run.nodes += end - first
-            run.procs += end - first if state.procs_planes == 1 else total_between(free, 0, state.procs_planes, first, end)
+            run.procs += end - first if state.procs_planes == 1 else total_between(planes, 0, state.procs_planes, first, end)
             if job.second > 0:
-                run.second += total_between(free, state.procs_planes, len(free), first, end)
+                run.second += total_between(planes, state.procs_planes, len(planes), first, end)
             first = next_node(usable, end, stretch.end, 1)
     return count
 
@@ -166,44 +171,37 @@ def _suffices(run, whole, left_nodes, left_procs, left_second):
 
 
 @kernel
-def _take(state, site, plan, partition, place, end, procs, second):
-    """Choose the nodes at the places [place, end) of a partition, and so much of each."""
+def _node_at(site, partition, place):
+    """The node at a place of a partition's list."""
+    k = site.partitions[partition].last_stretch - 1
+    while site.stretches[k].place > place:
+        k -= 1
+    return site.stretches[k].node + place - site.stretches[k].place
+
+
+@kernel
+def _take(state, site, choice, partition, place, end, procs):
+    """Choose the nodes at the places [place, end) of a partition, and so many processors of each."""
     part = site.partitions[partition]
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
         behind = stretch.place + stretch.end - stretch.node
         if stretch.place < end and behind > place:
-            chosen = plan.chosen[state.chosen]
+            chosen = choice.chosen[state.chosen]
             chosen.node = stretch.node + max(place, stretch.place) - stretch.place
             chosen.count = stretch.node + min(end, behind) - stretch.place - chosen.node
-            chosen.procs, chosen.second = procs, second
+            chosen.procs, chosen.second = procs, 0
             state.chosen += 1
 
 
 @kernel
-def _take_node(state, plan, node, procs, second):
+def _take_node(state, choice, node, procs, second):
     """Choose so much of a node."""
     if state.chosen > 0:
-        last = plan.chosen[state.chosen - 1]
+        last = choice.chosen[state.chosen - 1]
         if last.node + last.count == node and last.procs == procs and last.second == second:
             last.count += 1
             return
-    chosen = plan.chosen[state.chosen]
+    chosen = choice.chosen[state.chosen]
     chosen.node, chosen.count, chosen.procs, chosen.second = node, 1, procs, second
     state.chosen += 1
-
-
-@kernel
-def whole_nodes(state, site, ranges, first, count):
-    """The processors of all nodes of some ranges, whatever is used of them."""
-    total = 0
-    for r in range(first, first + count):
-        node, end = ranges[r].node, ranges[r].node + ranges[r].count
-        total += state.size * (end - node) if state.size > 0 else total_between(site.capacity, 0, state.procs_planes, node, end)
-    return total
-
-
-@kernel
-def members_between(kinds, kind, ranges, r):
-    """How many nodes of a range are in the set of a kind of partition."""
-    return count_between(kinds[kind], ranges[r].node, ranges[r].node + ranges[r].count)

@@ -22,10 +22,11 @@ from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, missing
+from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     forget,
     holds_as_before,
-    lacks_in_total,
+    least_needed,
     leave_plan,
     length_of,
     look_ahead,
@@ -53,7 +54,7 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
         return STUCK
     while budget > 0:
         if not state.between:
-            now = _next_event(state, rules, site, use, traffic)
+            now = _next_event(state, rules, use, traffic)
             if now == NEVER:
                 return DONE if state.started == len(jobs) else STUCK
             state.now = now
@@ -72,15 +73,15 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
 
 
 @kernel
-def _next_event(state, rules, site, use, traffic):
+def _next_event(state, rules, use, traffic):
     """Time of the next event, or of the next pass that has something to look at."""
     now = NEVER
     if state.arriving > 0:
         now = traffic.arrivals[0].rank
     if state.events > 0:
         now = min(now, traffic.ends[0].rank)
-    if state.next_change < len(site.changes) and (now < NEVER or state.waiting > 0):
-        now = min(now, site.changes[state.next_change].time)
+    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
+        now = min(now, traffic.changes[state.next_change].time)
     if state.waiting == 0:
         return now
     if rules.multifactor == 1 and now < NEVER:
@@ -106,8 +107,8 @@ def _let_happen(state, rules, jobs, site, use, plan, traffic):
     while state.events > 0 and traffic.ends[0].rank == now:
         _end_next(state, rules, jobs, site, use, plan, traffic)
         state.gone = 1
-    while state.next_change < len(site.changes) and site.changes[state.next_change].time == now:
-        change = site.changes[state.next_change]
+    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == now:
+        change = traffic.changes[state.next_change]
         site.outages[change.outage].phase = change.phase
         state.next_change += 1
         state.gone, state.bounds = 1, 0
@@ -124,10 +125,10 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if missing(state, site, use, plan, jobs[index], state.now, 1) > 0:
+        if missing(state, jobs[index], site, use.running, use.free, plan.blocks, state.now, 1) > 0:
             state.no_room = index + 1
             return
-        choose(state, site, use, plan, jobs[index], state.now)
+        choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
         _run(state, rules, jobs, site, use, plan, traffic, index, jobs[index].start, jobs[index].believed)
 
 
@@ -249,7 +250,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             continue
         if _could_start(state, site, use, plan, job, job.believed):
             place -= 1
-            choose(state, site, use, plan, job, state.now)
+            choose(state, job, site, use.running, use.free, plan.choice, state.now)
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
             if place < state.planned:
                 leave_plan(state, site, plan, place)
@@ -258,12 +259,12 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         elif not _has_no_claim(state, rules, job):
             part.closed = state.closed = 1
             closed += 1
-            for w in range(len(site.closed)):
-                site.closed[w] |= site.members[job.partition, w]
+            for w in range(site.sets.shape[1]):
+                site.sets[CLOSED, w] |= site.sets[part.members, w]
             if closed == len(site.partitions):
                 break
     if state.closed:
-        site.closed[:] = 0
+        site.sets[CLOSED] = 0
         state.closed = 0
     if state.started > before:
         state.news = 1
@@ -272,9 +273,10 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
 @kernel
 def _could_start(state, site, use, plan, job, length):
     """Whether there is room for a job now, after the blocks ahead."""
-    if lacks_in_total(state, site, job, use.totals[0]) > 0:
+    part = site.partitions[job.partition]
+    if use.totals[0, part.kind] < least_needed(job, part):
         return False
-    return missing(state, site, use, plan, job, state.now, length) == 0
+    return missing(state, job, site, use.running, use.free, plan.blocks, state.now, length) == 0
 
 
 @kernel
@@ -311,7 +313,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         last = min(last, rules.most_tested)
     last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue)
     if last > 0:
-        shorten_line(state, plan)
+        shorten_line(state, plan.line)
     while place < last:
         index = queue[place]
         job, prospect = jobs[index], plan.prospects[place]
@@ -357,7 +359,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue)
     if state.started > before:
         state.news = 1
-    return searches * (8 + len(plan.usable) + state.blocks)
+    return searches * (8 + site.sets.shape[1] + state.blocks)
 
 
 @kernel

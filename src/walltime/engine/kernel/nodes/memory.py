@@ -37,7 +37,7 @@ SLURM_RULES = _dtype(
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
-    "no_room ranges most_ranges spare_rows procs_planes size closed users_counted tested planned blocks spare_sets ahead bounds slack steps in_line "
+    "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead bounds slack steps in_line "
     "gain gain_of_whole changed_until chosen"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
@@ -47,17 +47,16 @@ SLURM_STATE = _dtype(
 up next; `came`, `gone`: whether a job came, or ended, at this event; `between`: whether the passes of this event are still to be made.
 `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room.
 
-`procs_planes`: of the planes of what is free, so many are processors and the others the second resource;
-`most_ranges`: that the jobs that run at the same time can have; `size`: the processors of each
-node if all have the same, else 0; `closed`: whether the main scheduler has closed nodes; `users_counted`: the number of the cycle;
+`planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
+partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has closed nodes; `users_counted`: the number of the cycle;
 `tested`: jobs that it has tried.
 
 The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
 PROSPECT; `in_line`: how many blocks the time line has; `gain`, `gain_of_whole`, `changed_until`: what has become of the machine since the
 last cycle."""
 
-PARTITION = _dtype("kind size first_stretch last_stretch closed tried tested reserved")
-"""A partition: the `kind` of its set of nodes, the processors of each of them if all have the same, else 0, and where its stretches are;
+PARTITION = _dtype("kind members size first_stretch last_stretch closed tried tested reserved")
+"""A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them if all have the same, else 0, and where its stretches are;
 whether it is closed, and the jobs tried, in this pass of the
 main scheduler; jobs tried and reservations made in this cycle of backfill."""
 
@@ -70,8 +69,8 @@ RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), 
 RUNNING = _dtype("release expected job row")
 """A running job: when the plan has its nodes back, which is later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
 
-OUT = _dtype("begin end phase")
-"""An outage; `phase`: 0 unknown, 1 known or begun; its nodes are the row of `Site.out_sets`."""
+OUT = _dtype("begin end phase row")
+"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
 
 PROSPECT = _dtype("considered begin slack gained whole unsettled promised")
 """What a job that waits was found to have ahead of it, the last time that it was tried.
@@ -82,7 +81,7 @@ counts whole nodes if it needs such, `whole`), it still could not start earlier.
 since, so that a reservation that begins earlier must be looked at again."""
 
 BLOCK = _dtype("begin keeps_from end first_word last_word row")
-"""Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: row of `Plan.sets`, and the words in which any are."""
+"""Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and the words in which any are."""
 
 BOUND = _dtype("kind procs nodes second each whole length time blocks slack gained")
 """What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; `slack` and `gained` as in
@@ -98,33 +97,30 @@ LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": n
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
+USABLE, CLOSED, CAPACITY = 0, 1, 2
+"""Rows of `Site.sets`: the nodes that a job can use, those that the main scheduler has closed, and the first plane of what each has."""
+
+
 class Site(NamedTuple):
     """The machine.
 
-    `capacity`: planes of the processors and of the second resource of each node. `members`: the set of nodes of each partition, shape
-    (partitions, words); `kinds`: those of them that differ; `nodes_of`: the nodes of each partition in order, and `stretches` the same in
-    pieces. `outages`, their `out_sets`, and the `changes` of their phases. `closed`: the set of nodes that the main scheduler has closed.
+    `sets`: all sets of nodes, shape (rows, words): scratch, the planes of the processors and of the second resource of each node, the sets
+    of partitions, by kind, those of outages, and those that are kept for jobs.
     """
 
     partitions: Records
-    capacity: Array
-    members: Array
-    kinds: Array
-    nodes_of: Lists
     stretches: Records
     outages: Records
-    out_sets: Array
-    changes: Records
-    closed: Array
+    sets: Array
 
 
 class Use(NamedTuple):
     """Who has which nodes, and what is free of them over time if nobody starts.
 
-    `running`: in order of release. `free`: planes as `Site.capacity`, shape (rows, planes, words): row 0 now, the row of a running job from
-    its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the second resource by
-    kind, if there are any. `gives`: what the job of a row gives back, by the same columns; `spare`: rows not in use. `ranges`: what each
-    job has had.
+    `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
+    running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
+    second resource by kind, if there are any. `gives`: what the job of a row gives back, by the same columns; `spare`: rows not in use.
+    `ranges`: what each job has had.
     """
 
     running: Records
@@ -135,28 +131,36 @@ class Use(NamedTuple):
     ranges: Records
 
 
+class Line(NamedTuple):
+    """A time line of what is free at most: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps), by the columns of
+    `Use.totals`."""
+
+    times: Array
+    sums: Array
+
+
+class Choice(NamedTuple):
+    """Nodes that are chosen for a job, as ranges; `runs`, `heap`: scratch."""
+
+    chosen: Records
+    runs: Records
+    heap: Records
+
+
 class Plan(NamedTuple):
-    """The plan of backfill (plan.py), and what passes work with.
+    """The plan of backfill (plan.py).
 
-    `prospects`: of the first jobs of the queue, in its order; `blocks`: in that order, too; `sets`: sets of nodes, of which those in
-    `spare_sets` are not in use; `amounts`: what was free of the block of a set, by the columns of `Use.totals`. `bounds`: found by these jobs.
-
-    `times`, `sums`: a time line of what is free at most, by those columns. `usable`: the set of nodes that a job can use; `chosen`: ranges of
-    those that it gets; `runs`, `heap`: scratch.
+    `prospects`: of the first jobs of the queue, in its order; `blocks`: in that order, too; `spare_sets`: rows of `Site.sets` that are not
+    in use; `amounts`: what is free of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`: left by these jobs.
     """
 
     prospects: Records
     blocks: Records
-    sets: Array
     spare_sets: Array
     amounts: Array
     bounds: Records
-    times: Array
-    sums: Array
-    usable: Array
-    chosen: Records
-    runs: Records
-    heap: Records
+    line: Line
+    choice: Choice
 
 
 class Tree(NamedTuple):
@@ -171,7 +175,7 @@ class Tree(NamedTuple):
 
 class Traffic(NamedTuple):
     """Jobs on their way: those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`; who follows whom, what limits them, and
-    what counts for their priorities."""
+    what counts for their priorities; and `changes` of outages."""
 
     at_first: Array
     arrivals: Records
@@ -183,6 +187,7 @@ class Traffic(NamedTuple):
     tree: Tree
     of_user: Records
     of_user_in_partition: Records
+    changes: Records
 
 
 class SlurmMemory(NamedTuple):
@@ -202,42 +207,36 @@ def new_slurm_memory(
 ) -> SlurmMemory:
     """Memory before the first event."""
     count, parts = len(jobs), len(machine.partitions)
-    site = _new_site(machine)
     tested = min(count, int(rules.most_tested)) if rules.backfill else 0
-    columns = len(site.kinds) * (1 + bool(machine.second.any()))
-    planes, words = site.capacity.shape
-    procs_planes = _bits(machine.procs)
-    alike = len(np.unique(machine.procs)) == 1
+    site, changes, kinds = _new_site(machine, tested)
+    words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
+    state = record(SLURM_STATE, next_sum=rules.period, steps=1, spare_sets=tested + 1, kinds=len(kinds))
+    state.procs_planes, state.planes = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
+    state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
     use = Use(
         running=records(RUNNING, 0),
-        free=np.zeros((1, planes, words), np.int64),
+        free=np.zeros((1, int(state.planes), words), np.int64),
         totals=np.zeros((1, columns), np.int64),
         gives=np.zeros((1, columns), np.int64),
         spare=np.zeros(0, np.int64),
         ranges=np.empty(0, RANGE).view(np.recarray),
     )
-    use.free[0] = site.capacity
-    for k, members in enumerate(site.kinds):
-        own = _members_of(members, len(machine.procs))
-        use.totals[0, k] = machine.procs[own].sum()
-        if columns > len(site.kinds):
-            use.totals[0, len(site.kinds) + k] = machine.second[own].sum()
+    use.free[0] = site.sets[CAPACITY : CAPACITY + int(state.planes)]
+    for k, own in enumerate(kinds):
+        use.totals[0, k :: len(kinds)] = [machine.procs[own].sum(), machine.second[own].sum()][: columns // len(kinds)]
     steps = count + 2 * tested + 8
+    line = Line(np.zeros(steps, np.int64), np.zeros((columns, steps), np.int64))
+    line.times[:1], line.sums[:, 0] = np.iinfo(np.int64).min, use.totals[0]
+    nodes = len(machine.procs)
     plan = Plan(
-        prospects=records(PROSPECT, tested_places(count, tested, len(limits))),
+        prospects=records(PROSPECT, count if len(limits) and tested else tested),  # jobs over a limit do not count as tested
         blocks=records(BLOCK, tested + 1),
-        sets=np.empty((tested + 1, words), np.int64),
-        spare_sets=np.arange(tested, -1, -1),
-        amounts=np.zeros((tested + 1, columns), np.int64),
+        spare_sets=np.arange(len(site.sets) - tested - 1, len(site.sets)),
+        amounts=np.zeros((len(site.sets), columns), np.int64),
         bounds=records(BOUND, BOUNDS),
-        times=np.zeros(steps, np.int64),
-        sums=np.zeros((steps, columns), np.int64),
-        usable=np.zeros(words, np.int64),
-        chosen=np.zeros(len(machine.procs), RANGE).view(np.recarray),
-        runs=records(RUN, len(machine.procs)),
-        heap=records(ITEM, len(machine.procs)),
+        line=line,
+        choice=Choice(np.zeros(nodes, RANGE).view(np.recarray), records(RUN, nodes), records(ITEM, nodes)),
     )
-    plan.times[:1], plan.sums[:1] = np.iinfo(np.int64).min, use.totals[0]
     traffic = Traffic(
         at_first=np.zeros(count, np.int64),
         arrivals=records(ITEM, count),
@@ -249,16 +248,9 @@ def new_slurm_memory(
         tree=_new_tree(shares),
         of_user=np.zeros(users, COUNTED).view(np.recarray),
         of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
+        changes=changes,
     )
-    size = int(machine.procs[0]) if alike else 0
-    most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
-    state = record(SLURM_STATE, most_ranges=most_ranges, next_sum=rules.period, procs_planes=procs_planes, size=size, steps=1, spare_sets=tested + 1)
     return SlurmMemory(state, rules, jobs, site, use, plan, traffic)
-
-
-def tested_places(count: int, tested: int, limits: int) -> int:
-    """Places of the queue that a cycle looks at: jobs over a limit are passed over, and do not count as tested."""
-    return count if limits and tested else tested
 
 
 def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
@@ -282,48 +274,38 @@ def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
     return memory._replace(use=use)
 
 
-def _new_site(machine: Nodes) -> Site:
-    """The machine, with all nodes as they are and no outage begun."""
-    size, parts = len(machine.procs), len(machine.partitions)
-    words = -(-size // WORD)
-    members = np.zeros((parts, words), np.int64)
+def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
+    """The machine with no outage begun, the changes of outages, and which nodes partitions of each kind have."""
+    words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[int, int, int]] = []
-    partitions = records(PARTITION, parts)
-    for p, own in enumerate(machine.partitions):
+    partitions, kinds = records(PARTITION, len(machine.partitions)), []
+    for part, own in zip(partitions, machine.partitions, strict=True):
         nodes = np.asarray(own, np.int64)
-        members[p] = _as_set(nodes, words)
-        sizes = np.unique(machine.procs[nodes])
-        partitions[p].size = sizes[0] if len(sizes) == 1 else 0
-        edges = np.concatenate([[0], np.flatnonzero(np.diff(nodes) != 1) + 1, [len(nodes)]])
-        partitions[p].first_stretch = len(stretches)
-        stretches += [(int(a), int(nodes[a]), int(nodes[a] + b - a)) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
-        partitions[p].last_stretch = len(stretches)
-    kinds, kind = np.unique(members, axis=0, return_inverse=True) if parts else (np.zeros((0, words), np.int64), [])
-    partitions.kind = np.reshape(kind, -1)
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(nodes) != 1) + 1, [len(nodes)]]).tolist()
+        part.first_stretch = len(stretches)
+        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+        part.last_stretch = len(stretches)
+        sizes, members = np.unique(machine.procs[nodes]), np.sort(nodes)
+        part.size = sizes[0] if len(sizes) == 1 else 0
+        same = [k for k, other in enumerate(kinds) if np.array_equal(other, members)]
+        part.kind = same[0] if same else len(kinds)
+        kinds += [] if same else [members]
+    sets = [np.zeros((2, words), np.int64), _planes(machine.procs, words), _planes(machine.second, words)]
+    first = sum(map(len, sets))
+    partitions.members = first + partitions.kind
     outages, changes = records(OUT, len(machine.outages)), []
-    out_sets = np.zeros((len(machine.outages), words), np.int64)
-    for k, (away, begin, end, known) in enumerate(machine.outages):
+    outages.row = first + len(kinds) + np.arange(len(outages))
+    for k, (_, begin, end, known) in enumerate(machine.outages):
         outages[k].begin, outages[k].end = begin, end
-        out_sets[k] = _as_set(np.array(away, np.int64), words)
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
-    change = records(CHANGE, len(changes))
-    for k, (time, out, phase) in enumerate(sorted(changes)):
-        change[k].time, change[k].outage, change[k].phase = time, out, phase
-    table = records(STRETCH, len(stretches))
+    sets += [_as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *(away for away, *_ in machine.outages))]
+    table, change = records(STRETCH, len(stretches)), records(CHANGE, len(changes))
     for k, (place, node, end) in enumerate(stretches):
         table[k].place, table[k].node, table[k].end = place, node, end
-    return Site(
-        partitions=partitions,
-        capacity=np.concatenate([_planes(machine.procs, words), _planes(machine.second, words)]),
-        members=members,
-        kinds=np.ascontiguousarray(kinds),
-        nodes_of=as_lists([list(own) for own in machine.partitions]),
-        stretches=table,
-        outages=outages,
-        out_sets=out_sets,
-        changes=change,
-        closed=np.zeros(words, np.int64),
-    )
+    for k, (time, out, phase) in enumerate(sorted(changes)):
+        change[k].time, change[k].outage, change[k].phase = time, out, phase
+    site = Site(partitions, table, outages, np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)]))
+    return site, change, kinds
 
 
 def _as_set(nodes: Array, words: int) -> Array:
@@ -331,11 +313,6 @@ def _as_set(nodes: Array, words: int) -> Array:
     bits = np.zeros(words * WORD, np.uint8)
     bits[nodes] = 1
     return np.packbits(bits, bitorder="little").view(np.int64)
-
-
-def _members_of(members: Array, size: int) -> Array:
-    """Whether each node is in a set."""
-    return np.unpackbits(members.view(np.uint8), bitorder="little")[:size].astype(bool)
 
 
 def _bits(numbers: Array) -> int:

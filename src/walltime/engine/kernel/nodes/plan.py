@@ -17,6 +17,7 @@ from __future__ import annotations
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.bits import count_bits, mark
 from walltime.engine.kernel.nodes.choice import choose, missing, row_at
+from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
 
 
@@ -25,7 +26,7 @@ from walltime.engine.kernel.profile import NEVER
 
 @called_kernel
 def look_ahead(state, rules, job, site, use, plan, place, latest):
-    """Give the job at a place of the queue its prospect, and if it could start until `latest`, nodes: `plan.chosen`; returns when.
+    """Give the job at a place of the queue its prospect, and if it could start until `latest`, nodes: `plan.choice.chosen`; returns when.
 
     What lies ahead of those behind is forgotten if that is another than before. A job that can start now gets no prospect.
     """
@@ -37,16 +38,21 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
         least, state.slack = _least_by_bounds(state, site, plan, job, length, latest)
         holds = False
     begin = least
-    if least <= latest and not (holds and missing(state, site, use, plan, job, least, length) == 0):
-        begin = _earliest(state, site, use, plan, job, least, latest)
+    if least <= latest and not (holds and missing(state, job, site, use.running, use.free, plan.blocks, least, length) == 0):
+        _bring_line(state, plan)
+        begin = _enough_in_line(state, site, plan.line, job, least, latest)
+        if has_one and prospect.promised and state.now < begin == prospect.begin <= latest and prospect.unsettled <= begin:
+            _set_prospect(state, job, prospect, begin, 1)
+            return begin  # and its nodes are the same
+        begin = _earliest(state, site, use, plan, job, begin, latest)
         if begin > least and latest > state.now:
             _note_bound(state, site, plan, job, length, begin)
     promised = state.now < begin <= latest
     if begin <= latest:
-        choose(state, site, use, plan, job, begin)
+        choose(state, job, site, use.running, use.free, plan.choice, begin)
     if has_one:
         if promised == prospect.promised and begin > state.now and (not promised or begin == prospect.begin):
-            if not promised or _are_kept(state, plan):
+            if not promised or _are_kept(state, site, plan):
                 if promised:
                     _cut_line(state, plan, state.ahead)
                     _measure(state, site, use, plan, plan.blocks[state.ahead])
@@ -124,8 +130,8 @@ def leave_plan(state, site, plan, place):
         block, row = plan.blocks[mine], plan.blocks[mine].row
         freed = 0
         for k in range(state.procs_planes):
-            for w in range(len(plan.usable)):
-                freed += count_bits(site.capacity[k, w] & plan.sets[row, w]) << k
+            for w in range(site.sets.shape[1]):
+                freed += count_bits(site.sets[CAPACITY + k, w] & site.sets[row, w]) << k
         note_change(state, freed, freed, block.end)
         plan.spare_sets[state.spare_sets] = row
         state.spare_sets += 1
@@ -174,23 +180,22 @@ def tell_prospects(state, plan):
 # ---------------------------------------------------------------------------------------------------- the earliest time
 
 
-@called_kernel
+@kernel
 def _earliest(state, site, use, plan, job, least, latest):
-    """The earliest time from `least` on at which there are nodes for a job that nobody ahead has for its length.
+    """The earliest time from `least` on, when the time line says that there may be enough, at which nobody ahead has nodes for a job.
 
     If that is after `latest`, a time before which it is not. Lowers `state.slack` to what the job lacks until then.
     """
-    _bring_line(state, plan)
     time, length = least, length_of(job)
-    while True:
-        time = _enough_in_line(state, site, plan, job, time, latest)
-        if time > latest:
-            return time
-        lacks = missing(state, site, use, plan, job, time, length)
+    while time <= latest:
+        lacks = missing(state, job, site, use.running, use.free, plan.blocks, time, length)
         if lacks == 0:
             return time
         state.slack = min(state.slack, lacks)
         time = _next_opening(state, site, use, plan, time)
+        if time <= latest:
+            time = _enough_in_line(state, site, plan.line, job, time, latest)
+    return time
 
 
 @kernel
@@ -215,38 +220,31 @@ def _next_opening(state, site, use, plan, time):
 
 
 @kernel
-def lacks_in_total(state, site, job, sums):
-    """How much more must be free on all nodes of a job's partition, of which so much is; 0 or less if it may be enough."""
-    kind = site.partitions[job.partition].kind
-    need = max(job.nodes, job.procs)
-    if job.whole:
-        need = job.nodes * max(1, site.partitions[job.partition].size)
-    lacks = need - sums[kind]
-    if lacks <= 0 and job.second > 0 and not job.whole and job.second > sums[len(site.kinds) + kind]:
-        return 1
-    return lacks
+def least_needed(job, part):
+    """So many processors at least must be free in a job's partition."""
+    return job.nodes * max(1, part.size) if job.whole else max(job.nodes, job.procs)
 
 
 @kernel
-def _enough_in_line(state, site, plan, job, begin, latest):
+def _enough_in_line(state, site, line, job, begin, latest):
     """A time from `begin` on before which a job cannot start: its partition must have enough free for its length, on whichever nodes."""
-    i, length = _step_at(state, plan, begin), length_of(job)
+    part, i, length = site.partitions[job.partition], _step_at(state, line, begin), length_of(job)
+    need, procs = least_needed(job, part), line.sums[part.kind]
+    need_second = job.second if not job.whole else 0
+    second = line.sums[part.kind + state.kinds] if need_second > 0 else procs
     while True:
-        lacks = lacks_in_total(state, site, job, plan.sums[i])
-        while lacks > 0:  # until there is enough
-            state.slack = min(state.slack, lacks)
+        while procs[i] < need or second[i] < need_second:  # until there is enough
+            state.slack = min(state.slack, max(1, need - procs[i]))
             i += 1
             if i == state.steps:
                 return NEVER
-            begin = plan.times[i]
+            begin = line.times[i]
             if begin > latest:
                 return begin
-            lacks = lacks_in_total(state, site, job, plan.sums[i])
-        while lacks <= 0:  # as long as it stays so
+        while procs[i] >= need and second[i] >= need_second:  # as long as it stays so
             i += 1
-            if i == state.steps or plan.times[i] >= begin + length:
+            if i == state.steps or line.times[i] >= begin + length:
                 return begin
-            lacks = lacks_in_total(state, site, job, plan.sums[i])
 
 
 @kernel
@@ -293,7 +291,7 @@ def _keep(state, rules, site, use, plan, begin, length):
     state.spare_sets -= 1
     block = plan.blocks[state.blocks]
     block.row = plan.spare_sets[state.spare_sets]
-    mark(plan.sets[block.row], plan.chosen, state.chosen)
+    mark(site.sets[block.row], plan.choice.chosen, state.chosen)
     block.begin, block.keeps_from = begin, begin // rules.resolution * rules.resolution
     block.end = -(-(begin + length) // rules.resolution) * rules.resolution
     _measure(state, site, use, plan, block)
@@ -303,52 +301,52 @@ def _keep(state, rules, site, use, plan, begin, length):
 @kernel
 def _measure(state, site, use, plan, block):
     """Note the words in which a block has nodes, and what is free of them when it begins."""
-    first, last, row = len(plan.usable), -1, row_at(state, use.running, block.begin)
-    for w in range(len(plan.usable)):
-        if plan.sets[block.row, w] != 0:
+    kinds, first, last, row = CAPACITY + state.planes, site.sets.shape[1], -1, row_at(state, use.running, block.begin)
+    for w in range(site.sets.shape[1]):
+        if site.sets[block.row, w] != 0:
             first, last = min(first, w), w
     block.first_word, block.last_word = first, last
     for c in range(plan.amounts.shape[1]):
         kind, from_plane, to_plane = c, 0, state.procs_planes
-        if c >= len(site.kinds):
-            kind, from_plane, to_plane = c - len(site.kinds), state.procs_planes, len(site.capacity)
+        if c >= state.kinds:
+            kind, from_plane, to_plane = c - state.kinds, state.procs_planes, state.planes
         amount = 0
         for k in range(from_plane, to_plane):
             count = 0
             for w in range(first, last + 1):
-                count += count_bits(use.free[row, k, w] & plan.sets[block.row, w] & site.kinds[kind, w])
+                count += count_bits(use.free[row, k, w] & site.sets[block.row, w] & site.sets[kinds + kind, w])
             amount += count << (k - from_plane)
         plan.amounts[block.row, c] = amount
 
 
 @kernel
-def _are_kept(state, plan):
+def _are_kept(state, site, plan):
     """Whether the nodes that have been chosen are those of the next block."""
     other = plan.spare_sets[state.spare_sets - 1]
-    mark(plan.sets[other], plan.chosen, state.chosen)
+    mark(site.sets[other], plan.choice.chosen, state.chosen)
     row, same = plan.blocks[state.ahead].row, True
-    for w in range(len(plan.usable)):
-        same &= plan.sets[other, w] == plan.sets[row, w]
+    for w in range(site.sets.shape[1]):
+        same &= site.sets[other, w] == site.sets[row, w]
     return same
 
 
 @called_kernel
 def room_until(state, site, plan, latest):
     """The first time before `latest` at which one of the chosen nodes is kept for another; `latest` if there is none."""
-    mark(plan.usable, plan.chosen, state.chosen)
+    mark(site.sets[USABLE], plan.choice.chosen, state.chosen)
     until = latest
     for k in range(state.ahead):
         block = plan.blocks[k]
         if state.now < block.keeps_from < until:
             for w in range(block.first_word, block.last_word + 1):
-                if plan.sets[block.row, w] & plan.usable[w]:
+                if site.sets[block.row, w] & site.sets[USABLE, w]:
                     until = block.keeps_from
                     break
     for k in range(len(site.outages)):
         out = site.outages[k]
         if out.phase == 1 and state.now < out.begin < until:
-            for w in range(len(plan.usable)):
-                if site.out_sets[k, w] & plan.usable[w]:
+            for w in range(site.sets.shape[1]):
+                if site.sets[out.row, w] & site.sets[USABLE, w]:
                     until = out.begin
                     break
     return until
@@ -363,7 +361,7 @@ def _bring_line(state, plan):
     _cut_line(state, plan, state.ahead)
     while state.in_line < state.ahead:
         block = plan.blocks[state.in_line]
-        add_to_line(state, plan, plan.amounts[block.row], -1, block.begin, block.end)
+        add_to_line(state, plan.line, plan.amounts[block.row], -1, block.begin, block.end)
         state.in_line += 1
 
 
@@ -373,64 +371,64 @@ def _cut_line(state, plan, blocks):
     while state.in_line > blocks:
         state.in_line -= 1
         block = plan.blocks[state.in_line]
-        add_to_line(state, plan, plan.amounts[block.row], 1, block.begin, block.end)
+        add_to_line(state, plan.line, plan.amounts[block.row], 1, block.begin, block.end)
 
 
 @called_kernel
-def add_to_line(state, plan, amounts, sign, begin, end):
+def add_to_line(state, line, amounts, sign, begin, end):
     """Let so much more (1) or less (-1) be free in [begin, end)."""
-    if state.steps + 2 > len(plan.times):
-        shorten_line(state, plan)
-    first = _make_step(state, plan, begin)
-    last = _make_step(state, plan, end)
-    for i in range(first, last):
-        for c in range(len(amounts)):
-            plan.sums[i, c] += sign * amounts[c]
+    if state.steps + 2 > len(line.times):
+        shorten_line(state, line)
+    first = _make_step(state, line, begin)
+    last = _make_step(state, line, end)
+    for c in range(len(amounts)):
+        change = sign * amounts[c]
+        for i in range(first, last):
+            line.sums[c, i] += change
 
 
 @called_kernel
-def shorten_line(state, plan):
+def shorten_line(state, line):
     """Drop the steps that are past, and those at which nothing changes."""
-    first, left = _step_at(state, plan, state.now), 0
-    for c in range(plan.sums.shape[1]):
-        plan.sums[0, c] = plan.sums[first, c]
+    first, left = _step_at(state, line, state.now), 0
+    for c in range(len(line.sums)):
+        line.sums[c, 0] = line.sums[c, first]
     for i in range(first + 1, state.steps):
         same = True
-        for c in range(plan.sums.shape[1]):
-            same &= plan.sums[i, c] == plan.sums[left, c]
+        for c in range(len(line.sums)):
+            same &= line.sums[c, i] == line.sums[c, left]
         if not same:
             left += 1
-            plan.times[left] = plan.times[i]
-            for c in range(plan.sums.shape[1]):
-                plan.sums[left, c] = plan.sums[i, c]
+            line.times[left] = line.times[i]
+            for c in range(len(line.sums)):
+                line.sums[c, left] = line.sums[c, i]
     state.steps = left + 1
 
 
 @kernel
-def _step_at(state, plan, time):
+def _step_at(state, line, time):
     """The last step that is not after a time; the first one is always before."""
     i, end = 1, state.steps
     while i < end:
         middle = (i + end) // 2
-        if plan.times[middle] <= time:
+        if line.times[middle] <= time:
             i = middle + 1
         else:
             end = middle
     return i - 1
 
 
-@called_kernel
-def _make_step(state, plan, time):
+@kernel
+def _make_step(state, line, time):
     """The step at a time, made if there is none; one for the time before the first step is the first."""
-    i = _step_at(state, plan, time)
-    if plan.times[i] == time:
+    i = _step_at(state, line, time)
+    if line.times[i] == time:
         return i
     for j in range(state.steps, i + 1, -1):
-        plan.times[j] = plan.times[j - 1]
-        for c in range(plan.sums.shape[1]):
-            plan.sums[j, c] = plan.sums[j - 1, c]
-    plan.times[i + 1] = time
-    for c in range(plan.sums.shape[1]):
-        plan.sums[i + 1, c] = plan.sums[i, c]
+        line.times[j] = line.times[j - 1]
+    line.times[i + 1] = time
+    for c in range(len(line.sums)):
+        for j in range(state.steps, i, -1):
+            line.sums[c, j] = line.sums[c, j - 1]
     state.steps += 1
     return i + 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.nodes.bits import give_back, take_away
-from walltime.engine.kernel.nodes.choice import members_between, whole_nodes
+from walltime.engine.kernel.nodes.bits import add_in_planes, count_between, ones, total_between, words_of
+from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import add_to_line, note_change
 
 
@@ -14,7 +14,7 @@ def start_use(state, job, index, site, use, plan, expected):
     running, place = use.running, state.running
     job.first, job.count = state.ranges, state.chosen
     for k in range(state.chosen):
-        use.ranges[state.ranges + k] = plan.chosen[k]
+        use.ranges[state.ranges + k] = plan.choice.chosen[k]
     state.ranges += state.chosen
     state.spare_rows -= 1
     row = use.spare[state.spare_rows]
@@ -26,11 +26,9 @@ def start_use(state, job, index, site, use, plan, expected):
     one.job, one.row = index, row
     state.running += 1
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
-    _count_gives(site, use, job, row)
-    _take(state, use, job, row, 0)
-    for k in range(place):
-        _take(state, use, job, row, running[k].row)
-    add_to_line(state, plan, use.gives[row], -1, plan.times[0], expected)
+    _count_gives(state, site, use, job, row)
+    _change(state, use, job, row, -1, place, -1)
+    add_to_line(state, plan.line, use.gives[row], -1, plan.line.times[0], expected)
     note_change(state, 0, 0, expected)
 
 
@@ -42,20 +40,18 @@ def end_use(state, job, index, site, use, plan):
         place += 1
     row, release = running[place].row, running[place].release
     state.overdue -= release > running[place].expected
-    _give(state, use, job, row, 0)
-    for k in range(place):
-        _give(state, use, job, row, running[k].row)
+    _change(state, use, job, row, -1, place, 1)
     state.running -= 1
     for k in range(place, state.running):
         running[k] = running[k + 1]
     use.spare[state.spare_rows] = row
     state.spare_rows += 1
     if release > state.now:
-        add_to_line(state, plan, use.gives[row], 1, plan.times[0], release)
+        add_to_line(state, plan.line, use.gives[row], 1, plan.line.times[0], release)
         gain = 0
-        for k in range(len(site.kinds)):
+        for k in range(state.kinds):
             gain = max(gain, use.gives[row, k])
-        note_change(state, gain, whole_nodes(state, site, use.ranges, job.first, job.count), release)
+        note_change(state, gain, _whole_nodes(state, site, use.ranges, job), release)
 
 
 @kernel
@@ -86,9 +82,8 @@ def move_overdue(state, rules, jobs, use, plan):
         moved.release, moved.expected, moved.job, moved.row = release, expected, index, row
         if to > place:
             _copy_row(use, running[to - 1].row, row)
-        for k in range(place, to):
-            _take(state, use, job, row, running[k].row)
-        add_to_line(state, plan, use.gives[row], -1, before, release)
+        _change(state, use, job, row, place, to, -1)
+        add_to_line(state, plan.line, use.gives[row], -1, before, release)
         note_change(state, 0, 0, release)
 
 
@@ -101,31 +96,42 @@ def _copy_row(use, source, target):
         use.totals[target, c] = use.totals[source, c]
 
 
-@kernel
-def _take(state, use, job, row, other):
-    """At the time of another row the job of a row still runs."""
-    take_away(use.free[other], state.procs_planes, use.ranges, job.first, job.count)
-    for c in range(use.totals.shape[1]):
-        use.totals[other, c] -= use.gives[row, c]
+@called_kernel
+def _change(state, use, job, row, first, end, sign):
+    """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`; number -1 is now."""
+    for k in range(first, end):
+        other = 0 if k < 0 else use.running[k].row
+        for c in range(use.totals.shape[1]):
+            use.totals[other, c] += sign * use.gives[row, c]
+        for r in range(job.first, job.first + job.count):
+            node, node_end = use.ranges[r].node, use.ranges[r].node + use.ranges[r].count
+            for w in words_of(node, node_end):
+                bits = ones(w, node, node_end)
+                if state.planes == 1:
+                    use.free[other, 0, w] ^= bits
+                else:
+                    add_in_planes(use.free[other], 0, state.procs_planes, w, bits, use.ranges[r].procs, sign)
+                    add_in_planes(use.free[other], state.procs_planes, state.planes, w, bits, use.ranges[r].second, sign)
 
 
 @kernel
-def _give(state, use, job, row, other):
-    """At the time of another row the job of a row has ended."""
-    give_back(use.free[other], state.procs_planes, use.ranges, job.first, job.count)
-    for c in range(use.totals.shape[1]):
-        use.totals[other, c] += use.gives[row, c]
-
-
-@kernel
-def _count_gives(site, use, job, row):
+def _count_gives(state, site, use, job, row):
     """Sum up what a job has, by the columns of `Use.totals`."""
-    kinds = len(site.kinds)
+    kinds, first = state.kinds, CAPACITY + state.planes
     for c in range(use.gives.shape[1]):
         use.gives[row, c] = 0
     for r in range(job.first, job.first + job.count):
         for k in range(kinds):
-            count = members_between(site.kinds, k, use.ranges, r)
+            count = count_between(site.sets[first + k], use.ranges[r].node, use.ranges[r].node + use.ranges[r].count)
             use.gives[row, k] += count * use.ranges[r].procs
             if use.gives.shape[1] > kinds:
                 use.gives[row, kinds + k] += count * use.ranges[r].second
+
+
+@kernel
+def _whole_nodes(state, site, ranges, job):
+    """The processors of all nodes of a job, whatever it uses of them."""
+    total, capacity = 0, site.sets[CAPACITY : CAPACITY + state.procs_planes]
+    for r in range(job.first, job.first + job.count):
+        total += total_between(capacity, 0, state.procs_planes, ranges[r].node, ranges[r].node + ranges[r].count)
+    return total
